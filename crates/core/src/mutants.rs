@@ -46,7 +46,7 @@ mod selected {
         tested(
             "batch-renamed",
             "a batch of a stream is written again under another id (B7)",
-            "late_batch::a_batch_whose_answer_is_lost_is_shown_once",
+            "late_batch::a_batch_whose_response_is_lost_is_shown_once",
         ),
         mutant("stream-left", "a deleted session leaves its stream (B8)"),
         mutant("stream-waited-for", "runs wait for unavailable streams (B10)"),
@@ -80,7 +80,7 @@ mod selected {
         tested(
             "lease-from-answer",
             "the lease is timed from the reply, not from the request",
-            "ownership::tests::it_is_counted_from_the_sending",
+            "ownership::tests::the_lease_counts_from_the_time_of_sending",
         ),
     ];
 

@@ -1,4 +1,4 @@
-//! How a durable runtime is put together.
+//! The builder of a durable runtime.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::config::Database;
 use crate::guarantees;
 use crate::runtime::DurableRuntime;
 
-/// A durable runtime under way. See [`DurableRuntime::builder`].
+/// A builder for [`DurableRuntime`]. See [`DurableRuntime::builder`].
 #[derive(Debug, Default)]
 #[must_use = "call `connect` to get the runtime"]
 pub struct DurableRuntimeBuilder {
@@ -22,91 +22,88 @@ pub struct DurableRuntimeBuilder {
 impl DurableRuntimeBuilder {
     builder_methods!();
 
-    /// The PostgreSQL database that DBOS keeps its tables in, as a URL. It is created if there is none of
-    /// that name. It may be the store's own: the two keep to schemas of their own.
+    /// Sets the URL of the PostgreSQL database for DBOS's tables. The database is created if it does not exist.
+    /// It can be the store's database, because the store and DBOS use separate schemas.
     ///
-    /// DBOS prepares its statements, so a pooler in between has to lend connections for a session.
+    /// DBOS uses prepared statements, so a connection pooler must use session pooling.
     pub fn database(mut self, url: impl Into<String>) -> Self {
         self.database.url = url.into();
         self
     }
 
-    /// The schema of DBOS's tables. All processes of an application name the same one, and no other
-    /// tables belong into it. `helix_dbos` unless told.
+    /// Sets the schema of DBOS's tables. All processes of an application must use the same schema, and it must
+    /// not contain other tables. Default: `helix_dbos`.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.database.schema = schema.into();
         self
     }
 
-    /// The application among those that share a schema: processes of one name work on the sessions of
-    /// one store. 3 to 100 lower-case letters, digits, `-` and `_`, no two `_` together. `helix-agents`
-    /// unless told.
+    /// Sets the application name, which separates applications that share a schema. Processes with the same name
+    /// work on the sessions of the same store. The name has 3 to 100 lower-case letters, digits, `-` and `_`,
+    /// without consecutive `_`. Default: `helix-agents`.
     pub fn app_name(mut self, name: impl Into<String>) -> Self {
         self.database.app = name.into();
         self
     }
 
-    /// A name for this process that stays the same when it is started again, and that no other process
-    /// has at the same time: that of a slot, say, as in a stateful set. What a process of this name left
-    /// then goes on when [`connect`](Self::connect) is called, without waiting for a lease; its agents
-    /// have to be in the registry, and hooks of one execution are refused, because whoever goes on does
-    /// not know them.
+    /// Sets a stable executor id for this process. It stays the same across restarts, and no other process may use
+    /// it at the same time, like the name of a pod in a stateful set. [`connect`](Self::connect) then continues
+    /// the runs of the previous process with this id without waiting for their leases. Its agents must be in the
+    /// registry. Hooks of a single execution are refused, because the next process does not know them.
     ///
-    /// Without this each process has a name of its own, and what it leaves is taken over by
+    /// Without an executor id, each process has a unique name. Its runs are taken over by
     /// [`recover`](helix_agents_core::executor::AgentExecutor::recover) and
-    /// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep) of any other one, once its leases
-    /// have run out.
+    /// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep) of any other process once their leases have
+    /// expired.
     pub fn executor_id(mut self, id: impl Into<String>) -> Self {
         self.database.executor = Some(id.into());
         self
     }
 
-    /// The most connections to DBOS's database. 10 unless told.
+    /// Sets the maximum number of connections to DBOS's database. Default: 10.
     pub fn connections(mut self, most: u32) -> Self {
         self.database.connections = most;
         self
     }
 
-    /// How many runs of this process do something at the same time. The others wait for their turn
-    /// between two parts, and keep their leases. A run that only waits for its sub-agents does not
-    /// count. Neither does a run that a tool starts on the tool's own task, because the tool may wait for
-    /// it. No limit by default.
+    /// Sets the maximum number of runs of this process that work concurrently. Other runs wait between two work
+    /// items and keep their leases. A run that only waits for its sub-agents does not count. A run that a tool
+    /// starts on the tool's own task does not count either, because the tool may wait for it. Default: no limit.
     ///
-    /// This is not a DBOS queue: those are polled, and hand a run to any process.
+    /// This does not use a DBOS queue, because queues are polled and hand a run to any process.
     pub fn max_runs(mut self, most: usize) -> Self {
         self.database.max_runs = Some(most);
         self
     }
 
-    /// How often a model call or a tool call that is under way looks whether its workflow was cancelled
-    /// in DBOS. Each look is a small query. One second unless told.
+    /// Sets the interval at which a running model call or tool call checks whether its workflow was cancelled in
+    /// DBOS. Each check is a small query. Default: one second.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.database.poll_interval = interval;
         self
     }
 
-    /// How long DBOS's rows of a workflow are kept after its end, for people who look at them. Nothing
-    /// else needs them: the log has it all. One hour unless told; [`Duration::MAX`] keeps them for good.
+    /// Sets how long DBOS's rows of a workflow are kept after its end, for inspection. The runtime itself does not
+    /// need them because the log contains everything. [`Duration::MAX`] keeps them forever. Default: one hour.
     pub fn keep_history(mut self, time: Duration) -> Self {
         self.database.keep_history = time;
         self
     }
 
-    /// What may be relied on in a runtime that is put together so, and why: one for each of
+    /// Returns the guarantees of a runtime with these options and their reasons, one for each of
     /// [`GuaranteeKind::OF_RUNTIMES`](helix_agents_core::guarantee::GuaranteeKind::OF_RUNTIMES), in that order.
     pub fn guarantees(&self) -> Vec<Guarantee> {
-        guarantees::of(self.settings.lease, self.database.executor.is_some())
+        guarantees::runtime_guarantees(self.settings.lease, self.database.executor.is_some())
     }
 
-    /// Connects to the database, brings DBOS's tables up to date, and begins to carry out runs. What a
-    /// process of the same [`executor_id`](Self::executor_id) left goes on now.
+    /// Connects to the database, migrates DBOS's tables and starts to execute runs. Runs of a previous process
+    /// with the same [`executor_id`](Self::executor_id) are continued.
     ///
-    /// Workflows are tasks of the tokio runtime that this is called on, unless
-    /// [`tasks_on`](Self::tasks_on) names another.
+    /// Workflows are tasks of the current tokio runtime, unless [`tasks_on`](Self::tasks_on) sets another one.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] if something is missing or out of range, or if the store is one that
-    /// no other process sees; [`ErrorCode::StoreUnavailable`] if the database does not answer.
+    /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing, a value is out of range, or no other
+    /// process can access the store. Returns [`ErrorCode::StoreUnavailable`] if the database does not answer.
     pub async fn connect(self) -> Result<DurableRuntime> {
         let Self { settings, database } = self;
         database.check()?;
@@ -114,7 +111,7 @@ impl DurableRuntimeBuilder {
         if context.store.reach() == StoreScope::Process {
             return Err(Error::new(
                 ErrorCode::ConfigInvalid,
-                "no other process sees the sessions of this store, so that nobody could go on with \
+                "no other process can access the sessions of this store, so that no process could continue \
                  its runs; use a SQLite, PostgreSQL or Redis store, or the local runtime",
             ));
         }

@@ -1,4 +1,4 @@
-//! What DBOS is told of its database and of this process.
+//! The DBOS configuration of the database and of this process.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use uuid::Uuid;
 use crate::name;
 use crate::workflow;
 
-/// The schema that a PostgreSQL store has unless told.
-const SCHEMA_OF_STORE: &str = "helix_agents";
+/// The default schema of a PostgreSQL store.
+const STORE_SCHEMA: &str = "helix_agents";
 
-/// The name that DBOS gives to a process that has none. Two processes of it steal each other's runs.
-const NOBODY: &str = "local";
+/// The executor id that DBOS assigns by default. Two processes with this id steal each other's runs.
+const DEFAULT_EXECUTOR: &str = "local";
 
-/// How DBOS is set up, as far as it can be chosen.
+/// The configurable options of DBOS.
 #[derive(Clone)]
 pub(crate) struct Database {
     pub(crate) url: String,
     pub(crate) schema: String,
     pub(crate) app: String,
-    /// None for a name that no process had before.
+    /// The executor id. `None`: a unique generated id.
     pub(crate) executor: Option<String>,
     pub(crate) connections: u32,
     pub(crate) max_runs: Option<usize>,
@@ -44,7 +44,7 @@ impl Default for Database {
     }
 }
 
-/// Without the URL, which may hold a password.
+/// Omits the URL, which may contain a password.
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database")
@@ -56,10 +56,10 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    /// That it can be used.
+    /// Checks the options.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`], with what to do.
+    /// Returns [`ErrorCode::ConfigInvalid`] with instructions for correcting the options.
     pub(crate) fn check(&self) -> Result<()> {
         let invalid = |message: String| Err(Error::new(ErrorCode::ConfigInvalid, message));
         if self.url.is_empty() {
@@ -67,23 +67,23 @@ impl Database {
         }
         let scheme = self.url.split_once("://").map(|(scheme, _)| scheme);
         if !matches!(scheme, Some("postgres" | "postgresql")) {
-            return invalid("the database's URL does not begin with `postgres://`".to_owned());
+            return invalid("the database's URL does not start with `postgres://`".to_owned());
         }
         if let Some(problem) = name::problem_of_schema(&self.schema) {
             return invalid(format!("the schema `{}` {problem}", self.schema.escape_debug()));
         }
-        if self.schema == SCHEMA_OF_STORE {
+        if self.schema == STORE_SCHEMA {
             return invalid(format!(
-                "the schema `{SCHEMA_OF_STORE}` is that of sessions; give DBOS one of its own"
+                "the schema `{STORE_SCHEMA}` contains the sessions; use a separate schema for DBOS"
             ));
         }
         if let Some(problem) = name::problem_of_app(&self.app) {
             return invalid(format!("the application's name {problem}"));
         }
-        if self.executor.as_deref().is_some_and(|id| id.is_empty() || id == NOBODY) {
+        if self.executor.as_deref().is_some_and(|id| id.is_empty() || id == DEFAULT_EXECUTOR) {
             return invalid(format!(
-                "an executor id must not be empty or `{NOBODY}`, which is what processes without \
-                 one are called; name the slot that this process runs in, or leave it out"
+                "an executor id must not be empty or `{DEFAULT_EXECUTOR}`, which is DBOS's default for all \
+                 processes; use the name of the slot that this process runs in, or omit it"
             ));
         }
         if self.connections < 2 {
@@ -98,19 +98,19 @@ impl Database {
         Ok(())
     }
 
-    /// The same in DBOS's words.
+    /// Converts the options to a DBOS configuration.
     pub(crate) fn to_dbos(&self) -> dbos::Config {
         let own = || format!("{}-{}", self.app, Uuid::now_v7().simple());
         dbos::Config {
-            // Of the body, not of the build: any build that has the same body can go on with a run. No
-            // two applications of a schema may have the same.
+            // The version of the body, not of the build: any build with the same body can continue a run. It
+            // must be unique among the applications of a schema.
             app_version: Some(format!("{}-run-{}", self.app, workflow::BODY)),
             executor_id: Some(self.executor.clone().unwrap_or_else(own)),
             max_connections: self.connections,
             schema: self.schema.clone(),
-            // Nothing here sends messages or sets events.
+            // The runtime neither sends messages nor sets events.
             use_listen_notify: false,
-            // The internal queue is heard always: it is where recovered workflows come from.
+            // The internal queue for recovered workflows is always polled.
             listen_queues: Some(Vec::new()),
             outcome_poll_interval: Some(self.poll_interval),
             ..dbos::Config::new(self.app.clone(), self.url.clone())

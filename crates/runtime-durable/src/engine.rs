@@ -1,4 +1,4 @@
-//! The engine: each run is a workflow.
+//! The engine that executes each run as a DBOS workflow.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -17,62 +17,62 @@ use crate::failure::{self, Stopped};
 use crate::turns::ConcurrencyLimiter;
 use crate::workflow::{self, RunWorkflow};
 
-/// How long somebody waits for what is no more than a courtesy.
-const COURTESY: Duration = Duration::from_secs(5);
+/// The timeout of best-effort operations, which may fail without consequences.
+const BEST_EFFORT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Where the engine is found by what DBOS owns, and what must not own DBOS.
-pub(crate) type Itself = Arc<OnceLock<Weak<Workflows>>>;
+/// A weak reference to the engine for values that DBOS owns and that must not own DBOS.
+pub(crate) type WeakEngine = Arc<OnceLock<Weak<Workflows>>>;
 
-/// Carries runs out as workflows of DBOS.
+/// An engine that executes runs as DBOS workflows.
 #[derive(Debug)]
 pub(crate) struct Workflows {
     context: Arc<RuntimeContext>,
     dbos: DBOS,
     run: RunWorkflow,
     app: String,
-    /// Whether no process will have the name of this one.
+    /// `true` if no other process will ever have the executor id of this one.
     is_unique: bool,
-    /// None if there is no limit.
-    turns: Option<ConcurrencyLimiter>,
+    /// The limit on concurrent runs. `None`: no limit.
+    limiter: Option<ConcurrencyLimiter>,
     /// The tokio runtime that DBOS's tasks run on.
     on: Handle,
-    /// The same, for what outlives a call.
-    itself: Itself,
-    /// Runs that began here and that their workflows have not taken up yet.
-    begun: Mutex<HashMap<RunId, BegunRun>>,
+    /// A weak reference to this engine for tasks that outlive a method call.
+    weak_engine: WeakEngine,
+    /// Runs that were started here and whose workflows have not started executing yet.
+    pending_runs: Mutex<HashMap<RunId, PendingRun>>,
 }
 
-/// A run that began here.
+/// A run that was started in this process.
 #[derive(Debug)]
-pub(crate) struct BegunRun {
-    /// What those who began it wait for.
-    pub(crate) listed: RunRegistration,
-    /// Whether it needs turns of its own. One that a tool starts does not: the tool has a turn already, and
-    /// may wait for the run.
-    pub(crate) needs_turns: bool,
+pub(crate) struct PendingRun {
+    /// The registration that the run's handles wait for.
+    pub(crate) registration: RunRegistration,
+    /// `true` if the run needs permits of its own. A run that a tool starts does not: the tool already holds a permit
+    /// and may wait for the run.
+    pub(crate) needs_permit: bool,
 }
 
 impl Workflows {
-    /// The engine of this process; DBOS is not launched yet. To be called on the tokio runtime that is
-    /// to carry runs out.
+    /// Creates the engine of this process without launching DBOS. Must be called on the tokio runtime that executes
+    /// runs.
     ///
     /// # Errors
-    /// DBOS's, put in our words.
+    /// Returns the converted errors of DBOS.
     pub(crate) fn new(context: Arc<RuntimeContext>, database: &Database) -> Result<Arc<Self>> {
-        let (dbos, itself) = (DBOS::new(database.to_dbos()), Itself::default());
-        let run = workflow::register(&dbos, Arc::clone(&itself));
+        let (dbos, weak_engine) = (DBOS::new(database.to_dbos()), WeakEngine::default());
+        let run = workflow::register(&dbos, Arc::clone(&weak_engine));
         let engine = Arc::new(Self {
             context,
             dbos,
-            run: run.map_err(|error| failure::of_dbos("register the workflow", &error))?,
+            run: run.map_err(|error| failure::from_dbos("register the workflow", &error))?,
             app: database.app.clone(),
             is_unique: database.executor.is_none(),
-            turns: database.max_runs.map(ConcurrencyLimiter::new),
+            limiter: database.max_runs.map(ConcurrencyLimiter::new),
             on: Handle::current(),
-            itself,
-            begun: Mutex::default(),
+            weak_engine,
+            pending_runs: Mutex::default(),
         });
-        drop(engine.itself.set(Arc::downgrade(&engine)));
+        drop(engine.weak_engine.set(Arc::downgrade(&engine)));
         Ok(engine)
     }
 
@@ -88,31 +88,31 @@ impl Workflows {
         &self.app
     }
 
-    pub(crate) fn turns(&self) -> Option<&ConcurrencyLimiter> {
-        self.turns.as_ref()
+    pub(crate) fn limiter(&self) -> Option<&ConcurrencyLimiter> {
+        self.limiter.as_ref()
     }
 
-    /// What those who began a run here wait for; none if it began elsewhere.
-    pub(crate) fn taken_up(&self, run: &RunId) -> Option<BegunRun> {
-        self.begun().remove(run)
+    /// Removes and returns a pending run. Returns `None` if the run was started elsewhere.
+    pub(crate) fn take_pending(&self, run: &RunId) -> Option<PendingRun> {
+        self.pending_runs().remove(run)
     }
 
-    fn begun(&self) -> MutexGuard<'_, HashMap<RunId, BegunRun>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_runs(&self) -> MutexGuard<'_, HashMap<RunId, PendingRun>> {
+        self.pending_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has DBOS do something, on a task of its own: many calls are refused in the middle of a step, and
-    /// that is where children begin. DBOS itself asks a database that is away for ever.
-    async fn ask<T: Send + 'static>(
+    /// Runs a DBOS operation in a separate task with a timeout. A separate task is needed because DBOS rejects many
+    /// operations inside a step, and children start there. DBOS itself retries an unavailable database forever.
+    async fn call_dbos<T: Send + 'static>(
         &self,
         what: &'static str,
         limit: Duration,
-        asked: impl Future<Output = Result<T, dbos::Error>> + Send + 'static,
+        request: impl Future<Output = Result<T, dbos::Error>> + Send + 'static,
     ) -> Result<T> {
-        let task = self.on.spawn(tokio::time::timeout(limit, asked));
+        let task = self.on.spawn(tokio::time::timeout(limit, request));
         match task.await {
             Ok(Ok(Ok(done))) => Ok(done),
-            Ok(Ok(Err(error))) => Err(failure::of_dbos(what, &error)),
+            Ok(Ok(Err(error))) => Err(failure::from_dbos(what, &error)),
             Ok(Err(_)) => Err(Error::new(
                 ErrorCode::StoreUnavailable,
                 format!("DBOS could not {what}: its database did not answer in time"),
@@ -124,43 +124,44 @@ impl Workflows {
         }
     }
 
-    /// Begins the workflow of a run.
-    async fn start(&self, of: &RunRef) -> Result<()> {
-        let id = of.workflow_id(&self.app);
-        let (run, of, dbos) = (self.run.clone(), of.clone(), self.dbos.clone());
+    /// Starts the workflow of a run.
+    async fn start(&self, run_ref: &RunRef) -> Result<()> {
+        let id = run_ref.workflow_id(&self.app);
+        let (run, run_ref, dbos) = (self.run.clone(), run_ref.clone(), self.dbos.clone());
         let start = async move {
-            make_room(&dbos, &id, &of).await?;
+            delete_stale_row(&dbos, &id, &run_ref).await?;
             let options = StartOptions {
                 workflow_id: Some(&id),
                 timeout: Timeout::None,
                 ..StartOptions::default()
             };
-            run.start_with(of, options).lift::<dbos::EngineOnly>().await
+            run.start_with(run_ref, options).lift::<dbos::EngineOnly>().await
         };
-        // Later, somebody else may have begun to go on with it.
-        let started = self.ask("begin the run's workflow", self.context.lease, start).await?;
-        // DBOS notes an end after the run has it. A shutdown waits for that, and so does the runtime.
+        // After the lease, another process may have taken over the run.
+        let started = self.call_dbos("start the run's workflow", self.context.lease, start).await?;
+        // DBOS records the end of a workflow after the run has ended. A shutdown waits for that, and the task keeps the
+        // engine alive until then.
         let (engine, context) =
-            (self.itself.get().and_then(Weak::upgrade), Arc::clone(&self.context));
+            (self.weak_engine.get().and_then(Weak::upgrade), Arc::clone(&self.context));
         drop(self.context.tasks.spawn(async move {
             tokio::select! {
                 biased;
                 ended = started.result() => drop(ended),
-                () = workflow::shut_down(&context) => {}
+                () = workflow::until_shutdown(&context) => {}
             }
             drop(engine);
         }));
         Ok(())
     }
 
-    /// Cancels the workflow of a run that nobody waits for any more. What it has under way stops; what
-    /// is left of it would find out by itself.
-    async fn cancel(&self, of: &RunRef) {
-        let id = of.workflow_id(&self.app);
+    /// Cancels the workflow of a superseded run. This stops its current work early; otherwise the workflow would
+    /// detect the takeover with its next append.
+    async fn cancel(&self, run_ref: &RunRef) {
+        let id = run_ref.workflow_id(&self.app);
         let dbos = self.dbos.clone();
         let cancel = async move { dbos.cancel(&id).await };
-        if let Err(error) = self.ask("cancel a workflow", COURTESY, cancel).await {
-            tracing::warn!(session = %of.session, %error, "what was taken over was not cancelled");
+        if let Err(error) = self.call_dbos("cancel a workflow", BEST_EFFORT_LIMIT, cancel).await {
+            tracing::warn!(session = %run_ref.session, %error, "a superseded workflow was not cancelled");
         }
     }
 }
@@ -171,36 +172,37 @@ impl Engine for Workflows {
         "durable"
     }
 
-    /// A process of the same name goes on with what this one leaves.
+    /// Returns `false` if this process has an executor id, because another process with the same id may continue its
+    /// runs.
     fn is_in_process(&self) -> bool {
         self.is_unique
     }
 
-    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
-        let live = Arc::clone(begun.driver.live());
-        let (over, needs_turns) = (begun.over.clone(), !begun.in_tool);
-        let of = begun.in_parts();
-        if let Some(over) = over {
-            self.cancel(&over).await;
+    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+        let live = Arc::clone(started.driver.live());
+        let (replaced, needs_permit) = (started.over.clone(), !started.in_tool);
+        let run_ref = started.in_parts();
+        if let Some(replaced) = replaced {
+            self.cancel(&replaced).await;
         }
-        // Whatever becomes of the workflow, nobody waits for it forever.
-        let listed = RunRegistration::new(&self.context, &live);
-        self.begun().insert(of.run.clone(), BegunRun { listed, needs_turns });
-        if let Err(error) = self.start(&of).await {
-            drop(self.taken_up(&of.run));
+        // Ends all waits for the run even if the workflow is dropped.
+        let registration = RunRegistration::new(&self.context, &live);
+        self.pending_runs().insert(run_ref.run.clone(), PendingRun { registration, needs_permit });
+        if let Err(error) = self.start(&run_ref).await {
+            drop(self.take_pending(&run_ref.run));
             return Err(error);
         }
         Ok(Some(live))
     }
 
-    async fn stopped(&self, of: &RunRef) -> Option<Error> {
-        let id = of.workflow_id(&self.app);
+    async fn stopped(&self, run_ref: &RunRef) -> Option<Error> {
+        let id = run_ref.workflow_id(&self.app);
         let dbos = self.dbos.clone();
         let look = async move { row(&dbos, &id, true).await };
-        let row = match self.ask("look at a workflow", COURTESY, look).await {
-            Ok(row) => row.filter(|row| is_of(row, of))?,
+        let row = match self.call_dbos("read a workflow", BEST_EFFORT_LIMIT, look).await {
+            Ok(row) => row.filter(|row| belongs_to(row, run_ref))?,
             Err(error) => {
-                tracing::warn!(session = %of.session, %error, "how its workflow stands is unknown");
+                tracing::warn!(session = %run_ref.session, %error, "the status of the run's workflow is unknown");
                 return None;
             }
         };
@@ -213,15 +215,16 @@ impl Engine for Workflows {
                 }
             }
             WorkflowStatus::Cancelled => failure::cancelled(),
-            WorkflowStatus::MaxRecoveryAttemptsExceeded => failure::parked(),
-            // One that ended well has an end in the log, which who asks is about to see.
+            WorkflowStatus::MaxRecoveryAttemptsExceeded => failure::too_many_recoveries(),
+            // The end of a successful workflow is in the log, where the caller will find it.
             _ => return None,
         };
-        Some(error.with_context("session", &of.session).with_context("run", &of.run))
+        Some(error.with_context("session", &run_ref.session).with_context("run", &run_ref.run))
     }
 }
 
-/// Nobody has the runtime any more, and so nothing is under way either: a workflow holds on to it.
+/// Shuts DBOS down when the last reference to the runtime is dropped. No workflow is running then, because each
+/// workflow holds a reference.
 impl Drop for Workflows {
     fn drop(&mut self) {
         if self.dbos.is_launched() {
@@ -231,29 +234,29 @@ impl Drop for Workflows {
     }
 }
 
-/// A workflow's row.
+/// Returns the row of a workflow.
 async fn row(dbos: &DBOS, id: &str, whole: bool) -> Result<Option<WorkflowRecord>, dbos::Error> {
     let filter =
         WorkflowFilter { workflow_ids: vec![id], load_output: whole, ..WorkflowFilter::default() };
     Ok(dbos.list_workflows(&filter).await?.pop())
 }
 
-/// Whether a row is that of this run: a session that was deleted and began anew counts from zero again.
-fn is_of(row: &WorkflowRecord, of: &RunRef) -> bool {
-    run_of(row).is_none_or(|it| it.run == of.run)
+/// Returns `true` if a row belongs to this run. Workflow ids repeat when a session is deleted and created again.
+fn belongs_to(row: &WorkflowRecord, run_ref: &RunRef) -> bool {
+    run_of(row).is_none_or(|other| other.run == run_ref.run)
 }
 
-/// The run that a row is of.
+/// Returns the run of a row.
 pub(crate) fn run_of(row: &WorkflowRecord) -> Option<RunRef> {
     row.input.as_deref().and_then(|input| serde_json::from_str(input).ok())
 }
 
-/// Removes a row of the same id that another run left: DBOS would take the new one for the old.
-async fn make_room(dbos: &DBOS, id: &str, of: &RunRef) -> Result<(), dbos::Error> {
-    let Some(old) = row(dbos, id, false).await?.filter(|row| !is_of(row, of)) else {
+/// Deletes a row with the same id that belongs to another run. Otherwise DBOS would return the old workflow.
+async fn delete_stale_row(dbos: &DBOS, id: &str, run_ref: &RunRef) -> Result<(), dbos::Error> {
+    let Some(old) = row(dbos, id, false).await?.filter(|row| !belongs_to(row, run_ref)) else {
         return Ok(());
     };
-    tracing::info!(workflow = old.workflow_id, "the rows of a deleted session are removed");
+    tracing::info!(workflow = old.workflow_id, "removing the rows of a deleted session");
     dbos.cancel(id).await?;
     dbos.delete(id).await
 }

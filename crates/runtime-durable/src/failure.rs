@@ -1,13 +1,13 @@
-//! Why workflows stop: in DBOS's words, in its tables, and for those who wait for a run.
+//! Conversions of workflow errors: for DBOS, for its tables, and for callers that wait for a run.
 
 use dbos::sysdb;
 use helix_agents_core::error::{Error, ErrorCode, ErrorRecord};
 use serde::{Deserialize, Serialize};
 
-/// What DBOS says when a workflow or a step of it stops.
+/// The DBOS error of a stopped workflow or step.
 pub(crate) type Stopped = dbos::Error<Failure>;
 
-/// An error of a run, as it stands in DBOS's tables.
+/// An error of a run as it is stored in DBOS's tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(transparent)]
 #[error("{0}")]
@@ -18,7 +18,7 @@ impl Failure {
         Self(ErrorRecord::new(code, message))
     }
 
-    /// Whether the same step, tried again, may get further.
+    /// Returns `true` if a retry of the same step may succeed.
     pub(crate) fn is_retryable(&self) -> bool {
         self.0.kind.is_retryable()
     }
@@ -34,13 +34,13 @@ impl From<&Error> for Failure {
     }
 }
 
-/// What it means for those who wait for the run.
+/// Converts a workflow error into the error for callers that wait for the run.
 pub(crate) fn to_error(stopped: &Stopped) -> Error {
     if is_cancelled(stopped) {
         return cancelled();
     }
-    if is_elsewhere(stopped) {
-        let message = "another process goes on with the run; ask for a handle on it anew";
+    if is_executed_elsewhere(stopped) {
+        let message = "another process continues the run; request a new handle";
         return Error::new(ErrorCode::Superseded, message);
     }
     match stopped {
@@ -59,7 +59,7 @@ pub(crate) fn to_error(stopped: &Stopped) -> Error {
     }
 }
 
-/// A workflow that somebody cancelled in DBOS.
+/// Returns the error of a workflow that was cancelled in DBOS.
 pub(crate) fn cancelled() -> Error {
     Error::new(
         ErrorCode::Cancelled,
@@ -67,17 +67,17 @@ pub(crate) fn cancelled() -> Error {
     )
 }
 
-/// A workflow that DBOS has begun too often.
-pub(crate) fn parked() -> Error {
+/// Returns the error of a workflow that exceeded DBOS's recovery attempts.
+pub(crate) fn too_many_recoveries() -> Error {
     Error::new(
         ErrorCode::Internal,
-        "the run's workflow was begun again and again without an end, and DBOS gave it up; see the \
+        "the run's workflow was recovered too often without completing, and DBOS stopped it; see the \
          logs of its processes, and resume the run",
     )
 }
 
-/// What DBOS's own error means for whoever asked for something.
-pub(crate) fn of_dbos(what: &'static str, error: &dbos::Error) -> Error {
+/// Converts an error of a DBOS operation.
+pub(crate) fn from_dbos(what: &'static str, error: &dbos::Error) -> Error {
     let code = match error {
         dbos::Error::Config(_) | dbos::Error::InvalidArgument { .. } => ErrorCode::ConfigInvalid,
         dbos::Error::SystemDatabase(sysdb::Error::Backend(_)) => ErrorCode::StoreUnavailable,
@@ -87,7 +87,7 @@ pub(crate) fn of_dbos(what: &'static str, error: &dbos::Error) -> Error {
     Error::new(code, format!("DBOS could not {what}: {error}"))
 }
 
-/// Whether the workflow was cancelled in DBOS, by this runtime or by hand.
+/// Returns `true` if the workflow was cancelled in DBOS, by this runtime or manually.
 fn is_cancelled(stopped: &Stopped) -> bool {
     matches!(
         stopped,
@@ -96,7 +96,7 @@ fn is_cancelled(stopped: &Stopped) -> bool {
     )
 }
 
-/// Whether another execution of the same workflow goes on with the run.
-pub(crate) fn is_elsewhere(stopped: &Stopped) -> bool {
+/// Returns `true` if another execution of the same workflow continues the run.
+pub(crate) fn is_executed_elsewhere(stopped: &Stopped) -> bool {
     matches!(stopped, Stopped::SystemDatabase(sysdb::Error::StepAlreadyRecorded { .. }))
 }

@@ -1,4 +1,4 @@
-//! What of DBOS's tables nobody needs any more. DBOS itself removes nothing.
+//! Cleanup of DBOS's tables. DBOS itself deletes nothing.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use helix_agents_runtime::RunRef;
 use crate::engine::{Workflows, run_of};
 use crate::workflow;
 
-/// How many rows are looked at together.
+/// The number of rows per query.
 const BATCH: i64 = 500;
 
-/// How often this is done at most, and at least.
+/// The minimum and the maximum interval between cleanups.
 const PACE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5 * 60));
 
-/// Statuses of workflows that nobody carries out again.
+/// The statuses of workflows that are never executed again.
 const ENDED: [WorkflowStatus; 4] = [
     WorkflowStatus::Success,
     WorkflowStatus::Error,
@@ -25,9 +25,9 @@ const ENDED: [WorkflowStatus; 4] = [
     WorkflowStatus::MaxRecoveryAttemptsExceeded,
 ];
 
-/// Removes, now and then, what ended that long ago. Every process of an application does: it does no harm
-/// to remove what is gone.
-pub(crate) fn keep_short(engine: &Arc<Workflows>, keep: Duration) {
+/// Periodically deletes workflows that ended long enough ago. Every process of an application does this, because
+/// deleting a deleted row is harmless.
+pub(crate) fn spawn_cleanup(engine: &Arc<Workflows>, keep: Duration) {
     let pace = (keep / 8).clamp(PACE.0, PACE.1);
     let (context, engine) = (Arc::clone(engine.context()), Arc::downgrade(engine));
     let tasks = Arc::clone(&context);
@@ -39,20 +39,20 @@ pub(crate) fn keep_short(engine: &Arc<Workflows>, keep: Duration) {
                 () = context.clock.sleep(pace) => {}
             }
             let Some(engine) = Weak::upgrade(&engine) else { return };
-            let tidied = tokio::select! {
+            let cleaned = tokio::select! {
                 biased;
                 () = context.tasks.drain.cancelled() => return,
-                tidied = tidy(&engine, keep) => tidied,
+                cleaned = delete_old_rows(&engine, keep) => cleaned,
             };
-            if let Err(error) = tidied {
+            if let Err(error) = cleaned {
                 tracing::warn!(%error, "old rows of DBOS were not removed");
             }
         }
     }));
 }
 
-/// Removes the rows of workflows that ended so long ago, and ends those that nobody will.
-async fn tidy(engine: &Workflows, keep: Duration) -> Result<(), dbos::Error> {
+/// Deletes the rows of workflows that ended long enough ago, and cancels orphaned workflows.
+async fn delete_old_rows(engine: &Workflows, keep: Duration) -> Result<(), dbos::Error> {
     let Some(before) = ago(keep) else { return Ok(()) };
     let ended = || WorkflowFilter {
         names: vec![workflow::NAME],
@@ -72,12 +72,12 @@ async fn tidy(engine: &Workflows, keep: Duration) -> Result<(), dbos::Error> {
         let removed = engine.dbos().delete_all(&ids, Children::Skip).await?;
         tracing::debug!(removed, "old rows of DBOS were removed");
     }
-    end_left_ones(engine, before).await
+    cancel_orphans(engine, before).await
 }
 
-/// Cancels old workflows whose process is gone and whose run another one took over, but whom it could not
-/// tell.
-async fn end_left_ones(engine: &Workflows, before: Timestamp) -> Result<(), dbos::Error> {
+/// Cancels old workflows of crashed processes whose runs were taken over by other processes that could not cancel
+/// them.
+async fn cancel_orphans(engine: &Workflows, before: Timestamp) -> Result<(), dbos::Error> {
     let mut offset = 0;
     loop {
         let open = WorkflowFilter {
@@ -93,25 +93,25 @@ async fn end_left_ones(engine: &Workflows, before: Timestamp) -> Result<(), dbos
         if rows.is_empty() {
             return Ok(());
         }
-        let mut left = Vec::new();
+        let mut orphans = Vec::new();
         for row in &rows {
-            if let Some(of) = run_of(row)
-                && is_over(&*engine.context().store, &of).await
+            if let Some(run_ref) = run_of(row)
+                && is_replaced(&*engine.context().store, &run_ref).await
             {
-                left.push(row.workflow_id.as_str());
+                orphans.push(row.workflow_id.as_str());
             }
         }
-        offset += BATCH - i64::try_from(left.len()).unwrap_or(0);
-        if !left.is_empty() {
-            engine.dbos().cancel_all(&left, Children::Skip).await?;
+        offset += BATCH - i64::try_from(orphans.len()).unwrap_or(0);
+        if !orphans.is_empty() {
+            engine.dbos().cancel_all(&orphans, Children::Skip).await?;
         }
     }
 }
 
-/// Whether a session has gone on without this run. One that cannot be found may be another store's.
-async fn is_over(store: &dyn StateStore, of: &RunRef) -> bool {
-    let head = store.head(&of.session).await.ok().flatten();
-    head.is_some_and(|head| head.summary.run.as_ref() != Some(&of.run))
+/// Returns `true` if this run is no longer the session's current run. An unknown session may belong to another store.
+async fn is_replaced(store: &dyn StateStore, run_ref: &RunRef) -> bool {
+    let head = store.head(&run_ref.session).await.ok().flatten();
+    head.is_some_and(|head| head.summary.run.as_ref() != Some(&run_ref.run))
 }
 
 fn ago(time: Duration) -> Option<Timestamp> {

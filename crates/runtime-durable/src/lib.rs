@@ -1,12 +1,12 @@
-//! Carries out the runs of agents as DBOS workflows, whose steps are recorded in PostgreSQL.
+//! A runtime that executes agent runs as DBOS workflows, whose steps are recorded in PostgreSQL.
 //!
-//! One workflow serves all agents. It is given a run's ids and carries the run out in parts, each a step;
-//! what a step is about is in the session's log, and DBOS's tables hold ids. What the log says is what
-//! happened: a step that is carried out again finds its effect on record. DBOS adds what the log has not:
-//! a table of what is under way and of how it ended, workflows that can be listed and cancelled with
-//! DBOS's own tools, and, for processes with a fixed name, runs that go on by themselves after a restart.
+//! One workflow type serves all agents. Its input is the ids of a run, and it executes the run as work items, each as
+//! one step. The data of a step is in the session's log; DBOS's tables contain only ids. The log is authoritative: a
+//! step that is executed again finds its effect there. DBOS adds a table of running and completed workflows, the
+//! ability to list and cancel workflows with DBOS's own tools, and, for processes with an executor id, automatic
+//! continuation of runs after a restart.
 //!
-//! No type of DBOS is part of this crate's API.
+//! No DBOS type is part of this crate's API.
 
 mod builder;
 mod config;

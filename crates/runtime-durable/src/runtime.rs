@@ -1,4 +1,4 @@
-//! The runtime.
+//! The durable runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::failure;
 use crate::history;
 use crate::server;
 
-/// How long the database may take to answer, and to have its tables brought up to date.
+/// The timeout for connecting to the database and migrating DBOS's tables.
 const LAUNCH: Duration = Duration::from_secs(60);
 
-/// Carries out runs as workflows of DBOS, in this process. Cheap to clone.
+/// A runtime that executes runs as DBOS workflows in this process. Cheap to clone.
 ///
 /// # Durability
-/// What is recorded in the log survives what the store survives. A process that is killed leaves its runs
-/// to whoever resumes them once their leases have run out, or, if it has an
-/// [`executor_id`](DurableRuntimeBuilder::executor_id), to its successor. DBOS's tables hold nothing that
-/// is not in the log: without them, and with this or another runtime, a session can be gone on with.
+/// Recorded events are as durable as the store. The runs of a killed process can be continued by any process
+/// once their leases have expired, or, if the process has an
+/// [`executor_id`](DurableRuntimeBuilder::executor_id), by its successor. DBOS's tables contain nothing that
+/// is not in the log: sessions can be resumed without them, with this or another runtime.
 #[derive(Debug, Clone)]
 pub struct DurableRuntime {
     runtime: Runtime,
@@ -30,21 +30,21 @@ pub struct DurableRuntime {
 }
 
 impl DurableRuntime {
-    /// Begins to put a runtime together.
+    /// Returns a builder for a durable runtime.
     pub fn builder() -> DurableRuntimeBuilder {
         DurableRuntimeBuilder::default()
     }
 
-    /// Stops taking runs and ends those under way: they stop before their next effect, and after the
-    /// grace period in the middle of it. They do not end in the log: another process goes on with them at
-    /// once, for their leases are given up. Then DBOS is shut down.
+    /// Stops accepting runs and stops the running ones: they stop before their next effect; after the grace
+    /// period their current effect is cancelled. The runs do not end in the log. Their leases are released, so
+    /// another process can continue them immediately. Afterwards DBOS is shut down.
     pub async fn shutdown(&self) {
         let context = self.runtime.context();
         context.tasks.end(context.grace).await;
         self.engine.dbos().shutdown().await;
     }
 
-    /// Launches DBOS on the tokio runtime that carries runs out.
+    /// Launches DBOS on the tokio runtime that executes runs.
     pub(crate) async fn launch(context: Arc<RuntimeContext>, database: Database) -> Result<Self> {
         let tasks = Arc::clone(&context);
         let launch = tasks.tasks.spawn(tokio::time::timeout(LAUNCH, launched(context, database)));
@@ -72,7 +72,7 @@ async fn launched(context: Arc<RuntimeContext>, database: Database) -> Result<Ar
     server::check(&database.url).await?;
     let engine = Workflows::new(context, &database)?;
     let launched = engine.dbos().launch().await;
-    launched.map_err(|error| failure::of_dbos("launch", &error))?;
-    history::keep_short(&engine, database.keep_history);
+    launched.map_err(|error| failure::from_dbos("launch", &error))?;
+    history::spawn_cleanup(&engine, database.keep_history);
     Ok(engine)
 }

@@ -1,4 +1,4 @@
-//! Whether the database answers. DBOS would ask for a minute, and say less.
+//! A check that the database is reachable. DBOS would retry for a minute and report less.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Error as Problem};
 
-/// How long it may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout of the connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What PostgreSQL says if there is no database of that name: DBOS makes one.
+/// The PostgreSQL error code for a missing database, which DBOS then creates.
 const NO_DATABASE: &str = "3D000";
 
-/// Connects, and lets the connection go.
+/// Connects to the database and closes the connection.
 ///
 /// # Errors
-/// [`ErrorCode::ConfigInvalid`] if the URL or what it says of the user is wrong,
-/// [`ErrorCode::StoreUnavailable`] if nobody answers.
+/// Returns [`ErrorCode::ConfigInvalid`] if the URL or its credentials are invalid, and
+/// [`ErrorCode::StoreUnavailable`] if the server does not answer.
 pub(crate) async fn check(url: &str) -> Result<()> {
     choose_cryptography();
-    let connected = tokio::time::timeout(PATIENCE, PgConnection::connect(url)).await;
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect(url)).await;
     let problem = match connected {
         Ok(Ok(connection)) => {
-            // Nobody waits for what it has to say now.
+            // An error while closing does not matter.
             drop(connection.close().await);
             return Ok(());
         }
@@ -31,15 +31,15 @@ pub(crate) async fn check(url: &str) -> Result<()> {
         Err(_) => Problem::PoolTimedOut,
     };
     match problem {
-        Problem::Database(said) if said.code().as_deref() == Some(NO_DATABASE) => Ok(()),
-        Problem::Database(said) if said.code().is_some_and(|code| code.starts_with("28")) => Err(
-            Error::new(ErrorCode::ConfigInvalid, format!("PostgreSQL refuses the user: {said}")),
+        Problem::Database(error) if error.code().as_deref() == Some(NO_DATABASE) => Ok(()),
+        Problem::Database(error) if error.code().is_some_and(|code| code.starts_with("28")) => Err(
+            Error::new(ErrorCode::ConfigInvalid, format!("PostgreSQL refuses the user: {error}")),
         ),
-        Problem::Database(said) if said.message().contains("startup parameter") => {
+        Problem::Database(error) if error.message().contains("startup parameter") => {
             let message = format!(
-                "a pooler refuses DBOS: {said}; name that parameter in the pooler's \
-                 `ignore_startup_parameters` and have it lend connections for a session, or connect \
-                 to PostgreSQL itself"
+                "a pooler refuses DBOS: {error}; name that parameter in the pooler's \
+                 `ignore_startup_parameters` and use session pooling, or connect directly \
+                 to PostgreSQL"
             );
             Err(Error::new(ErrorCode::ConfigInvalid, message))
         }
@@ -49,7 +49,7 @@ pub(crate) async fn check(url: &str) -> Result<()> {
         }
         Problem::PoolTimedOut => Err(Error::new(
             ErrorCode::StoreUnavailable,
-            format!("PostgreSQL did not answer within {PATIENCE:?}; does the server run?"),
+            format!("PostgreSQL did not answer within {CONNECT_TIMEOUT:?}; does the server run?"),
         )),
         problem => Err(Error::new(
             ErrorCode::StoreUnavailable,
@@ -59,11 +59,11 @@ pub(crate) async fn check(url: &str) -> Result<()> {
     }
 }
 
-/// Where a program has several kinds of cryptography, the driver's checks of certificates panic unless the
-/// process has chosen one; that is ours if nobody was first.
+/// Installs a default crypto provider if the process has none. If several providers are compiled in, the certificate
+/// checks of the driver panic without a default.
 fn choose_cryptography() {
     if CryptoProvider::get_default().is_none() {
-        // Somebody else may be faster; theirs is as good.
+        // Another thread may install a provider first, which is equally good.
         drop(aws_lc_rs::default_provider().install_default());
     }
 }

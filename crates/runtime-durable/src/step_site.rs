@@ -1,8 +1,8 @@
-//! Where the parts of a run are carried out, each as a step of its workflow.
+//! Executes the work items of a run, each as a step of its workflow.
 //!
-//! DBOS finds a step again by its place among all that the body builds, and checks its name. So what is
-//! built here, and in which order, may depend on nothing but what earlier steps came to; whoever changes
-//! that gives the body a new number (`workflow::BODY`).
+//! DBOS identifies a step by its position among all steps that the body builds, and checks its name. The steps built
+//! here and their order may therefore depend only on the results of earlier steps. A change of the steps or of their
+//! order requires a new version of the body (`workflow::BODY`).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,124 +19,127 @@ use crate::failure::{Failure, Stopped};
 use crate::name;
 use crate::turns::ConcurrencyLimiter;
 
-/// How often a part is tried that a store, or something else that may pass, kept from its end.
-const TRIES: u32 = 6;
+/// The maximum number of attempts for a work item that fails with a retryable error.
+const MAX_ATTEMPTS: u32 = 6;
 
-/// How long to wait before the second try; twice as long before each further one.
+/// The wait before the first retry. It doubles with each further retry.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// The longest wait before another try, also if whoever refused asks for more.
+/// The maximum wait before a retry, even if the error requests a longer one.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// How long one step waits for a child. Then there is another one: nothing depends on it, but a step that
-/// ends shows that somebody is alive.
-const FOLLOW: Duration = Duration::from_secs(10 * 60);
+/// The maximum time that one step waits for a child before another step continues the wait. A completed step shows
+/// that the workflow is alive.
+const FOLLOW_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// One execution of a run's workflow.
 #[derive(Debug)]
-pub(crate) struct Site<'a> {
+pub(crate) struct RunExecution<'a> {
     runtime: &'a Runtime,
-    of: &'a RunRef,
+    run_ref: &'a RunRef,
     workflow: &'a str,
-    /// None if the run needs no turns.
-    turns: Option<&'a ConcurrencyLimiter>,
-    /// Whether this execution, and none before, carried out what came last, so that nobody has begun
-    /// what comes now. It is so from the first step on that was not on record.
+    /// The limit on concurrent runs. `None` if the run needs no permits.
+    limiter: Option<&'a ConcurrencyLimiter>,
+    /// `true` if this execution ran the previous step itself, so no earlier execution can have started the next one.
+    /// This holds from the first step that was not on record.
     is_first: AtomicBool,
 }
 
-impl<'a> Site<'a> {
-    /// `is_new` says that there was no execution before.
+impl<'a> RunExecution<'a> {
+    /// Creates the execution. `is_new` is `true` if there was no earlier execution.
     pub(crate) fn new(
         runtime: &'a Runtime,
-        of: &'a RunRef,
+        run_ref: &'a RunRef,
         workflow: &'a str,
-        turns: Option<&'a ConcurrencyLimiter>,
+        limiter: Option<&'a ConcurrencyLimiter>,
         is_new: bool,
     ) -> Self {
-        Self { runtime, of, workflow, turns, is_first: AtomicBool::new(is_new) }
+        Self { runtime, run_ref, workflow, limiter, is_first: AtomicBool::new(is_new) }
     }
 
-    /// Carries the run out, from its start to its end.
+    /// Executes the run from its start to its end.
     ///
     /// # Errors
-    /// Why it stopped before.
+    /// Returns the reason if the run stopped before its end.
     pub(crate) async fn drive(&self) -> Result<(), Stopped> {
-        let mut part = WorkItem::Open;
+        let mut item = WorkItem::Open;
         loop {
-            part = match self.part(&part).await? {
+            item = match self.item(&item).await? {
                 Next::Over => return Ok(()),
-                Next::WorkItem(part) => part,
+                Next::WorkItem(item) => item,
                 Next::Calls { calls, at_once, children, then } => {
-                    self.side_by_side(&calls, at_once, &children).await?;
+                    self.run_calls(&calls, at_once, &children).await?;
                     then
                 }
             };
         }
     }
 
-    async fn part(&self, part: &WorkItem) -> Result<Next, Stopped> {
-        // Companions may be waited for, and need turns themselves then.
-        let _turn = match part {
+    async fn item(&self, item: &WorkItem) -> Result<Next, Stopped> {
+        // A companion call may wait for runs that need permits themselves.
+        let _permit = match item {
             WorkItem::Companions => None,
-            _ => self.turn().await,
+            _ => self.permit().await,
         };
-        let is_long = matches!(part, WorkItem::Model(_) | WorkItem::Companions | WorkItem::Call(_));
+        let is_long = matches!(item, WorkItem::Model(_) | WorkItem::Companions | WorkItem::Call(_));
         let is_first = self.first_try();
-        let step = dbos::step_with(&name::step(part), options(is_long), || {
-            self.tried(self.runtime.perform(self.of, part, is_first()))
+        let step = dbos::step_with(&name::step(item), options(is_long), || {
+            self.run_step(self.runtime.perform(self.run_ref, item, is_first()))
         });
         step.await
     }
 
-    async fn turn(&self) -> Option<SemaphorePermit<'a>> {
-        match self.turns {
-            Some(turns) => turns.wait(self.runtime, self.of).await,
+    async fn permit(&self) -> Option<SemaphorePermit<'a>> {
+        match self.limiter {
+            Some(limiter) => limiter.wait(self.runtime, self.run_ref).await,
             None => None,
         }
     }
 
-    /// Carries out calls, so many at once, and waits for children beside them.
-    async fn side_by_side(
+    /// Executes calls with a concurrency limit, and waits for children concurrently.
+    async fn run_calls(
         &self,
         calls: &[CallId],
         at_once: usize,
         children: &[ChildRef],
     ) -> Result<(), Stopped> {
         let at_once = at_once.max(1);
-        // Calls start in their order. An execution that died had therefore started no more than the first
-        // `at_once` of those without a result.
-        let tried = if self.is_first.load(Ordering::Relaxed) { 0 } else { at_once };
-        let tried = &AtomicUsize::new(tried);
-        // All are built before any starts: their places are those in which they are built.
-        let calls: Vec<_> = calls.iter().map(|call| self.call(call, tried)).collect();
+        // Calls start in order. A crashed execution had therefore started at most the first `at_once` calls that
+        // have no result.
+        let previously_started = if self.is_first.load(Ordering::Relaxed) { 0 } else { at_once };
+        let previously_started = &AtomicUsize::new(previously_started);
+        // All steps are built before any starts, because the build order determines their positions.
+        let calls: Vec<_> = calls.iter().map(|call| self.call(call, previously_started)).collect();
         let children: Vec<_> = children.iter().map(|child| self.follow(&child.call)).collect();
         let calls = async {
             if calls.is_empty() {
                 return Vec::new();
             }
-            let _turn = self.turn().await;
+            let _permit = self.permit().await;
             stream::iter(calls).buffer_unordered(at_once).collect().await
         };
         let (calls, children) = join(calls, join_all(children)).await;
         calls.into_iter().chain(children).collect()
     }
 
-    /// A call. `tried` counts down the calls that an execution before this one may have started.
+    /// Builds the step of a call. `previously_started` counts down the calls that an earlier execution may have
+    /// started.
     fn call<'s>(
         &'s self,
         call: &'s CallId,
-        tried: &'s AtomicUsize,
+        previously_started: &'s AtomicUsize,
     ) -> PendingStep<'s, (), Failure> {
         let is_tried_here = AtomicBool::new(false);
         dbos::step_with(&name::call(call), options(true), move || {
             let one_less = |count: usize| count.checked_sub(1);
             let is_again = is_tried_here.swap(true, Ordering::Relaxed)
-                || tried.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok();
-            self.tried(async move {
+                || previously_started
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+                    .is_ok();
+            self.run_step(async move {
                 match is_again {
-                    true => self.runtime.perform_call_again(self.of, call).await,
-                    false => self.runtime.perform_call(self.of, call).await,
+                    true => self.runtime.perform_call_again(self.run_ref, call).await,
+                    false => self.runtime.perform_call(self.run_ref, call).await,
                 }
             })
         })
@@ -144,20 +147,21 @@ impl<'a> Site<'a> {
 
     fn follow(&'a self, call: &'a CallId) -> PendingStep<'a, (), Failure> {
         dbos::step_with(&format!("follow/{call}"), options(true), move || {
-            self.tried(self.runtime.follow_child(self.of, call, FOLLOW))
+            self.run_step(self.runtime.follow_child(self.run_ref, call, FOLLOW_LIMIT))
         })
     }
 
-    /// Answers once whether nobody has begun before what is built now, and then that somebody has.
+    /// Returns a function that returns `true` on its first call if no earlier execution can have started the step, and
+    /// `false` on all later calls.
     fn first_try(&self) -> impl Fn() -> bool + use<> {
         let is_first = AtomicBool::new(self.is_first.load(Ordering::Relaxed));
         move || is_first.swap(false, Ordering::Relaxed)
     }
 
-    /// One try at a part, in DBOS's words.
-    async fn tried<T>(&self, part: impl Future<Output = Result<T>>) -> Result<T, Stopped> {
-        // Boxed: what DBOS wraps around it would lay it out once more for each layer.
-        let error = match Box::pin(part).await {
+    /// Makes one attempt of a work item and converts its error for DBOS.
+    async fn run_step<T>(&self, item: impl Future<Output = Result<T>>) -> Result<T, Stopped> {
+        // Boxed, because each wrapper of DBOS would otherwise store the future again.
+        let error = match Box::pin(item).await {
             Ok(done) => {
                 self.is_first.store(true, Ordering::Relaxed);
                 return Ok(done);
@@ -165,7 +169,7 @@ impl<'a> Site<'a> {
             Err(error) => error,
         };
         if self.is_shut_down(&error) {
-            // Nothing is recorded then, and whoever goes on carries the part out.
+            // Nothing is recorded, so the process that continues the run executes the item.
             return Err(Stopped::Interrupted { workflow_id: self.workflow.to_owned() });
         }
         if error.is_retryable()
@@ -181,10 +185,10 @@ impl<'a> Site<'a> {
     }
 }
 
-/// How a step is tried. One that may take long is dropped in the middle once its workflow is cancelled.
+/// Returns the retry options of a step. A long step is dropped while running when its workflow is cancelled.
 fn options(is_long: bool) -> StepOptions<Failure> {
     let options = StepOptions {
-        max_attempts: TRIES,
+        max_attempts: MAX_ATTEMPTS,
         interval: FIRST_WAIT,
         max_interval: LONGEST_WAIT,
         preemptible: is_long,

@@ -1,35 +1,39 @@
-//! How many runs of a process do something at the same time.
+//! Limits the number of concurrent runs of a process.
 
 use std::pin::pin;
 
 use helix_agents_runtime::{RunRef, Runtime};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Limits how many runs of a process do something at the same time.
+/// A limit on the number of runs of a process that work concurrently.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimiter(Semaphore);
 
 impl ConcurrencyLimiter {
-    /// So many at once.
+    /// Creates a limiter for this number of concurrent runs.
     pub(crate) fn new(most: usize) -> Self {
         Self(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
     }
 
-    /// Waits for a turn, and keeps the run's lease meanwhile: the run is alive. There is none when the
-    /// runtime shuts down: the next part then finds that out.
-    pub(crate) async fn wait(&self, runtime: &Runtime, of: &RunRef) -> Option<SemaphorePermit<'_>> {
+    /// Waits for a permit and keeps the run's lease in the meantime. Returns `None` if the runtime is shutting down;
+    /// the next work item then stops the run.
+    pub(crate) async fn wait(
+        &self,
+        runtime: &Runtime,
+        run_ref: &RunRef,
+    ) -> Option<SemaphorePermit<'_>> {
         let context = runtime.context();
-        let mut turn = pin!(self.0.acquire());
+        let mut permit = pin!(self.0.acquire());
         loop {
             tokio::select! {
                 biased;
-                turn = turn.as_mut() => return turn.ok(),
+                permit = permit.as_mut() => return permit.ok(),
                 () = context.tasks.drain.cancelled() => return None,
                 () = context.clock.sleep(context.lease / 3) => {
-                    // Whether the run is still its session's is the next part's to find out.
-                    let renewed = context.store.renew(&of.session, &of.run, context.lease).await;
+                    // The next work item checks whether the run still owns its session.
+                    let renewed = context.store.renew(&run_ref.session, &run_ref.run, context.lease).await;
                     if let Err(error) = renewed {
-                        tracing::warn!(session = %of.session, %error, "the lease was not renewed");
+                        tracing::warn!(session = %run_ref.session, %error, "the lease was not renewed");
                     }
                 }
             }

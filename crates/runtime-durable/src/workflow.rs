@@ -1,4 +1,4 @@
-//! The one workflow that carries out all runs: what is around its steps.
+//! The workflow that executes all runs, without its steps.
 
 use std::sync::{Arc, Weak};
 
@@ -10,111 +10,116 @@ use helix_agents_core::session::{RunStatus, SessionOverview};
 use helix_agents_runtime::{RunRef, Runtime, RuntimeContext};
 use tokio::sync::oneshot;
 
-use crate::engine::{Itself, Workflows};
+use crate::engine::{WeakEngine, Workflows};
 use crate::failure::{self, Failure, Stopped};
-use crate::step_site::Site;
+use crate::step_site::RunExecution;
 
-/// The number of the body. Whoever changes which steps it builds, or in which order, raises it: DBOS
-/// gives a workflow to processes with the same body only, and the others take its run over by its lease.
+/// The version of the workflow body. Increase it when the steps or their order change: DBOS hands a workflow only to
+/// processes with the same version; other processes take over the run after lease expiry.
 pub(crate) const BODY: u32 = 1;
 
-/// What it is called in DBOS.
+/// The name of the workflow in DBOS.
 pub(crate) const NAME: &str = "run";
 
-/// The workflow, of a run's ids.
+/// The registered workflow. Its input is the ids of a run.
 pub(crate) type RunWorkflow = WorkflowRef<RunRef, (), Failure>;
 
-/// Tells DBOS of the workflow. DBOS keeps it for as long as it lives itself, and so it must not own what
-/// owns DBOS.
+/// Registers the workflow with DBOS. DBOS owns the workflow for its whole lifetime, so the workflow must not own the
+/// owner of DBOS.
 ///
 /// # Errors
-/// DBOS's.
-pub(crate) fn register(dbos: &DBOS, engine: Itself) -> Result<RunWorkflow, dbos::Error> {
-    dbos.register_workflow(NAME, move |of: RunRef| {
+/// Returns the errors of DBOS.
+pub(crate) fn register(dbos: &DBOS, engine: WeakEngine) -> Result<RunWorkflow, dbos::Error> {
+    dbos.register_workflow(NAME, move |run_ref: RunRef| {
         let engine = engine.get().and_then(Weak::upgrade);
         async move {
             match engine {
-                Some(engine) => drive(engine, of).await,
-                // Nobody has the runtime any more; the row stays as it is.
-                None => Err(Stopped::Interrupted { workflow_id: of.run.to_string() }),
+                Some(engine) => drive(engine, run_ref).await,
+                // The runtime was dropped. The row stays unchanged.
+                None => Err(Stopped::Interrupted { workflow_id: run_ref.run.to_string() }),
             }
         }
     })
 }
 
-async fn drive(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
+async fn drive(engine: Arc<Workflows>, run_ref: RunRef) -> Result<(), Stopped> {
     let context = Arc::clone(engine.context());
-    let begun = engine.taken_up(&of.run);
-    let turns = engine.turns().filter(|_| begun.as_ref().is_none_or(|begun| begun.needs_turns));
-    let listed = begun.map(|begun| begun.listed);
-    // Whoever began it here waits for it.
-    let _under_way = listed.is_none().then(|| under_way(&context));
-    let id = of.workflow_id(engine.app());
+    let pending = engine.take_pending(&run_ref.run);
+    let limiter =
+        engine.limiter().filter(|_| pending.as_ref().is_none_or(|pending| pending.needs_permit));
+    let registration = pending.map(|pending| pending.registration);
+    // A run that was started in this process has a task that a shutdown waits for.
+    let _shutdown_hold = registration.is_none().then(|| hold_shutdown(&context));
+    let id = run_ref.workflow_id(engine.app());
     let runtime = Runtime::new(Arc::clone(&context), Arc::clone(&engine) as _);
     let done = {
-        let site = Site::new(&runtime, &of, &id, turns, listed.is_some());
-        let driven = caught_async("the run", || site.drive());
+        let execution = RunExecution::new(&runtime, &run_ref, &id, limiter, registration.is_some());
+        let driven = caught_async("the run", || execution.drive());
         tokio::select! {
             biased;
-            done = driven => done.unwrap_or_else(|_| Err(panicked(&of))),
-            // No race that a replay would have to repeat: whoever loses it records nothing.
-            () = shut_down(&context) => Err(Stopped::Interrupted { workflow_id: id.clone() }),
+            done = driven => done.unwrap_or_else(|_| Err(panicked(&run_ref))),
+            // This race is not replayed: the losing side records nothing.
+            () = until_shutdown(&context) => Err(Stopped::Interrupted { workflow_id: id.clone() }),
         }
     };
     if let Err(stopped) = &done {
-        tracing::warn!(session = %of.session, run = %of.run, error = %stopped, "the run stopped");
-        if !failure::is_elsewhere(stopped) {
-            runtime.give_up(&of).await;
+        tracing::warn!(session = %run_ref.session, run = %run_ref.run, error = %stopped, "the run stopped");
+        if !failure::is_executed_elsewhere(stopped) {
+            runtime.give_up(&run_ref).await;
         }
     }
-    if let Some(listed) = listed {
+    if let Some(registration) = registration {
         let result = match &done {
-            Ok(()) => result(&context, &of).await,
-            Err(stopped) => why(&context, &of, stopped).await,
+            Ok(()) => run_result(&context, &run_ref).await,
+            Err(stopped) => outcome_after_stop(&context, &run_ref, stopped).await,
         };
-        listed.run().finish(result);
+        registration.run().finish(result);
     }
     done
 }
 
-/// Has a shutdown wait until this is dropped.
-fn under_way(context: &RuntimeContext) -> oneshot::Sender<()> {
+/// Makes a shutdown wait until the returned value is dropped.
+fn hold_shutdown(context: &RuntimeContext) -> oneshot::Sender<()> {
     let (ends, ended) = oneshot::channel();
     drop(context.tasks.spawn(async move { drop(ended.await) }));
     ends
 }
 
-/// Ends when the run has had its time to stop by itself.
-pub(crate) async fn shut_down(context: &RuntimeContext) {
+/// Waits until the shutdown grace period for runs has passed.
+pub(crate) async fn until_shutdown(context: &RuntimeContext) {
     context.tasks.shutdown.cancelled().await;
     context.clock.sleep(context.grace).await;
 }
 
-/// What a panic means: it does not happen again, as it would if DBOS were left to it.
-fn panicked(of: &RunRef) -> Stopped {
-    tracing::error!(session = %of.session, run = %of.run, "carrying out the run panicked");
-    // What a panic says may be anything, and this goes into DBOS's tables.
-    Failure::new(ErrorCode::Internal, "carrying out the run panicked; the log says where").into()
+/// Converts a panic into a final failure. Otherwise DBOS would execute the workflow again, and it would panic again.
+fn panicked(run_ref: &RunRef) -> Stopped {
+    tracing::error!(session = %run_ref.session, run = %run_ref.run, "executing the run panicked");
+    // The panic message is omitted because it may contain user data, and this is stored in DBOS's tables.
+    Failure::new(ErrorCode::Internal, "executing the run panicked; see the process log").into()
 }
 
-/// Why nobody carries a run out any more. Whoever takes one over cancels its workflow.
-/// What the log says of it goes first: it may have ended before DBOS could note that.
-async fn why(context: &RuntimeContext, of: &RunRef, stopped: &Stopped) -> Result<AgentResult> {
-    let session = context.logs().overview(&of.session).await;
+/// Returns the outcome of a run whose workflow stopped. A process that takes over a run cancels its workflow. The log
+/// takes precedence: the run may have ended before DBOS could record that.
+async fn outcome_after_stop(
+    context: &RuntimeContext,
+    run_ref: &RunRef,
+    stopped: &Stopped,
+) -> Result<AgentResult> {
+    let session = context.logs().overview(&run_ref.session).await;
     let is_current =
-        |session: &SessionOverview| session.current_run().is_some_and(|run| run.id == of.run);
+        |session: &SessionOverview| session.current_run().is_some_and(|run| run.id == run_ref.run);
     match session {
-        Ok(session) if !is_current(&session) => result(context, of).await,
+        Ok(session) if !is_current(&session) => run_result(context, run_ref).await,
         _ => Err(failure::to_error(stopped)),
     }
 }
 
-/// How a run ended.
-async fn result(context: &RuntimeContext, of: &RunRef) -> Result<AgentResult> {
-    let record = context.record_of(of).await?;
+/// Returns the outcome of a run.
+async fn run_result(context: &RuntimeContext, run_ref: &RunRef) -> Result<AgentResult> {
+    let record = context.record_of(run_ref).await?;
     let error = |code, message: &'static str| {
         let error = Error::new(code, message);
-        error.with_context("session", &of.session).with_context("run", &of.run)
+        error.with_context("session", &run_ref.session).with_context("run", &run_ref.run)
     };
     match record {
         Some(run) if run.status == RunStatus::Superseded => {

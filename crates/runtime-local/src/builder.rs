@@ -1,4 +1,4 @@
-//! How a local runtime is put together.
+//! The builder of a local runtime.
 
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
@@ -8,7 +8,7 @@ use helix_agents_runtime::{Settings, builder_methods};
 use crate::guarantees;
 use crate::runtime::LocalRuntime;
 
-/// A local runtime under way. See [`LocalRuntime::builder`].
+/// A builder for [`LocalRuntime`]. See [`LocalRuntime::builder`].
 #[derive(Debug, Default)]
 #[must_use = "call `build` to get the runtime"]
 pub struct LocalRuntimeBuilder {
@@ -18,24 +18,25 @@ pub struct LocalRuntimeBuilder {
 impl LocalRuntimeBuilder {
     builder_methods!();
 
-    /// When facts are appended. Default: as they happen.
+    /// Sets the durability mode, which decides when facts are appended. Default: after each effect.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.settings.durability = durability;
         self
     }
 
-    /// What may be relied on in a runtime that is put together so, and why: one for each of
+    /// Returns the guarantees of a runtime with these options and their reasons, one for each of
     /// [`GuaranteeKind::OF_RUNTIMES`](helix_agents_core::guarantee::GuaranteeKind::OF_RUNTIMES), in that
-    /// order. Without a store yet, as with one that several processes share.
+    /// order. If no store is set yet, a store that several processes share is assumed.
     pub fn guarantees(&self) -> Vec<Guarantee> {
         let Settings { durability, lease, store, .. } = &self.settings;
-        guarantees::of(*durability, *lease, store.as_deref())
+        guarantees::runtime_guarantees(*durability, *lease, store.as_deref())
     }
 
-    /// The runtime.
+    /// Builds the runtime.
     ///
     /// # Errors
-    /// [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if something is missing or out of range.
+    /// Returns [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if a required option is missing or
+    /// a value is out of range.
     pub fn build(self) -> Result<LocalRuntime> {
         Ok(LocalRuntime::new(self.settings.context()?))
     }

@@ -1,4 +1,4 @@
-//! What may be relied on, by how the runtime is put together.
+//! The guarantees of a local runtime, depending on its configuration.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::session::Durability;
 use helix_agents_core::store::{StateStore, StoreScope};
 
-/// One for each promise of a runtime.
-pub(crate) fn of(
+/// Returns one guarantee for each guarantee kind of a runtime.
+pub(crate) fn runtime_guarantees(
     durability: Durability,
     lease: Duration,
     store: Option<&dyn StateStore>,
@@ -15,43 +15,46 @@ pub(crate) fn of(
     vec![
         Guarantee::given(
             GuaranteeKind::RecordedOnce,
-            "what comes next is read off the log, and what it holds is not asked for again",
+            "the next action is derived from the log, and recorded results are never requested again",
         ),
         losses(durability),
         takeover(lease, store),
         Guarantee::given(
             GuaranteeKind::OneOwner,
-            "each begins with an append at the same place in the log, and the store takes one",
+            "every start is an append at the same log position, and the store accepts exactly one",
         ),
     ]
 }
 
 fn losses(durability: Durability) -> Guarantee {
-    let promise = GuaranteeKind::LosesNoFinishedEffect;
+    let kind = GuaranteeKind::LosesNoFinishedEffect;
     match durability {
         Durability::PerEffect => Guarantee::given(
-            promise,
-            "PerEffect: a reply is appended when it is there, then results as they come; what was \
-             under way runs again under the same idempotency key, an at-most-once tool never",
+            kind,
+            "PerEffect: each reply and each result is appended as soon as it arrives; an interrupted \
+             effect runs again with the same idempotency key, an at-most-once tool never",
         ),
         Durability::PerStep => Guarantee::not_given(
-            promise,
-            "PerStep: there is one append per step, so a crash repeats the step, the model call \
-             included; an at-most-once tool is on record before it runs, and never repeated",
+            kind,
+            "PerStep: there is one append per step, so a crash repeats the step, including the model \
+             call; an at-most-once tool is recorded before it runs and never repeated",
         ),
     }
 }
 
 fn takeover(lease: Duration, store: Option<&dyn StateStore>) -> Guarantee {
-    let promise = GuaranteeKind::TakenOver;
+    let kind = GuaranteeKind::TakenOver;
     if store.is_some_and(|store| store.reach() == StoreScope::Process) {
-        return Guarantee::not_given(promise, "no other process sees the sessions of this store");
+        return Guarantee::not_given(
+            kind,
+            "no other process can access the sessions of this store",
+        );
     }
     Guarantee::given(
-        promise,
+        kind,
         format!(
-            "once the lease of the dead one has run out, {} s after its last sign of life by the \
-             store's clock; it takes the same store, an agent of the same name, and its model",
+            "once the lease of the crashed process has expired, {} s after its last renewal by the \
+             store's clock; requires the same store, an agent of the same name, and its model",
             lease.as_secs_f64()
         ),
     )

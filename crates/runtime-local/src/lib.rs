@@ -1,7 +1,7 @@
-//! Carries out the runs of agents in this process, on tokio. Durability is the store's.
+//! A runtime that executes agent runs in this process, on tokio. Durability is that of the store.
 //!
-//! One run is one task: its model call, its tools and its appends are polled together, and nothing
-//! hops between threads on the way. Many sessions spread over the runtime's threads.
+//! Each run is one task: its model call, its tools and its appends are polled together without moving
+//! between tasks. Runs of different sessions are distributed over the threads of the tokio runtime.
 
 mod builder;
 mod guarantees;

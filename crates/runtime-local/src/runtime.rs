@@ -1,4 +1,4 @@
-//! The runtime, and its engine: tasks of this process.
+//! The local runtime and its engine, which executes runs as tasks of this process.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ use helix_agents_runtime::{
 use crate::builder::LocalRuntimeBuilder;
 use crate::step_site;
 
-/// Carries out runs as tasks of this process. Cheap to clone.
+/// A runtime that executes runs as tasks of this process. Cheap to clone.
 ///
 /// # Durability
-/// What is recorded survives what the store survives. A process that is killed leaves its runs to
-/// whoever resumes them once their lease has run out: this runtime's
-/// [`recover`](helix_agents_core::executor::AgentExecutor::recover), or a `resume` from any process.
+/// Recorded events are as durable as the store. The runs of a killed process can be continued once
+/// their leases have expired, by
+/// [`recover`](helix_agents_core::executor::AgentExecutor::recover) of another local runtime or by a
+/// `resume` from any process.
 #[derive(Debug, Clone)]
 pub struct LocalRuntime {
     runtime: Runtime,
 }
 
 impl LocalRuntime {
-    /// Begins to put a runtime together.
+    /// Returns a builder for a local runtime.
     pub fn builder() -> LocalRuntimeBuilder {
         LocalRuntimeBuilder::default()
     }
@@ -33,9 +34,9 @@ impl LocalRuntime {
         Self { runtime: Runtime::new(context, Arc::new(engine)) }
     }
 
-    /// Stops taking runs and ends those under way: they stop before their next effect, and after
-    /// the grace period in the middle of it. They do not end in the log: another process goes on
-    /// with them at once, for their leases are given up.
+    /// Stops accepting runs and stops the running ones: they stop before their next effect; after the
+    /// grace period their current effect is cancelled. The runs do not end in the log. Their leases
+    /// are released, so another process can continue them immediately.
     pub async fn shutdown(&self) {
         let context = self.runtime.context();
         context.tasks.end(context.grace).await;
@@ -44,7 +45,7 @@ impl LocalRuntime {
 
 forward_executor!(LocalRuntime);
 
-/// Carries runs out as tasks, each on one of its own.
+/// An engine that executes each run in a task of its own.
 #[derive(Debug)]
 struct Tasks {
     context: Arc<RuntimeContext>,
@@ -56,15 +57,15 @@ impl Engine for Tasks {
         "local"
     }
 
-    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
-        let live = Arc::clone(begun.driver.live());
-        // Whatever becomes of the task, nobody waits for it forever.
-        let listed = RunRegistration::new(&self.context, &live);
-        // Boxed before it is handed on: a run is large, and a task of it moves about.
-        let driven = Box::pin(step_site::drive(begun));
+    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+        let live = Arc::clone(started.driver.live());
+        // Ends all waits for the run even if the task is dropped or panics.
+        let registration = RunRegistration::new(&self.context, &live);
+        // Boxed here, because a run's future is large and would otherwise be moved several times.
+        let driven = Box::pin(step_site::drive(started));
         let task = async move {
             let result = driven.await;
-            let run = listed.run();
+            let run = registration.run();
             if let Err(error) = &result {
                 tracing::warn!(session = %run.session, %error, "the run stopped");
             }
@@ -74,8 +75,8 @@ impl Engine for Tasks {
         Ok(Some(live))
     }
 
-    /// Runs of other processes can only be told by their leases.
-    async fn stopped(&self, _of: &RunRef) -> Option<Error> {
+    /// Always returns `None`: runs of other processes are visible only through their leases.
+    async fn stopped(&self, _run_ref: &RunRef) -> Option<Error> {
         None
     }
 }

@@ -1,4 +1,4 @@
-//! Where the actions of a step are carried out, and their outcomes recorded.
+//! Executes the actions of a run and records their outcomes.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -16,15 +16,15 @@ use helix_agents_runtime::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Carries a run out, from its start to its end.
-pub(crate) async fn drive(begun: StartedRun) -> Result<AgentResult> {
-    let StartedRun { mut driver, mut lease, events, .. } = begun;
+/// Executes a run from its start to its end.
+pub(crate) async fn drive(started: StartedRun) -> Result<AgentResult> {
+    let StartedRun { mut driver, mut lease, events, .. } = started;
     let driven = steps(&mut driver, &mut lease, &events).await;
     driver.end(&lease, driven).await
 }
 
-async fn steps(driver: &mut Driver, lease: &mut LeaseKeeper, begun: &[Event]) -> Result<()> {
-    driver.open(lease, begun).await?;
+async fn steps(driver: &mut Driver, lease: &mut LeaseKeeper, start_events: &[Event]) -> Result<()> {
+    driver.open(lease, start_events).await?;
     loop {
         match driver.next()? {
             Action::Idle => return Ok(()),
@@ -46,16 +46,16 @@ async fn steps(driver: &mut Driver, lease: &mut LeaseKeeper, begun: &[Event]) ->
     }
 }
 
-/// A call of a phase that is done with, one way or another.
+/// The outcome of a call of a phase.
 #[derive(Debug)]
 enum Settled {
-    /// A tool's.
+    /// A tool call with its result.
     Call(CallEnd),
-    /// That of a call's child, as the log tells it; it may be that it waits.
+    /// The event of a sub-agent call. The child has ended or is suspended.
     Child(Event),
-    /// A tool's that did not run.
+    /// A tool call that did not run.
     NotRun,
-    /// What became of a child cannot be found out: the run has to stop.
+    /// An error that stops the run, because the state of a child cannot be determined.
     Broken(Error),
 }
 
@@ -68,22 +68,23 @@ impl Settled {
         }
     }
 
-    fn ticket(&self) -> Option<AttemptHandle> {
+    fn attempt(&self) -> Option<AttemptHandle> {
         match self {
-            Self::Call(end) => Some(end.ticket),
+            Self::Call(end) => Some(end.attempt),
             Self::Child(_) | Self::NotRun | Self::Broken(_) => None,
         }
     }
 }
 
-/// Calls and children under way. Children take no place from tools: they may wait for long.
+/// Running calls and children. Children do not count towards the concurrency limit of tools, because they may wait
+/// for a long time.
 struct Running<C> {
     calls: C,
     children: FuturesUnordered<BoxFuture<'static, Settled>>,
 }
 
 impl<C> Running<C> {
-    /// Waits for these children, too.
+    /// Adds children to wait for.
     fn follow(&mut self, children: Vec<ChildRun>) {
         self.children.extend(children.into_iter().map(|run| {
             let wait = run.drive();
@@ -95,7 +96,7 @@ impl<C> Running<C> {
 impl<C: Stream<Item = Settled> + Unpin> Stream for Running<C> {
     type Item = Settled;
 
-    /// Ends for as long as nothing is under way.
+    /// Returns `None` while nothing is running. The stream can yield items again after children were added.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Settled>> {
         let calls = self.calls.poll_next_unpin(cx);
         if matches!(calls, Poll::Ready(Some(_))) {
@@ -108,24 +109,24 @@ impl<C: Stream<Item = Settled> + Unpin> Stream for Running<C> {
     }
 }
 
-/// The first that stops the run, if one does.
-fn broken(settled: &mut Vec<Settled>) -> Option<Error> {
-    let at = settled.iter().position(|it| matches!(it, Settled::Broken(_)))?;
+/// Removes and returns the first error that stops the run, if there is one.
+fn take_broken(settled: &mut Vec<Settled>) -> Option<Error> {
+    let at = settled.iter().position(|settled| matches!(settled, Settled::Broken(_)))?;
     match settled.swap_remove(at) {
         Settled::Broken(error) => Some(error),
         Settled::Call(_) | Settled::Child(_) | Settled::NotRun => None,
     }
 }
 
-/// Runs calls side by side and records their results: those that are ready together in one
-/// append, while the others go on.
+/// Runs calls concurrently and records their results. Results that are ready together are recorded in one append
+/// while the other calls continue.
 async fn run_calls(
     driver: &mut Driver,
     lease: &mut LeaseKeeper,
     tasks: &[CallTask],
     children: &[ChildTask],
 ) -> Result<()> {
-    driver.meet_interrupt(lease).await;
+    driver.handle_interrupt(lease).await;
     let cancel = CancellationToken::new();
     let (runs, starts) = driver.calls(lease, tasks, &cancel);
     let children = driver.children(children, &cancel);
@@ -141,86 +142,86 @@ async fn run_calls(
     let mut settled: Vec<Settled> = Vec::with_capacity(total);
     let mut recorded = 0;
     while settled.len() < total {
-        let ready = driver.guarded(lease, pin!(ready(&mut running, &starts))).await;
-        let asked = match ready {
-            Ok((ready, asked)) => {
+        let ready = driver.guarded(lease, pin!(next_ready(&mut running, &starts))).await;
+        let requested = match ready {
+            Ok((ready, requested)) => {
                 settled.extend(ready);
-                asked
+                requested
             }
             Err(CancelReason::Aborted) => {
                 cancel.cancel();
-                settled.extend(late(driver, lease, running).await?);
+                settled.extend(collect_late(driver, lease, running).await?);
                 return abort_calls(driver, lease, settled, recorded).await;
             }
-            Err(stop) => return Err(driver.error(stop)),
+            Err(reason) => return Err(driver.error(reason)),
         };
-        if let Some(error) = broken(&mut settled) {
+        if let Some(error) = take_broken(&mut settled) {
             return Err(error);
         }
         if settled.len() < total {
             let open = total - settled.len();
-            let news = settled.get(recorded..).unwrap_or_default();
-            let starts = asked.iter().map(|start| start.event().clone());
-            let facts = news.iter().flat_map(Settled::facts).chain(starts).collect();
-            driver.settles(news.iter().filter_map(Settled::ticket));
+            let unrecorded = settled.get(recorded..).unwrap_or_default();
+            let starts = requested.iter().map(|start| start.event().clone());
+            let facts = unrecorded.iter().flat_map(Settled::facts).chain(starts).collect();
+            driver.settles(unrecorded.iter().filter_map(Settled::attempt));
             recorded = settled.len();
-            let more = append_beside(driver, lease, facts, &mut running).await?;
+            let more = record_while_running(driver, lease, facts, &mut running).await?;
             debug_assert!(more.len() <= open, "more results than calls");
             settled.extend(more);
             if driver.session().abort_request().is_some() {
-                // The request came in with the append, and the open calls were answered by it.
+                // The append read an abort request, which answered the open calls.
                 cancel.cancel();
-                late(driver, lease, running).await?;
+                collect_late(driver, lease, running).await?;
                 return driver.record(lease, Vec::new()).await;
             }
-            // One that has its result from elsewhere meanwhile does not run.
-            asked
+            // A call whose result was recorded by another process in the meantime does not run.
+            requested
                 .into_iter()
                 .filter(|start| driver.is_started(start.call()))
                 .for_each(Start::grant);
-            let (begun, more) = start_more(driver, lease, &cancel, &mut running).await?;
-            total += begun;
+            let (started, more) = start_more(driver, lease, &cancel, &mut running).await?;
+            total += started;
             settled.extend(more);
         }
     }
-    let news = settled.get(recorded..).unwrap_or_default();
-    let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
-    driver.settles(news.iter().filter_map(Settled::ticket));
+    let unrecorded = settled.get(recorded..).unwrap_or_default();
+    let facts: Vec<_> = unrecorded.iter().flat_map(Settled::facts).collect();
+    driver.settles(unrecorded.iter().filter_map(Settled::attempt));
     driver.record(lease, facts).await
 }
 
-/// Appends results while the other calls go on; returns those that ended meanwhile.
-async fn append_beside(
+/// Appends results while the other calls continue. Returns the calls that completed in the meantime.
+async fn record_while_running(
     driver: &mut Driver,
     lease: &mut LeaseKeeper,
     facts: Vec<Event>,
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
     let ownership = lease.ownership().clone();
-    beside(&ownership, driver.record_beside(lease, facts), running).await
+    while_running(&ownership, driver.record_beside(lease, facts), running).await
 }
 
-/// Starts children in the place of those that have ended or wait, while the other calls go on. Returns how
-/// many it started, and what ended meanwhile.
+/// Starts queued children after others have ended or were suspended, while the other calls continue. Returns the
+/// number of started children and the calls that completed in the meantime.
 async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
     driver: &mut Driver,
     lease: &mut LeaseKeeper,
     cancel: &CancellationToken,
     running: &mut Running<C>,
 ) -> Result<(usize, Vec<Settled>)> {
-    // A runtime that shuts down starts none.
+    // A runtime that is shutting down starts no children.
     let Ok(Action::StartChildren(tasks)) = driver.next() else { return Ok((0, Vec::new())) };
     let ownership = lease.ownership().clone();
     let started = Box::pin(driver.start_children_beside(lease, &tasks));
-    let ended = beside(&ownership, started, running).await?;
+    let ended = while_running(&ownership, started, running).await?;
     let children = driver.children(&tasks, cancel);
-    let begun = children.len();
+    let count = children.len();
     running.follow(children);
-    Ok((begun, ended))
+    Ok((count, ended))
 }
 
-/// Does something while calls go on; returns those that ended meanwhile.
-async fn beside(
+/// Runs work while calls continue. Returns the calls that completed in the meantime.
+async fn while_running(
     ownership: &Ownership,
     work: impl Future<Output = Result<()>>,
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
@@ -228,7 +229,7 @@ async fn beside(
     let mut work = pin!(work);
     let mut more = Vec::new();
     loop {
-        // An append is what renews the lease meanwhile.
+        // Only the append renews the lease during this time.
         let mut next = running.next();
         let next = ownership.while_owned(Pin::new(&mut next));
         tokio::select! {
@@ -239,27 +240,27 @@ async fn beside(
     }
 }
 
-/// Records what ended in time, and lets the request answer the rest.
+/// Records the calls that completed in time. The abort request answers the others.
 async fn abort_calls(
     driver: &mut Driver,
     lease: &mut LeaseKeeper,
     settled: Vec<Settled>,
     recorded: usize,
 ) -> Result<()> {
-    let news = settled.get(recorded..).unwrap_or_default();
-    let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
-    driver.settles(news.iter().filter_map(Settled::ticket));
-    // A child that waits is answered like any other open call.
+    let unrecorded = settled.get(recorded..).unwrap_or_default();
+    let facts: Vec<_> = unrecorded.iter().flat_map(Settled::facts).collect();
+    driver.settles(unrecorded.iter().filter_map(Settled::attempt));
+    // A suspended child is answered like any other open call.
     let facts: Vec<_> =
-        facts.into_iter().filter(|it| !matches!(it, Event::ChildWaiting { .. })).collect();
-    // The results first: they are legal only while the calls are open.
+        facts.into_iter().filter(|event| !matches!(event, Event::ChildWaiting { .. })).collect();
+    // Record the results first: they are legal only while the calls are open.
     driver.take_results(lease, &facts).await?;
     driver.catch_up().await?;
     driver.record(lease, Vec::new()).await
 }
 
-/// What ends within the grace period; the rest is dropped.
-async fn late(
+/// Returns the calls that complete within the grace period. The others are dropped.
+async fn collect_late(
     driver: &Driver,
     lease: &mut LeaseKeeper,
     mut running: impl Stream<Item = Settled> + Unpin + Send,
@@ -272,26 +273,25 @@ async fn late(
     };
     let collect = pin!(tokio::time::timeout(driver.context().grace, collect));
     if driver.under_lease(lease, collect).await?.is_err() {
-        tracing::warn!("tools were dropped that did not stop when they were cancelled");
+        tracing::warn!("tools that did not stop after cancellation were dropped");
     }
     Ok(late)
 }
 
-/// The next results, and the calls that wait for their starts to be recorded: all that are ready
-/// together.
-async fn ready(
+/// Waits for results and for calls that request the recording of their starts. Returns all that are ready together.
+async fn next_ready(
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
     starts: &Starts,
 ) -> (Vec<Settled>, Vec<Start>) {
-    let (mut ready, mut asked) = (Vec::new(), Vec::new());
+    let (mut ready, mut requested) = (Vec::new(), Vec::new());
     tokio::select! {
         biased;
         settled = running.next() => ready.extend(settled),
-        starts = starts.next() => asked = starts,
+        starts = starts.next() => requested = starts,
     }
     while let Some(Some(settled)) = running.next().now_or_never() {
         ready.push(settled);
     }
-    asked.extend(starts.take());
-    (ready, asked)
+    requested.extend(starts.take());
+    (ready, requested)
 }

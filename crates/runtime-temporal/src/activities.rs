@@ -1,4 +1,4 @@
-//! The parts of runs, as activities.
+//! The activities, which execute the work items of runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,61 +16,63 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure;
-use crate::nursery::{Open, PendingChildren};
+use crate::nursery::{ChildCollector, PendingChildren};
 use crate::runtime::TemporalRuntime;
 use crate::server::Server;
-use crate::workflow::{PerformInput, Performed};
+use crate::workflow::{PerformInput, PerformOutput};
 
-/// How often a sign of life is given, if the server does not say how long it waits for one.
+/// The heartbeat interval if the server sets no heartbeat timeout.
 const USUAL_BEAT: Duration = Duration::from_secs(5);
 
-/// How long a parent waits at a time where more than half of a worker's slots are taken by such waits:
-/// the children have parts of their own, which need some of them.
-const CROWDED: Duration = Duration::from_secs(1);
+/// The maximum wait of a parent per activity when such waits occupy more than half of a worker's slots. The children
+/// need slots for their own work items.
+const CROWDED_LIMIT: Duration = Duration::from_secs(1);
 
-/// One of several calls to carry out.
+/// The input of the `call` activity: one of several concurrent calls.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CallInput {
-    pub of: RunRef,
+    #[serde(rename = "of")]
+    pub run_ref: RunRef,
     pub call: CallId,
 }
 
-/// A child to wait for.
+/// The input of the `follow` activity: a child to wait for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FollowInput {
-    pub of: RunRef,
+    #[serde(rename = "of")]
+    pub run_ref: RunRef,
     pub call: CallId,
     pub limit_ms: u64,
 }
 
-/// What a worker carries parts out with.
+/// The implementation of a worker's activities.
 #[derive(Debug)]
 pub(crate) struct Activities {
     runtime: Runtime,
     server: Server,
-    nursery: PendingChildren,
+    pending_children: PendingChildren,
     signals: Signals,
-    /// How many activities the worker carries out at once.
+    /// The maximum number of concurrent activities of the worker.
     slots: usize,
-    /// How many of them wait for children.
+    /// The number of activities that are waiting for children.
     waits: AtomicUsize,
 }
 
-/// A wait for a child; dropped when it is over.
-struct Wait<'a>(&'a AtomicUsize);
+/// Counts a wait for a child until it is dropped.
+struct WaitGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Wait<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// What a worker's activities hear of it.
+/// The signals from a worker to its activities.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signals {
-    /// It ends in good order: what is under way is handed to others.
+    /// Cancelled when the worker shuts down gracefully. Running activities are handed to other workers.
     pub ending: CancellationToken,
-    /// It is gone, as if its process had been killed.
+    /// Cancelled when the worker was dropped, as if its process had been killed.
     pub gone: CancellationToken,
 }
 
@@ -79,22 +81,22 @@ impl Activities {
         Self {
             runtime: runtime.inner().clone(),
             server: runtime.server().clone(),
-            nursery: runtime.nursery().clone(),
+            pending_children: runtime.pending_children().clone(),
             signals,
             slots,
             waits: AtomicUsize::new(0),
         }
     }
 
-    /// How long the next wait for a child may take. The wait is counted until the guard is dropped.
-    fn wait(&self, longest: Duration) -> (Duration, Wait<'_>) {
+    /// Returns the limit of the next wait for a child. The wait is counted until the guard is dropped.
+    fn wait(&self, longest: Duration) -> (Duration, WaitGuard<'_>) {
         let waits = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
         let is_crowded = waits > self.slots / 2;
-        (if is_crowded { longest.min(CROWDED) } else { longest }, Wait(&self.waits))
+        (if is_crowded { longest.min(CROWDED_LIMIT) } else { longest }, WaitGuard(&self.waits))
     }
 
-    /// Carries out what an activity is about, and lets the server know that it is at it. It is dropped in the middle when
-    /// nobody wants it any more.
+    /// Runs the work of an activity and sends heartbeats. The work is dropped while running if the activity is
+    /// cancelled or the worker is gone.
     async fn drive<T>(
         &self,
         cx: &ActivityContext,
@@ -102,7 +104,7 @@ impl Activities {
     ) -> Result<T, ActivityError> {
         let every = cx.info().heartbeat_timeout.map_or(USUAL_BEAT, |timeout| timeout / 3);
         let every = every.max(Duration::from_millis(1));
-        // Most parts are over before they have to give a sign of life.
+        // Most activities complete before the first heartbeat is due.
         let mut beat = tokio::time::interval_at(Instant::now() + every, every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -110,15 +112,15 @@ impl Activities {
                 biased;
                 () = self.signals.gone.cancelled() => {
                     drop(work);
-                    // Who is gone tells nobody: the server misses the heartbeats.
+                    // No message is sent; the server detects the missing heartbeats.
                     return std::future::pending().await;
                 }
                 done = &mut work => {
-                    return done.map_err(|error| failure::of_part(&error));
+                    return done.map_err(|error| failure::activity_error(&error));
                 }
                 () = cx.cancelled() => {
                     let is_ending = self.signals.ending.is_cancelled();
-                    return Err(if is_ending { failure::of_shutdown() } else { ActivityError::cancelled() });
+                    return Err(if is_ending { failure::shutdown_error() } else { ActivityError::cancelled() });
                 }
                 _ = beat.tick() => {
                     if let Err(error) = cx.record_heartbeat(()).await {
@@ -129,18 +131,18 @@ impl Activities {
         }
     }
 
-    /// Starts workflows of children whose parent cannot.
+    /// Starts the workflows of children whose parent workflow cannot start them.
     async fn start(&self, children: &[RunRef]) {
         for child in children {
             if let Err(error) = self.server.start(child, false).await {
-                tracing::warn!(session = %child.session, %error, "the child begins when its lease is over");
+                tracing::warn!(session = %child.session, %error, "the workflow of a child was not started");
             }
         }
     }
 
-    async fn status(&self, of: &RunRef) -> Option<String> {
-        let head = self.runtime.context().store.head(&of.session).await.ok()??;
-        let taken = head.summary.run.is_some_and(|run| run != of.run);
+    async fn status(&self, run_ref: &RunRef) -> Option<String> {
+        let head = self.runtime.context().store.head(&run_ref.session).await.ok()??;
+        let taken = head.summary.run.is_some_and(|run| run != run_ref.run);
         let status = match head.summary.status {
             _ if taken => "superseded",
             SessionStatus::Active => "suspended",
@@ -155,20 +157,22 @@ impl Activities {
 
 #[activities]
 impl Activities {
-    /// Carries out a part, and says what is next.
+    /// Executes a work item and returns the next work.
     #[activity(name = "perform")]
     pub(crate) async fn perform(
         self: Arc<Self>,
         cx: ActivityContext,
         input: PerformInput,
-    ) -> Result<Performed, ActivityError> {
-        let PerformInput { of, part, is_first } = &input;
+    ) -> Result<PerformOutput, ActivityError> {
+        let PerformInput { run_ref, item, is_first } = &input;
         let is_first = *is_first && cx.info().attempt <= 1;
         let work = async {
-            // Companions are spoken to in the very part that begins them, so they cannot wait for its end.
-            let below = (*part == WorkItem::Children).then(|| self.nursery.open(&of.session));
-            let next = self.runtime.perform(of, part, is_first).await;
-            let children = below.map(Open::close).unwrap_or_default();
+            // A companion can receive messages in the same work item that starts it, so its start cannot wait for the
+            // item's end.
+            let below = (*item == WorkItem::Children)
+                .then(|| self.pending_children.collect(&run_ref.session));
+            let next = self.runtime.perform(run_ref, item, is_first).await;
+            let children = below.map(ChildCollector::finish).unwrap_or_default();
             let next = match next {
                 Ok(next) => next,
                 Err(error) => {
@@ -176,52 +180,52 @@ impl Activities {
                     return Err(error);
                 }
             };
-            let status = if next == Next::Over { self.status(of).await } else { None };
-            Ok(Performed { next, children, status })
+            let status = if next == Next::Over { self.status(run_ref).await } else { None };
+            Ok(PerformOutput { next, children, status })
         };
         self.drive(&cx, Box::pin(work)).await
     }
 
-    /// Carries out one of several calls.
+    /// Executes one of several concurrent calls.
     #[activity(name = "call")]
     pub(crate) async fn call(
         self: Arc<Self>,
         cx: ActivityContext,
         input: CallInput,
     ) -> Result<(), ActivityError> {
-        let CallInput { of, call } = &input;
+        let CallInput { run_ref, call } = &input;
         let is_first = cx.info().attempt <= 1;
         let work = async {
             match is_first {
-                true => self.runtime.perform_call(of, call).await,
-                false => self.runtime.perform_call_again(of, call).await,
+                true => self.runtime.perform_call(run_ref, call).await,
+                false => self.runtime.perform_call_again(run_ref, call).await,
             }
         };
         self.drive(&cx, Box::pin(work)).await
     }
 
-    /// Waits for a child.
+    /// Waits for a child of the run.
     #[activity(name = "follow")]
     pub(crate) async fn follow(
         self: Arc<Self>,
         cx: ActivityContext,
         input: FollowInput,
     ) -> Result<(), ActivityError> {
-        let FollowInput { of, call, limit_ms } = &input;
+        let FollowInput { run_ref, call, limit_ms } = &input;
         let (limit, _counted) = self.wait(Duration::from_millis(*limit_ms));
-        let work = self.runtime.follow_child(of, call, limit);
+        let work = self.runtime.follow_child(run_ref, call, limit);
         self.drive(&cx, Box::pin(work)).await
     }
 
-    /// Gives a run up that its workflow does not go on with.
+    /// Releases a run that its workflow does not continue.
     #[activity(name = "give_up")]
     pub(crate) async fn give_up(
         self: Arc<Self>,
         cx: ActivityContext,
-        of: RunRef,
+        run_ref: RunRef,
     ) -> Result<(), ActivityError> {
         let work = async {
-            self.runtime.give_up(&of).await;
+            self.runtime.give_up(&run_ref).await;
             Ok(())
         };
         self.drive(&cx, Box::pin(work)).await

@@ -1,4 +1,4 @@
-//! How a runtime on Temporal is put together.
+//! The builder of a Temporal runtime.
 
 use std::time::Duration;
 
@@ -18,21 +18,22 @@ const NAMESPACE: &str = "default";
 const QUEUE: &str = "helix-agents";
 const PREFIX: &str = "helix";
 
-/// The server ends histories at 50,000 events; a part takes six.
+/// The server limits histories to 50,000 events; a work item takes six.
 const PARTS_PER_HISTORY: u32 = 1_000;
 
 const ATTEMPTS: u32 = 12;
 
-/// A worker that is merely busy is not to count as dead.
+/// The shortest heartbeat timeout. A busy worker must not count as crashed.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// While a parent waits, it takes the place of a part of its child.
-const FOLLOW: Duration = Duration::from_secs(30);
+/// The time that a parent waits for a child per activity. A waiting parent occupies a worker slot that its child may
+/// need.
+const FOLLOW_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a server that is not there yet is waited for.
+/// The default time to wait for an unavailable server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A runtime on Temporal under way. See [`TemporalRuntime::builder`].
+/// A builder for [`TemporalRuntime`]. See [`TemporalRuntime::builder`].
 #[derive(Debug)]
 #[must_use = "call `connect` to get the runtime"]
 pub struct TemporalRuntimeBuilder {
@@ -74,98 +75,101 @@ impl Default for TemporalRuntimeBuilder {
 impl TemporalRuntimeBuilder {
     builder_methods!();
 
-    /// Where the server is. Default `http://localhost:7233`. With `https` it is reached by TLS, and has to have a certificate that
-    /// the system trusts, unless [`connection_options`](Self::connection_options) say another.
+    /// Sets the URL of the server. `https` URLs use TLS, and the server's certificate must be trusted by the system,
+    /// unless [`connection_options`](Self::connection_options) are set. Default: `http://localhost:7233`.
     pub fn target(mut self, target: impl Into<String>) -> Self {
         self.target = target.into();
         self
     }
 
-    /// How the server is reached, where an address is not enough: TLS, keys, proxies. [`target`](Self::target) and
-    /// [`identity`](Self::identity) have no meaning beside it.
+    /// Sets connection options such as TLS, API keys and proxies. They replace [`target`](Self::target) and
+    /// [`identity`](Self::identity).
     pub fn connection_options(mut self, options: ConnectionOptions) -> Self {
         self.connection = Some(options);
         self
     }
 
-    /// Options of Temporal's client, such as a converter that encrypts what histories hold.
-    /// [`namespace`](Self::namespace) has no meaning beside them.
+    /// Sets options of the Temporal client, such as a data converter that encrypts histories. They replace
+    /// [`namespace`](Self::namespace).
     pub fn client_options(mut self, options: ClientOptions) -> Self {
         self.client = Some(options);
         self
     }
 
-    /// The namespace, which has to exist. Default `default`.
+    /// Sets the namespace, which must exist. Default: `default`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// The queue over which runs are handed out to workers. Default `helix-agents`. Workers of a queue have to know the same
-    /// agents, and to have the same store.
+    /// Sets the task queue that hands runs to workers. All workers of a queue must know the same agents and use the
+    /// same store. Default: `helix-agents`.
     pub fn task_queue(mut self, queue: impl Into<String>) -> Self {
         self.queue = queue.into();
         self
     }
 
-    /// What the ids of workflows begin with. Default `helix`. Deployments with stores of their own need prefixes of their own
-    /// in a namespace that they share.
+    /// Sets the prefix of workflow ids. Deployments with different stores in the same namespace need different
+    /// prefixes. Default: `helix`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// What this process is called in Temporal. Default: its number and host.
+    /// Sets the identity of this process in Temporal. Default: its process id and host name.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
         self
     }
 
-    /// How long [`connect`](Self::connect) waits for a server that is not there yet. Default 30 s.
+    /// Sets how long [`connect`](Self::connect) waits for an unavailable server. Default: 30 s.
     pub fn connect_within(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How often a part of a run is tried before its run stops: when the store or the server is away, or a worker dies over
-    /// it. Default 12, which takes some minutes. Model calls and tools have retries of their own.
+    /// Sets the maximum number of attempts of a work item before its run stops. Attempts fail if the store or the
+    /// server is unavailable, or if a worker crashes. Model calls and tools have retries of their own. Default: 12,
+    /// which takes some minutes.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// After how many parts a run goes on in a new history, at the latest; the server may ask for it earlier. Default 1,000.
-    pub fn parts_per_history(mut self, context: u32) -> Self {
-        self.parts_per_history = context;
+    /// Sets the maximum number of work items in a history before the run continues in a new one. The server may suggest
+    /// this earlier. Default: 1,000.
+    pub fn parts_per_history(mut self, count: u32) -> Self {
+        self.parts_per_history = count;
         self
     }
 
-    /// After how long the workflow of a run is ended by the server, whatever it does. Default: never.
+    /// Sets the time after which the server ends the workflow of a run, regardless of its state. Default: never.
     pub fn execution_timeout(mut self, timeout: Duration) -> Self {
         self.execution = Some(timeout);
         self
     }
 
-    /// Says that the queue is carried out by this process alone, and by no other after it. What lives in one process only
-    /// can be honoured then, such as the hooks of one execution; whoever goes on with a run after the process died begins a
-    /// new one.
+    /// Declares that only this process polls the task queue, and that no later process will. The runtime then supports
+    /// values that exist only in one process, such as hooks of a single execution. After a crash, other processes
+    /// continue the session in a new run.
     pub fn own_queue(mut self, own: bool) -> Self {
         self.own_queue = own;
         self
     }
 
-    /// What may be relied on in a runtime that is put together so, and why: one for each of
+    /// Returns the guarantees of a runtime with these options and their reasons, one for each of
     /// [`GuaranteeKind::OF_RUNTIMES`](helix_agents_core::guarantee::GuaranteeKind::OF_RUNTIMES), in that order.
     pub fn guarantees(&self) -> Vec<Guarantee> {
         let Settings { lease, store, .. } = &self.settings;
-        guarantees::of(*lease, self.own_queue, store.as_deref())
+        guarantees::runtime_guarantees(*lease, self.own_queue, store.as_deref())
     }
 
     /// Connects to the server.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] if something is missing, out of range, or cannot work together: a store that no other
-    /// process sees among them. [`ErrorCode::StoreUnavailable`] if the server could not be reached in time.
+    /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing, a value is out of range, options
+    /// contradict each other, or no other process can access the store. Returns [`ErrorCode::StoreUnavailable`] if the
+    /// server could not be reached in time.
     pub async fn connect(self) -> Result<TemporalRuntime> {
         self.check()?;
         let connection = match &self.connection {
@@ -176,21 +180,21 @@ impl TemporalRuntimeBuilder {
             Some(options) => options.clone(),
             None => ClientOptions::new(&*self.namespace).build(),
         };
-        let terms = RunLimits {
+        let limits = RunLimits {
             heartbeat_ms: millis(self.settings.lease.max(SHORTEST_HEARTBEAT)),
             attempts: self.attempts,
             parts_per_history: self.parts_per_history,
-            follow_ms: millis(FOLLOW),
+            follow_ms: millis(FOLLOW_LIMIT),
             execution_ms: self.execution.map(millis),
         };
         let context = self.settings.context()?;
         if context.store.reach() == StoreScope::Machine {
             tracing::warn!(
-                "workers on other machines do not see this store; keep all of them on this one"
+                "workers on other machines cannot access this store; run all workers on this machine"
             );
         }
         let client = Box::pin(server::connect(&connection, &client, self.patience)).await?;
-        let server = Server { client, queue: self.queue, prefix: self.prefix, terms };
+        let server = Server { client, queue: self.queue, prefix: self.prefix, limits };
         Ok(TemporalRuntime::new(context, server, self.own_queue))
     }
 
@@ -199,20 +203,18 @@ impl TemporalRuntimeBuilder {
         let store = self.settings.store.as_deref();
         if store.is_some_and(|store| store.reach() == StoreScope::Process) {
             return invalid(
-                "no other process sees this store, and runs on Temporal are carried out by several; use a \
-                 store that they share",
+                "no other process can access this store, and runs on Temporal are executed by several; use a \
+                 shared store",
             );
         }
         if self.attempts == 0 {
-            return invalid("a part of a run is tried once at least; set `attempts` to 1 or more");
+            return invalid("`attempts` must be at least 1");
         }
         if self.parts_per_history == 0 {
-            return invalid(
-                "a history holds one part at least; set `parts_per_history` to 1 or more",
-            );
+            return invalid("`parts_per_history` must be at least 1");
         }
         if self.queue.is_empty() || self.prefix.is_empty() {
-            return invalid("the task queue and the prefix of workflow ids need a name each");
+            return invalid("the task queue and the prefix of workflow ids must not be empty");
         }
         Ok(())
     }
@@ -227,7 +229,7 @@ impl TemporalRuntimeBuilder {
         Ok(ConnectionOptions::new(target)
             .identity(identity)
             .connect_timeout(Duration::from_secs(5))
-            // What goes there and back are ids, which are small.
+            // Payloads are ids, which are small.
             .grpc_compression(GrpcCompression::None)
             .build())
     }

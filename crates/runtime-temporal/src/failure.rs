@@ -1,4 +1,4 @@
-//! Errors on their way through Temporal: ours to activities, theirs to workflows, and back to whoever waits.
+//! Conversions between Helix errors and Temporal failures, for activities, workflows and callers.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -9,27 +9,28 @@ use temporalio_client::errors::{ClientConnectError, WorkflowInteractionError, Wo
 use temporalio_common::error::{ActivityExecutionError, ApplicationFailure, IncomingError};
 use temporalio_sdk::activities::ActivityError;
 
-/// Why a workflow stops before its run has ended.
+/// The reason why a workflow stops before its run has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// It was asked to.
+    /// The workflow was cancelled.
     Cancelled,
-    /// A part failed for good.
+    /// A work item failed with a final error.
     Failed { code: String, message: String },
 }
 
-/// What an activity fails with. What may pass is tried again, when the other side asked for it.
-pub(crate) fn of_part(error: &Error) -> ActivityError {
+/// Converts the error of a work item into the error of its activity. Retryable errors are retried after the wait that
+/// they request.
+pub(crate) fn activity_error(error: &Error) -> ActivityError {
     let may_pass = error.is_retryable() || is_of_the_process(error);
     failure(error.code().as_str(), error.message(), may_pass, error.retry_after())
 }
 
-/// What an activity fails with whose worker is being shut down: another one may begin at once.
-pub(crate) fn of_shutdown() -> ActivityError {
+/// Returns the error of an activity whose worker is shutting down. Another worker can retry it immediately.
+pub(crate) fn shutdown_error() -> ActivityError {
     failure(ErrorCode::Closed.as_str(), "the worker was shut down", true, None)
 }
 
-/// Whether an error says something of the process alone.
+/// Returns `true` if an error concerns only this process.
 fn is_of_the_process(error: &Error) -> bool {
     error.code() == ErrorCode::Closed
 }
@@ -43,18 +44,18 @@ fn failure(code: &str, message: &str, may_pass: bool, wait: Option<Duration>) ->
     ActivityError::Application(Box::new(failure))
 }
 
-/// What a workflow fails with.
-pub(crate) fn of_workflow(code: String, message: String) -> ApplicationFailure {
+/// Returns the failure of a workflow.
+pub(crate) fn workflow_failure(code: String, message: String) -> ApplicationFailure {
     ApplicationFailure::builder(message).type_name(code).non_retryable(true).build()
 }
 
-/// Why a part did not come to its end.
+/// Converts the error of an activity into the reason why the workflow stops.
 pub(crate) fn stopped(error: &ActivityExecutionError) -> Stopped {
     match error {
         ActivityExecutionError::Cancelled(_) => Stopped::Cancelled,
         ActivityExecutionError::Failed(failure) => match failure.cause() {
             Some(cause) => {
-                let (code, message) = told(cause);
+                let (code, message) = code_and_message(cause);
                 Stopped::Failed { code, message }
             }
             None => internal(error.to_string()),
@@ -67,86 +68,88 @@ fn internal(message: String) -> Stopped {
     Stopped::Failed { code: ErrorCode::Internal.as_str().to_owned(), message }
 }
 
-/// The error that a failed workflow stopped with.
-pub(crate) fn of_failed(failure: &IncomingError) -> Error {
-    let (code, message) = told(failure);
+/// Converts the failure of a workflow into an error.
+pub(crate) fn from_failed_workflow(failure: &IncomingError) -> Error {
+    let (code, message) = code_and_message(failure);
     let known = ErrorCode::ALL.iter().find(|known| known.as_str() == code);
     Error::new(known.copied().unwrap_or(ErrorCode::Internal), message)
 }
 
-/// Code and message of a failure.
-fn told(failure: &IncomingError) -> (String, String) {
+/// Returns the error code and the message of a failure.
+fn code_and_message(failure: &IncomingError) -> (String, String) {
     let message = failure.failure().message.clone();
     match failure {
         IncomingError::Application(failure) => {
             (failure.type_name().unwrap_or(ErrorCode::Internal.as_str()).to_owned(), message)
         }
-        // Its worker died over it, as often as it was tried.
+        // The workers crashed or timed out in all attempts.
         IncomingError::Timeout(_) => (
             ErrorCode::Closed.as_str().to_owned(),
-            format!("no worker came to the end of a part of the run: {message}"),
+            format!("no worker completed a work item of the run: {message}"),
         ),
         _ => (ErrorCode::Internal.as_str().to_owned(), message),
     }
 }
 
-/// What gRPC calls an invalid argument, something that is not found, a lack of permission and of a login:
-/// asking again does not help.
+/// The gRPC status codes `INVALID_ARGUMENT`, `NOT_FOUND`, `PERMISSION_DENIED` and `UNAUTHENTICATED`, for which a retry
+/// does not help.
 const FINAL: [i32; 4] = [3, 5, 7, 16];
 
-/// There is no connection. [`ErrorCode::StoreUnavailable`] if that may pass.
+/// Converts a connection error. The result is [`ErrorCode::StoreUnavailable`] if a retry may succeed.
 pub(crate) fn not_connected(error: ClientConnectError) -> Error {
     use ClientConnectError::{DnsResolutionError, SystemInfoCallError, TonicTransportError};
     let cause: Option<&(dyn StdError + 'static)> = match &error {
         SystemInfoCallError(status) if FINAL.contains(&i32::from(status.code())) => {
-            let message = "Temporal refuses this client; look at its API key, or its certificate";
+            let message = "Temporal refuses this client; check its API key or its certificate";
             return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
         }
         SystemInfoCallError(status) => Some(status),
         TonicTransportError(cause) => Some(cause),
         DnsResolutionError { .. } => None,
         _ => {
-            let message = "the connection to Temporal is configured in a way that cannot work";
+            let message = "the connection options for Temporal are invalid";
             return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
         }
     };
     if cause.is_some_and(is_of_tls) {
-        let message = "no connection to Temporal by TLS: its certificate is not trusted, it does not \
-            trust ours, or has no TLS; look at the cause";
+        let message = "TLS connection to Temporal failed: its certificate is not trusted, it does not \
+            trust ours, or it does not use TLS; see the cause";
         return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
     }
-    unreachable("Temporal could not be reached").with_source(error)
+    unavailable("Temporal could not be reached").with_source(error)
 }
 
-/// Whether the two sides did not agree on TLS. That comes as data that makes no sense, whatever it was.
+/// Returns `true` if the TLS handshake failed. All such failures appear as invalid data.
 fn is_of_tls(error: &(dyn StdError + 'static)) -> bool {
     let mut causes = iter::successors(Some(error), |error| (*error).source());
-    causes.any(|it| {
-        it.downcast_ref::<io::Error>().is_some_and(|it| it.kind() == io::ErrorKind::InvalidData)
+    causes.any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
     })
 }
 
-/// A workflow could not be started.
+/// Converts the error of a workflow start.
 pub(crate) fn not_started(error: WorkflowStartError) -> Error {
     match &error {
         WorkflowStartError::PayloadConversion(_) => {
-            Error::new(ErrorCode::Internal, "the run could not be told to Temporal")
+            Error::new(ErrorCode::Internal, "the run could not be encoded for Temporal")
         }
         WorkflowStartError::Rpc(status) if FINAL.contains(&i32::from(status.code())) => Error::new(
             ErrorCode::ConfigInvalid,
-            "Temporal refuses to start workflows here; look at the namespace, and at what the client may do",
+            "Temporal refuses to start workflows here; check the namespace and the permissions of the client",
         ),
-        _ => unreachable("the run could not be handed to Temporal; a sweep does it later"),
+        _ => unavailable("the run could not be handed to Temporal; a sweep retries it later"),
     }
     .with_source(error)
 }
 
-/// Temporal did not answer a question about a workflow.
-pub(crate) fn not_told(error: WorkflowInteractionError) -> Error {
-    unreachable("Temporal could not be asked about the run").with_source(error)
+/// Converts the error of a workflow query.
+pub(crate) fn query_failed(error: WorkflowInteractionError) -> Error {
+    unavailable("Temporal could not be queried about the run").with_source(error)
 }
 
-/// Temporal is not there.
-pub(crate) fn unreachable(message: &'static str) -> Error {
+/// Returns the error of an unavailable Temporal server.
+pub(crate) fn unavailable(message: &'static str) -> Error {
     Error::new(ErrorCode::StoreUnavailable, message).with_operation("temporal")
 }

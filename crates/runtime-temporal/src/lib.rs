@@ -1,10 +1,11 @@
-//! Carries out the runs of agents on Temporal.
+//! A runtime that executes agent runs on Temporal.
 //!
-//! A run is a workflow of one type, whoever its agent is. Its history holds ids: which part of the run is next, never what was
-//! said in it; that stands in the session's log, and the log decides. Each part is an activity that finds the run in the log,
-//! does one thing and says what is next, so a part that is carried out twice finds its effect on record.
+//! Each run is a workflow of a single type that serves all agents. Its history contains only ids: which work item is
+//! next, but no conversation text. The data is in the session's log, and the log is authoritative. Each work item is an
+//! activity that loads the run from the log, performs one step and returns the next item. An item that is executed
+//! twice finds its effect in the log.
 //!
-//! [`TemporalRuntime`] begins runs, from any process. [`TemporalWorker`] carries them out, in as many processes as there are.
+//! [`TemporalRuntime`] starts runs from any process. [`TemporalWorker`] executes them, in any number of processes.
 
 mod activities;
 mod builder;

@@ -1,4 +1,4 @@
-//! Names of workflows and activities. They follow from the log alone, so whoever makes one twice makes the same.
+//! Names of workflows and activities. They are derived from the log alone, so they are the same in every execution.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use helix_agents_runtime::{RunRef, WorkItem};
 #[cfg(test)]
 mod tests;
 
-/// What people see beside the id.
-pub(crate) fn summary(of: &RunRef) -> String {
-    format!("{} in session {}, run {}", of.agent, of.session, of.number + 1)
+/// Returns the summary of a workflow that is displayed next to its id.
+pub(crate) fn summary(run_ref: &RunRef) -> String {
+    format!("{} in session {}, run {}", run_ref.agent, run_ref.session, run_ref.number + 1)
 }
 
-/// The ids of a workflow's activities.
+/// Generates the ids of a workflow's activities.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// The step that the run is in.
+    /// The current step of the run.
     pub step: u32,
-    /// How often each name was given.
+    /// The number of uses of each name.
     given: BTreeMap<String, u32>,
 }
 
@@ -27,9 +27,9 @@ impl Names {
         Self { step, ..Self::default() }
     }
 
-    /// The id of a part, and whether it is the first of that name.
-    pub(crate) fn part(&mut self, part: &WorkItem) -> (String, bool) {
-        let name = match part {
+    /// Returns the id of a work item, and `true` if its name is used for the first time.
+    pub(crate) fn item(&mut self, item: &WorkItem) -> (String, bool) {
+        let name = match item {
             WorkItem::Open => "open".to_owned(),
             WorkItem::Model(step) => {
                 self.step = *step;
@@ -43,12 +43,12 @@ impl Names {
         self.give(name)
     }
 
-    /// The id of a call, and whether it is the first of that name.
+    /// Returns the id of a call, and `true` if its name is used for the first time.
     pub(crate) fn call(&mut self, call: &CallId) -> (String, bool) {
         self.give(format!("call/{call}"))
     }
 
-    /// The id of waiting for the child of a call.
+    /// Returns the id of a wait for the child of a call.
     pub(crate) fn follow(&mut self, call: &CallId) -> String {
         self.give(format!("follow/{call}")).0
     }

@@ -1,7 +1,7 @@
-//! Runs of sub-agents that begin in a part of their parent: the parent's workflow starts theirs.
+//! Runs of sub-agents that are started by a work item of their parent, whose workflow then starts theirs.
 //!
-//! The part tells of them with its answer. If that is lost, their parent waits until their leases have run out and goes on with
-//! them then, as with any child whose owner died.
+//! The activity returns these runs with its result. If the result is lost, the parent waits until their leases have
+//! expired and then resumes them, like any child whose owner crashed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,22 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use helix_agents_core::id::SessionId;
 use helix_agents_runtime::RunRef;
 
-/// What began in parts that are under way in this process, by the session of the parent.
+/// The child runs started by running work items of this process, by parent session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PendingChildren(Arc<Mutex<HashMap<SessionId, Vec<RunRef>>>>);
 
 impl PendingChildren {
-    /// Waits for what begins below a session, until the answer is dropped.
-    pub(crate) fn open(&self, parent: &SessionId) -> Open {
+    /// Collects the runs that are started below a session until the returned collector is dropped.
+    pub(crate) fn collect(&self, parent: &SessionId) -> ChildCollector {
         self.lock().insert(parent.clone(), Vec::new());
-        Open { nursery: self.clone(), parent: parent.clone() }
+        ChildCollector { pending_children: self.clone(), parent: parent.clone() }
     }
 
-    /// Whether a part of the parent waits for runs that begin below it. This one is its to start then.
-    pub(crate) fn takes(&self, parent: &SessionId, of: &RunRef) -> bool {
+    /// Registers a run with the collector of its parent. Returns `true` if there is one; the parent then starts the
+    /// workflow.
+    pub(crate) fn register(&self, parent: &SessionId, run_ref: &RunRef) -> bool {
         match self.lock().get_mut(parent) {
-            Some(begun) => {
-                begun.push(of.clone());
+            Some(children) => {
+                children.push(run_ref.clone());
                 true
             }
             None => false,
@@ -36,22 +37,22 @@ impl PendingChildren {
     }
 }
 
-/// A part that waits for what begins below its session.
+/// A collector of the child runs that a work item starts.
 #[derive(Debug)]
-pub(crate) struct Open {
-    nursery: PendingChildren,
+pub(crate) struct ChildCollector {
+    pending_children: PendingChildren,
     parent: SessionId,
 }
 
-impl Open {
-    /// What began meanwhile.
-    pub(crate) fn close(self) -> Vec<RunRef> {
-        self.nursery.lock().remove(&self.parent).unwrap_or_default()
+impl ChildCollector {
+    /// Returns the collected runs.
+    pub(crate) fn finish(self) -> Vec<RunRef> {
+        self.pending_children.lock().remove(&self.parent).unwrap_or_default()
     }
 }
 
-impl Drop for Open {
+impl Drop for ChildCollector {
     fn drop(&mut self) {
-        self.nursery.lock().remove(&self.parent);
+        self.pending_children.lock().remove(&self.parent);
     }
 }

@@ -1,4 +1,4 @@
-//! How Temporal is reached, in the words of its own client: for connections that need more than an address.
+//! Connection options of the Temporal client, for connections that need more than a URL.
 
 pub use temporalio_client::{
     ClientKeepAliveOptions, ClientOptions, ClientTlsOptions, ConnectionOptions, GrpcCompression,

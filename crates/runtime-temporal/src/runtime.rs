@@ -1,4 +1,4 @@
-//! The runtime, and its engine: workflows on a server.
+//! The Temporal runtime and its engine, which executes runs as workflows.
 
 use std::sync::Arc;
 
@@ -13,30 +13,34 @@ use crate::builder::TemporalRuntimeBuilder;
 use crate::nursery::PendingChildren;
 use crate::server::{Server, WorkflowStatus};
 
-/// Begins runs, and has them carried out by the [workers](crate::TemporalWorker) of its queue, in this process or others. Cheap
-/// to clone.
+/// A runtime that starts runs and has them executed by the [workers](crate::TemporalWorker) of its task queue, in this
+/// process or other processes. Cheap to clone.
 ///
 /// # Durability
-/// What is recorded survives what the store survives. A worker that dies leaves what it was doing to others, once its
-/// heartbeats are missed; a process that dies between beginning a run and telling the server of it leaves it to a
-/// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep).
+/// Recorded events are as durable as the store. If a worker crashes, other workers continue its work after its
+/// heartbeats time out. If a process crashes between starting a run and handing it to the server, a
+/// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep) recovers the run.
 #[derive(Debug, Clone)]
 pub struct TemporalRuntime {
     runtime: Runtime,
     server: Server,
-    nursery: PendingChildren,
+    pending_children: PendingChildren,
 }
 
 impl TemporalRuntime {
-    /// Begins to put a runtime together.
+    /// Returns a builder for a Temporal runtime.
     pub fn builder() -> TemporalRuntimeBuilder {
         TemporalRuntimeBuilder::default()
     }
 
     pub(crate) fn new(context: Arc<RuntimeContext>, server: Server, own_queue: bool) -> Self {
-        let nursery = PendingChildren::default();
-        let engine = Workflows { server: server.clone(), nursery: nursery.clone(), own_queue };
-        Self { runtime: Runtime::new(context, Arc::new(engine)), server, nursery }
+        let pending_children = PendingChildren::default();
+        let engine = Workflows {
+            server: server.clone(),
+            pending_children: pending_children.clone(),
+            own_queue,
+        };
+        Self { runtime: Runtime::new(context, Arc::new(engine)), server, pending_children }
     }
 
     pub(crate) fn inner(&self) -> &Runtime {
@@ -47,18 +51,18 @@ impl TemporalRuntime {
         &self.server
     }
 
-    pub(crate) fn nursery(&self) -> &PendingChildren {
-        &self.nursery
+    pub(crate) fn pending_children(&self) -> &PendingChildren {
+        &self.pending_children
     }
 
-    /// From now on this API key is shown to the server, by this runtime and its workers in this process: how a key is changed
-    /// without stopping anything. It has to be called before the old one ceases to count: a run that is begun in between is
-    /// refused, though not lost, and a worker whose key is refused for a while [ends](crate::TemporalWorker::ended).
+    /// Replaces the API key of this runtime and of its workers in this process, without a restart. Call this before the
+    /// old key expires. After the expiry, the server rejects new runs, which are recovered later, and a worker whose
+    /// key is rejected for a while [ends](crate::TemporalWorker::ended).
     pub fn set_api_key(&self, key: impl Into<String>) {
         self.server.client.connection().set_api_key(Some(key.into()));
     }
 
-    /// Stops taking runs. Those under way are their workers' to end: shut workers of this process down first.
+    /// Stops accepting runs. Workers stop the running ones, so shut down the workers of this process first.
     pub async fn shutdown(&self) {
         let context = self.runtime.context();
         context.tasks.end(context.grace).await;
@@ -67,12 +71,12 @@ impl TemporalRuntime {
 
 forward_executor!(TemporalRuntime);
 
-/// Has each run carried out by a workflow.
+/// An engine that executes each run as a Temporal workflow.
 #[derive(Debug)]
 struct Workflows {
     server: Server,
-    nursery: PendingChildren,
-    /// Whether nobody else carries out what is on the queue.
+    pending_children: PendingChildren,
+    /// `true` if only workers of this process poll the task queue.
     own_queue: bool,
 }
 
@@ -86,12 +90,12 @@ impl Engine for Workflows {
         self.own_queue
     }
 
-    async fn drive(&self, mut begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
-        let parent = begun.driver.session().parent().map(|parent| parent.session.clone());
-        let over = begun.over.take();
-        let of = begun.in_parts();
-        if parent.is_none_or(|parent| !self.nursery.takes(&parent, &of)) {
-            self.server.start(&of, false).await.map_err(|error| about(error, &of))?;
+    async fn drive(&self, mut started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+        let parent = started.driver.session().parent().map(|parent| parent.session.clone());
+        let over = started.over.take();
+        let run_ref = started.in_parts();
+        if parent.is_none_or(|parent| !self.pending_children.register(&parent, &run_ref)) {
+            self.server.start(&run_ref, false).await.map_err(|error| about(error, &run_ref))?;
         }
         if let Some(over) = over {
             self.server.end_superseded(&over).await;
@@ -99,17 +103,17 @@ impl Engine for Workflows {
         Ok(None)
     }
 
-    async fn stopped(&self, of: &RunRef) -> Option<Error> {
-        let standing = match self.server.standing(of).await {
-            Ok(standing) => standing,
+    async fn stopped(&self, run_ref: &RunRef) -> Option<Error> {
+        let status = match self.server.status(run_ref).await {
+            Ok(status) => status,
             Err(error) => {
-                tracing::debug!(session = %of.session, %error, "nobody knows how the run is");
+                tracing::debug!(session = %run_ref.session, %error, "the status of the run's workflow is unknown");
                 return None;
             }
         };
-        let WorkflowStatus::Closed(status) = standing else { return None };
+        let WorkflowStatus::Closed(status) = status else { return None };
         let (code, message) = match status {
-            WorkflowExecutionStatus::Failed => return self.server.failed_with(of).await,
+            WorkflowExecutionStatus::Failed => return self.server.failed_with(run_ref).await,
             WorkflowExecutionStatus::Canceled => {
                 (ErrorCode::Cancelled, "the run's workflow was cancelled in Temporal; resume it")
             }
@@ -119,29 +123,29 @@ impl Engine for Workflows {
             WorkflowExecutionStatus::TimedOut => {
                 (ErrorCode::Closed, "the run's workflow took longer than it may; resume it")
             }
-            // What it came to is in the log, or will be.
+            // The outcome is in the log, or will be soon.
             _ => return None,
         };
-        Some(about(Error::new(code, message), of))
+        Some(about(Error::new(code, message), run_ref))
     }
 
-    async fn ended(&self, of: &RunRef) {
-        self.server.ended(of).await;
+    async fn ended(&self, run_ref: &RunRef) {
+        self.server.ended(run_ref).await;
     }
 
-    async fn goes_on(&self, of: &RunRef) -> Result<bool> {
-        Ok(match self.server.standing(of).await? {
-            // What is on a queue that died with its process is carried out by nobody.
+    async fn goes_on(&self, run_ref: &RunRef) -> Result<bool> {
+        Ok(match self.server.status(run_ref).await? {
+            // A workflow on the own queue of a crashed process has no worker.
             WorkflowStatus::Open { queue } => !self.own_queue || queue == self.server.queue,
             WorkflowStatus::Closed(_) => false,
             WorkflowStatus::Absent => {
-                self.server.start(of, true).await?;
+                self.server.start(run_ref, true).await?;
                 true
             }
         })
     }
 }
 
-fn about(error: Error, of: &RunRef) -> Error {
-    error.with_context("session", &of.session).with_context("run", &of.run)
+fn about(error: Error, run_ref: &RunRef) -> Error {
+    error.with_context("session", &run_ref.session).with_context("run", &run_ref.run)
 }

@@ -1,4 +1,4 @@
-//! The Temporal server, as far as a runtime talks to it.
+//! The client side of the Temporal server.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,45 +20,45 @@ use crate::failure;
 use crate::names;
 use crate::workflow::{AgentRun, RunInput, RunLimits};
 
-/// The memo that tells which run a workflow is of.
+/// The memo key for the run id of a workflow.
 const RUN: &str = "run";
 
-/// Between two tries to connect.
-const AGAIN: Duration = Duration::from_millis(250);
+/// The delay between two connection attempts.
+const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// A server, a namespace of it, and a queue there. Cheap to clone.
+/// A client of a Temporal namespace and task queue. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub client: Client,
     pub queue: String,
     pub prefix: String,
-    pub terms: RunLimits,
+    pub limits: RunLimits,
 }
 
-/// What the server knows of a run's workflow.
+/// The status of a run's workflow on the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkflowStatus {
-    /// It is under way, on that queue.
+    /// The workflow is open, on this task queue.
     Open { queue: String },
-    /// It is over.
+    /// The workflow is closed with this status.
     Closed(WorkflowExecutionStatus),
-    /// There is none, or it was forgotten.
+    /// The workflow does not exist, or its retention has ended.
     Absent,
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { queue, prefix, terms, .. } = self;
+        let Self { queue, prefix, limits, .. } = self;
         let mut out = f.debug_struct("Server");
-        out.field("queue", queue).field("prefix", prefix).field("terms", terms);
+        out.field("queue", queue).field("prefix", prefix).field("terms", limits);
         out.finish_non_exhaustive()
     }
 }
 
-/// Connects, by TLS where the target says `https`, and waits a while for a server that is not there yet.
+/// Connects to the server, with TLS for `https` targets. Retries while the server is unavailable.
 ///
 /// # Errors
-/// If it is not there in time, or refuses.
+/// Returns an error if the server does not become available in time or rejects the client.
 pub(crate) async fn connect(
     to: &ConnectionOptions,
     options: &ClientOptions,
@@ -66,11 +66,11 @@ pub(crate) async fn connect(
 ) -> Result<Client> {
     let mut to = to.clone();
     if to.target.scheme() == "https" {
-        // The client refuses such a target without them.
+        // The client rejects an `https` target without TLS options.
         to.tls_options.get_or_insert_default();
     }
-    let mut found = failure::unreachable("Temporal did not answer");
-    let tries = async {
+    let mut found = failure::unavailable("Temporal did not answer");
+    let attempts = async {
         loop {
             match Connection::connect(to.clone()).await {
                 Ok(connection) => return Some(connection),
@@ -79,74 +79,75 @@ pub(crate) async fn connect(
             if found.code() != ErrorCode::StoreUnavailable {
                 return None;
             }
-            tracing::debug!(error = %found, "Temporal is not there yet");
-            sleep(AGAIN).await;
+            tracing::debug!(error = %found, "Temporal is not available yet");
+            sleep(CONNECT_RETRY_DELAY).await;
         }
     };
-    let Ok(Some(connection)) = timeout(patience, tries).await else {
+    let Ok(Some(connection)) = timeout(patience, attempts).await else {
         return Err(found.with_context("target", &to.target));
     };
     Client::new(connection, options.clone()).map_err(|error| {
-        Error::new(ErrorCode::ConfigInvalid, "the client of Temporal has contradicting options")
+        Error::new(ErrorCode::ConfigInvalid, "the options of the Temporal client are contradictory")
             .with_source(error)
     })
 }
 
 impl Server {
-    /// Starts the workflow of a run. That it was started before is no error.
+    /// Starts the workflow of a run. Succeeds if the workflow was started before.
     ///
     /// # Errors
-    /// If the server cannot be reached, or another store has a run of this name under way.
-    pub(crate) async fn start(&self, of: &RunRef, recovered: bool) -> Result<()> {
+    /// Returns an error if the server cannot be reached, or if an open workflow with this id belongs to another store.
+    pub(crate) async fn start(&self, run_ref: &RunRef, recovered: bool) -> Result<()> {
         let mut memo = MemoValues::new();
-        memo.insert("agent", of.agent.to_string());
-        memo.insert("session", of.session.to_string());
-        memo.insert(RUN, of.run.to_string());
+        memo.insert("agent", run_ref.agent.to_string());
+        memo.insert("session", run_ref.session.to_string());
+        memo.insert(RUN, run_ref.run.to_string());
         let input = RunInput {
-            of: of.clone(),
-            terms: self.terms,
+            run_ref: run_ref.clone(),
+            limits: self.limits,
             prefix: self.prefix.clone(),
             recovered,
-            left: None,
+            continued_from: None,
         };
-        let options = WorkflowStartOptions::new(&*self.queue, self.id(of))
-            // One that closed was of a run that ended, maybe in a store that is no more: runs of a session have different ids.
+        let options = WorkflowStartOptions::new(&*self.queue, self.id(run_ref))
+            // A closed workflow belongs to an ended run, possibly of a deleted store: the runs of a session have
+            // different ids.
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
-            .maybe_execution_timeout(self.terms.execution())
-            .static_summary(names::summary(of))
+            .maybe_execution_timeout(self.limits.execution())
+            .static_summary(names::summary(run_ref))
             .memo(memo)
             .build();
         match Box::pin(self.client.start_workflow(AgentRun::run, input, options)).await {
             Ok(_) => Ok(()),
-            Err(WorkflowStartError::AlreadyStarted { .. }) => self.is_carried_out(of).await,
+            Err(WorkflowStartError::AlreadyStarted { .. }) => self.check_same_run(run_ref).await,
             Err(error) => Err(failure::not_started(error)),
         }
     }
 
-    /// That the workflow of a run, which is there, is not one of another store's.
-    async fn is_carried_out(&self, of: &RunRef) -> Result<()> {
-        let handle = self.handle(of);
+    /// Checks that the existing workflow of a run does not belong to another store.
+    async fn check_same_run(&self, run_ref: &RunRef) -> Result<()> {
+        let handle = self.handle(run_ref);
         let described = Box::pin(handle.describe(WorkflowDescribeOptions::default())).await;
-        let found = described.map_err(failure::not_told)?;
+        let found = described.map_err(failure::query_failed)?;
         match found.memo().get::<String>(RUN) {
-            Ok(Some(run)) if run != of.run.as_str() => Err(Error::new(
+            Ok(Some(run)) if run != run_ref.run.as_str() => Err(Error::new(
                 ErrorCode::ConfigInvalid,
-                "a workflow of this id carries out a run of another store; give deployments that share a \
-                 namespace a `prefix` each",
+                "a workflow with this id executes a run of another store; give each deployment that shares a \
+                 namespace its own `prefix`",
             )
-            .with_context("workflow", self.id(of))),
-            // It is this run's, or one that its parent started.
+            .with_context("workflow", self.id(run_ref))),
+            // The workflow belongs to this run, or its parent started it.
             _ => Ok(()),
         }
     }
 
-    /// How a run's workflow is.
+    /// Returns the status of a run's workflow.
     ///
     /// # Errors
-    /// If the server cannot be reached.
-    pub(crate) async fn standing(&self, of: &RunRef) -> Result<WorkflowStatus> {
-        let handle = self.handle(of);
+    /// Returns an error if the server cannot be reached.
+    pub(crate) async fn status(&self, run_ref: &RunRef) -> Result<WorkflowStatus> {
+        let handle = self.handle(run_ref);
         match Box::pin(handle.describe(WorkflowDescribeOptions::default())).await {
             Ok(found) => Ok(match found.status() {
                 WorkflowExecutionStatus::Running
@@ -157,48 +158,50 @@ impl Server {
                 closed => WorkflowStatus::Closed(closed),
             }),
             Err(WorkflowInteractionError::NotFound(_)) => Ok(WorkflowStatus::Absent),
-            Err(error) => Err(failure::not_told(error)),
+            Err(error) => Err(failure::query_failed(error)),
         }
     }
 
-    /// What the workflow of a run failed with. None if it did not fail, or nobody could say.
-    pub(crate) async fn failed_with(&self, of: &RunRef) -> Option<Error> {
-        let handle = self.handle(of);
+    /// Returns the failure of a run's workflow. Returns `None` if it did not fail or the server could not be queried.
+    pub(crate) async fn failed_with(&self, run_ref: &RunRef) -> Option<Error> {
+        let handle = self.handle(run_ref);
         let result = Box::pin(handle.get_result(WorkflowGetResultOptions::default())).await;
         match result {
-            Err(WorkflowGetResultError::Failed(failure)) => Some(failure::of_failed(&failure)),
+            Err(WorkflowGetResultError::Failed(failure)) => {
+                Some(failure::from_failed_workflow(&failure))
+            }
             _ => None,
         }
     }
 
-    /// Waits until the workflow of a run is over, or is found not to be there. If the server cannot tell, it never ends.
-    pub(crate) async fn ended(&self, of: &RunRef) {
-        let handle = self.handle(of);
+    /// Waits until the workflow of a run is closed or does not exist. Never resolves if the server cannot be queried.
+    pub(crate) async fn ended(&self, run_ref: &RunRef) {
+        let handle = self.handle(run_ref);
         let result = Box::pin(handle.get_result(WorkflowGetResultOptions::default())).await;
         if let Err(WorkflowGetResultError::Rpc(error)) = result {
-            tracing::debug!(session = %of.session, %error, "the server does not say when a run is over");
+            tracing::debug!(session = %run_ref.session, %error, "waiting for the end of a run failed");
             std::future::pending::<()>().await;
         }
     }
 
-    /// Ends the workflow of a run that another one took over from, if it is still there.
-    pub(crate) async fn end_superseded(&self, of: &RunRef) {
+    /// Terminates the workflow of a superseded run, if it is still open.
+    pub(crate) async fn end_superseded(&self, run_ref: &RunRef) {
         let options = WorkflowTerminateOptions::builder().reason("another run took over").build();
-        let handle = self.handle(of);
+        let handle = self.handle(run_ref);
         match Box::pin(handle.terminate(options)).await {
             Ok(()) | Err(WorkflowInteractionError::NotFound(_)) => {}
             Err(error) => {
-                // It finds out by itself, with its next part.
-                tracing::debug!(session = %of.session, %error, "a workflow was not ended");
+                // The workflow detects the takeover itself, with its next work item.
+                tracing::debug!(session = %run_ref.session, %error, "a superseded workflow was not terminated");
             }
         }
     }
 
-    fn handle(&self, of: &RunRef) -> WorkflowHandle<Client, AgentRun> {
-        self.client.get_workflow_handle(self.id(of))
+    fn handle(&self, run_ref: &RunRef) -> WorkflowHandle<Client, AgentRun> {
+        self.client.get_workflow_handle(self.id(run_ref))
     }
 
-    fn id(&self, of: &RunRef) -> String {
-        of.workflow_id(&self.prefix)
+    fn id(&self, run_ref: &RunRef) -> String {
+        run_ref.workflow_id(&self.prefix)
     }
 }

@@ -1,4 +1,4 @@
-//! One run, part by part, as a workflow: what is scheduled here follows from what came of earlier parts, and from nothing else.
+//! Executes the work items of a run as a workflow. What is scheduled here depends only on the results of earlier items.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,27 +17,30 @@ use temporalio_sdk::{
 use crate::activities::{Activities, CallInput, FollowInput};
 use crate::failure::{self, Stopped};
 use crate::names::{self, Names};
-use crate::workflow::{AgentRun, Left, PerformInput, Performed, RunInput, RunLimits, RunOutput};
+use crate::workflow::{
+    AgentRun, Continuation, PerformInput, PerformOutput, RunInput, RunLimits, RunOutput,
+};
 
 #[cfg(test)]
 mod tests;
 
-/// How long a part may take at most. What it does has limits of its own, and heartbeats find workers that died.
-const LONGEST_PART: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The maximum duration of a work item. Its effects have timeouts of their own, and heartbeats detect crashed workers.
+const LONGEST_ITEM: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long giving up may take: without it others have to wait for the lease.
-const GIVING_UP: Duration = Duration::from_secs(30);
+/// The timeout for releasing the run. If it fails, other processes have to wait for lease expiry.
+const GIVE_UP_LIMIT: Duration = Duration::from_secs(30);
 
-/// Between two tries of a part.
+/// The initial wait between two attempts of a work item.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// The maximum wait between two attempts of a work item.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 type Context = WorkflowContext<AgentRun>;
 
-/// Carries a run out.
+/// Executes a run.
 pub(crate) async fn drive(cx: &Context, input: RunInput) -> WorkflowResult<RunOutput> {
-    let run = Site::new(cx, input);
-    match run.go().await {
+    let run = RunExecution::new(cx, input);
+    match run.run_items().await {
         Ok(Ended::Over(output)) => Ok(output),
         Ok(Ended::Continued(input)) => {
             cx.continue_as_new(*input, ContinueAsNewOptions::default())?;
@@ -47,90 +50,94 @@ pub(crate) async fn drive(cx: &Context, input: RunInput) -> WorkflowResult<RunOu
             run.give_up().await;
             Err(match stopped {
                 Stopped::Cancelled => WorkflowTermination::cancelled(),
-                Stopped::Failed { code, message } => failure::of_workflow(code, message).into(),
+                Stopped::Failed { code, message } => {
+                    failure::workflow_failure(code, message).into()
+                }
             })
         }
     }
 }
 
-/// How a history ends that nothing stopped.
+/// The regular end of a history.
 enum Ended {
     Over(RunOutput),
     Continued(Box<RunInput>),
 }
 
-/// Where one workflow is.
-struct Site<'a> {
+/// The execution of one workflow.
+struct RunExecution<'a> {
     cx: &'a Context,
     input: RunInput,
     names: RefCell<Names>,
-    /// How many parts it had performed.
+    /// The number of work items performed by this execution.
     performed: Cell<u32>,
 }
 
-impl<'a> Site<'a> {
+impl<'a> RunExecution<'a> {
     fn new(cx: &'a Context, input: RunInput) -> Self {
-        let step = input.left.as_ref().map_or(0, |left| left.step);
+        let step = input.continued_from.as_ref().map_or(0, |previous| previous.step);
         Self { cx, input, names: RefCell::new(Names::from_step(step)), performed: Cell::new(0) }
     }
 
-    /// Whether somebody may have begun what comes after so many parts: one that the server has forgotten.
+    /// Returns `true` if a workflow that the server has forgotten may have started the item after this many items.
     fn in_doubt(&self, performed: u32) -> bool {
         self.input.recovered && self.performed.get() <= performed
     }
 
-    async fn go(&self) -> Result<Ended, Stopped> {
-        let left = self.input.left.as_ref();
-        let mut next = left.map_or(Next::WorkItem(WorkItem::Open), |left| left.next.clone());
+    async fn run_items(&self) -> Result<Ended, Stopped> {
+        let previous = self.input.continued_from.as_ref();
+        let mut next =
+            previous.map_or(Next::WorkItem(WorkItem::Open), |previous| previous.next.clone());
         let mut status = None;
-        let before = left.map_or(0, |left| left.context);
-        let mut context: u64 = 0;
+        let before = previous.map_or(0, |previous| previous.work_items);
+        let mut work_items: u64 = 0;
         loop {
             if matches!(next, Next::Over) {
                 let status = status.unwrap_or_else(|| "unknown".to_owned());
-                return Ok(Ended::Over(RunOutput { status, context: before + context }));
+                return Ok(Ended::Over(RunOutput { status, work_items: before + work_items }));
             }
-            let full = context >= u64::from(self.input.terms.parts_per_history);
-            if context > 0 && (full || self.cx.continue_as_new_suggested()) {
+            let full = work_items >= u64::from(self.input.limits.parts_per_history);
+            if work_items > 0 && (full || self.cx.continue_as_new_suggested()) {
                 let step = self.names.borrow().step;
-                let left = Some(Left { next, step, context: before + context });
+                let continued_from =
+                    Some(Continuation { next, step, work_items: before + work_items });
                 return Ok(Ended::Continued(Box::new(RunInput {
-                    left,
+                    continued_from,
                     recovered: self.in_doubt(1),
                     ..self.input.clone()
                 })));
             }
-            let part = match next {
+            let item = match next {
                 Next::Over => continue,
-                Next::WorkItem(part) => part,
+                Next::WorkItem(item) => item,
                 Next::Calls { calls, at_once, children, then } => {
-                    context += (calls.len() + children.len()) as u64;
-                    self.side_by_side(calls, at_once, children).await?;
+                    work_items += (calls.len() + children.len()) as u64;
+                    self.run_calls(calls, at_once, children).await?;
                     then
                 }
             };
-            let performed = self.perform(part).await?;
-            context += 1;
+            let performed = self.perform(item).await?;
+            work_items += 1;
             self.start(performed.children).await;
             next = performed.next;
             status = performed.status;
         }
     }
 
-    async fn perform(&self, part: WorkItem) -> Result<Performed, Stopped> {
-        let (id, is_first) = self.names.borrow_mut().part(&part);
-        // A call is begun once; whether another part is done once more, it finds out by itself.
-        let is_first = (is_first || !matches!(part, WorkItem::Call(_))) && !self.in_doubt(0);
+    async fn perform(&self, item: WorkItem) -> Result<PerformOutput, Stopped> {
+        let (id, is_first) = self.names.borrow_mut().item(&item);
+        // A call must be started once. Other items detect a repetition themselves.
+        let is_first = (is_first || !matches!(item, WorkItem::Call(_))) && !self.in_doubt(0);
         self.performed.set(self.performed.get().saturating_add(1));
-        let input = PerformInput { of: self.input.of.clone(), part, is_first };
-        let options = self.options(id, LONGEST_PART, None);
+        let input = PerformInput { run_ref: self.input.run_ref.clone(), item, is_first };
+        let options = self.options(id, LONGEST_ITEM, None);
         let done = self.cx.execute_activity(Activities::perform, input, options).await;
         done.map_err(|error| failure::stopped(&error))
     }
 
-    /// Calls and children, all of them to their end. As many calls at once as may be, and every child: while it is waited
-    /// for, nobody may ask it to stop but whoever waits.
-    async fn side_by_side(
+    /// Executes calls and waits for children, all to completion. Calls have a concurrency limit; all children are
+    /// followed at once, because only the activity that follows a child passes an abort on to it.
+    async fn run_calls(
         &self,
         calls: Vec<CallId>,
         at_once: usize,
@@ -138,7 +145,7 @@ impl<'a> Site<'a> {
     ) -> Result<(), Stopped> {
         let lanes = at_once.clamp(1, calls.len().max(1));
         let waiting = RefCell::new(VecDeque::from(calls));
-        // Each lane takes the next call when its last one is done, so the first call that is done makes room for another.
+        // Each lane takes the next call when its current one is done.
         let lane = || async {
             loop {
                 let next = waiting.borrow_mut().pop_front();
@@ -154,48 +161,55 @@ impl<'a> Site<'a> {
 
     async fn call(&self, call: CallId) -> Result<(), Stopped> {
         let (id, _) = self.names.borrow_mut().call(&call);
-        let input = CallInput { of: self.input.of.clone(), call };
-        let options = self.options(id, LONGEST_PART, None);
+        let input = CallInput { run_ref: self.input.run_ref.clone(), call };
+        let options = self.options(id, LONGEST_ITEM, None);
         let done = self.cx.execute_activity(Activities::call, input, options).await;
         done.map_err(|error| failure::stopped(&error))
     }
 
     async fn follow(&self, call: CallId) -> Result<(), Stopped> {
         let id = self.names.borrow_mut().follow(&call);
-        let limit_ms = self.input.terms.follow_ms;
-        let input = FollowInput { of: self.input.of.clone(), call, limit_ms };
-        let options = self.options(id, LONGEST_PART, None);
+        let limit_ms = self.input.limits.follow_ms;
+        let input = FollowInput { run_ref: self.input.run_ref.clone(), call, limit_ms };
+        let options = self.options(id, LONGEST_ITEM, None);
         let done = self.cx.execute_activity(Activities::follow, input, options).await;
         done.map_err(|error| failure::stopped(&error))
     }
 
-    /// Starts the workflows of children whose runs began in a part. They outlive this one: their logs say what becomes of
-    /// them. One that was started already is what was wanted; one that could not be is found by a sweep.
+    /// Starts the workflows of child runs that a work item started. They may outlive this workflow. A workflow that was
+    /// started already is fine; a run whose workflow could not be started is found by a sweep.
     async fn start(&self, children: Vec<RunRef>) {
-        let RunInput { terms, prefix, .. } = &self.input;
-        let starts = children.into_iter().map(|of| {
+        let RunInput { limits, prefix, .. } = &self.input;
+        let starts = children.into_iter().map(|run_ref| {
             let options = ChildWorkflowOptions::builder()
-                .workflow_id(of.workflow_id(prefix))
-                .static_summary(names::summary(&of))
+                .workflow_id(run_ref.workflow_id(prefix))
+                .static_summary(names::summary(&run_ref))
                 .parent_close_policy(ParentClosePolicy::Abandon)
                 .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
                 .cancellation_token(WorkflowCancellationToken::new())
-                .maybe_execution_timeout(terms.execution())
+                .maybe_execution_timeout(limits.execution())
                 .build();
             let prefix = prefix.clone();
-            let input = RunInput { of, terms: *terms, prefix, recovered: false, left: None };
+            let input = RunInput {
+                run_ref,
+                limits: *limits,
+                prefix,
+                recovered: false,
+                continued_from: None,
+            };
             self.cx.start_child_workflow(AgentRun::run, input, options)
         });
         drop(join_all(starts).await);
     }
 
-    /// Lets others go on at once. That the workflow was cancelled does not keep it from that.
+    /// Releases the run, so that another process can take over immediately. This also runs if the workflow was
+    /// cancelled.
     async fn give_up(&self) {
         let detached = Some(WorkflowCancellationToken::new());
-        let options = self.options("give-up".to_owned(), GIVING_UP, detached);
-        let of = self.input.of.clone();
-        // If it fails, others wait for the lease.
-        drop(self.cx.execute_activity(Activities::give_up, of, options).await);
+        let options = self.options("give-up".to_owned(), GIVE_UP_LIMIT, detached);
+        let run_ref = self.input.run_ref.clone();
+        // If this fails, other processes wait for lease expiry.
+        drop(self.cx.execute_activity(Activities::give_up, run_ref, options).await);
     }
 
     fn options(
@@ -204,7 +218,7 @@ impl<'a> Site<'a> {
         limit: Duration,
         token: Option<WorkflowCancellationToken>,
     ) -> ActivityOptions {
-        let RunLimits { attempts, .. } = self.input.terms;
+        let RunLimits { attempts, .. } = self.input.limits;
         let retry = RetryPolicy::builder()
             .initial_interval(FIRST_WAIT)
             .backoff_coefficient(2.0)
@@ -212,8 +226,8 @@ impl<'a> Site<'a> {
             .maximum_attempts(attempts)
             .build();
         ActivityOptions::with_start_to_close_timeout(limit)
-            .heartbeat_timeout(self.input.terms.heartbeat())
-            // What a cancelled part was at is over before others go on.
+            .heartbeat_timeout(self.input.limits.heartbeat())
+            // The work of a cancelled item ends before another process can take over.
             .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
             .summary(id.clone())
             .activity_id(id)

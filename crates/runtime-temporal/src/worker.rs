@@ -1,4 +1,4 @@
-//! Workers: what carries runs out, on a thread of its own.
+//! Workers, which execute runs on a separate thread.
 
 use std::collections::HashSet;
 use std::error::Error as StdError;
@@ -18,7 +18,7 @@ use crate::activities::{Activities, Signals};
 use crate::runtime::TemporalRuntime;
 use crate::workflow::AgentRun;
 
-/// A worker under way. See [`TemporalWorker::builder`].
+/// A builder for [`TemporalWorker`]. See [`TemporalWorker::builder`].
 #[derive(Debug)]
 #[must_use = "call `start` to get the worker"]
 pub struct TemporalWorkerBuilder {
@@ -30,71 +30,75 @@ pub struct TemporalWorkerBuilder {
 }
 
 impl TemporalWorkerBuilder {
-    /// How many parts of runs are carried out at once: model calls, tools, and parents that wait. Default 200.
+    /// Sets the maximum number of concurrent activities: model calls, tools and waiting parents. Default: 200.
     pub fn activities(mut self, activities: usize) -> Self {
         self.activities = activities;
         self
     }
 
-    /// How many workflows are kept in memory between their parts. Default 1,000; others are read from the server again.
+    /// Sets the number of workflows that are cached between their work items. Other workflows are loaded from the
+    /// server again. Default: 1,000.
     pub fn cached_workflows(mut self, workflows: usize) -> Self {
         self.workflows = workflows;
         self
     }
 
-    /// How long parts that are under way may take to come to their end after [`shutdown`](TemporalWorker::shutdown) was
-    /// called. Default 10 s; then they are left to other workers.
+    /// Sets how long running activities may take to complete after [`shutdown`](TemporalWorker::shutdown) was called.
+    /// After that they are left to other workers. Default: 10 s.
     pub fn graceful_shutdown(mut self, period: Duration) -> Self {
         self.graceful_shutdown = period;
         self
     }
 
-    /// How long a workflow waits for the worker that has it in memory before another one may have it. Default 2 s.
+    /// Sets how long a workflow task waits for the worker that has cached the workflow before another worker can take
+    /// it. Default: 2 s.
     pub fn sticky_timeout(mut self, timeout: Duration) -> Self {
         self.sticky_timeout = timeout;
         self
     }
 
-    /// Starts the worker. It uses the tokio runtime that this is called on.
+    /// Starts the worker on the current tokio runtime.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] if its options do not go together; [`ErrorCode::Internal`] if no thread could be begun.
-    /// What the server has to say of it, such as that there is no such namespace, [`ended`](TemporalWorker::ended) tells.
+    /// Returns [`ErrorCode::ConfigInvalid`] if options contradict each other, and [`ErrorCode::Internal`] if no thread
+    /// could be started. Errors of the server, such as a missing namespace, are returned by
+    /// [`ended`](TemporalWorker::ended).
     pub async fn start(self) -> Result<TemporalWorker> {
-        let (begun, begins) = oneshot::channel();
-        let (ended, ends) = watch::channel(None);
+        let (started_tx, started_rx) = oneshot::channel();
+        let (end_tx, end_rx) = watch::channel(None);
         let signals = Signals::default();
         let gone = signals.gone.clone();
         let ending = signals.ending.clone();
         let tokio = Handle::current();
         let work = move || {
-            let end = tokio.block_on(run(self, signals, begun));
-            ended.send_replace(Some(end));
+            let end = tokio.block_on(run(self, signals, started_tx));
+            end_tx.send_replace(Some(end));
         };
         let thread = thread::Builder::new().name("temporal-worker".to_owned());
         thread.spawn(work).map_err(|error| {
-            Error::new(ErrorCode::Internal, "no thread could be begun for the worker")
+            Error::new(ErrorCode::Internal, "no thread could be started for the worker")
                 .with_source(error)
         })?;
-        match begins.await {
-            Ok(StartedRun(stop)) => {
-                Ok(TemporalWorker { stop, ending, ends, _gone: gone.drop_guard() })
+        match started_rx.await {
+            Ok(Started(stop)) => {
+                Ok(TemporalWorker { stop, ending, end_rx, _gone: gone.drop_guard() })
             }
-            Err(_) => {
-                Err(end_of(ends).await.err().unwrap_or_else(|| closed("the worker ended at once")))
-            }
+            Err(_) => Err(end_of(end_rx)
+                .await
+                .err()
+                .unwrap_or_else(|| closed("the worker ended at once"))),
         }
     }
 }
 
-/// Carries out the runs of a queue, until it is shut down.
+/// A worker that executes the runs of a task queue until it is shut down.
 ///
-/// Dropping it ends it as a kill does: what it was doing is dropped in the middle, and others go on with it when its
-/// heartbeats are missed.
+/// Dropping the worker has the effect of a crash: its activities are dropped while running, and other workers retry
+/// them after their heartbeats time out.
 pub struct TemporalWorker {
-    stop: CancelReason,
+    stop: StopFn,
     ending: CancellationToken,
-    ends: watch::Receiver<Option<End>>,
+    end_rx: watch::Receiver<Option<End>>,
     _gone: DropGuard,
 }
 
@@ -105,7 +109,8 @@ impl std::fmt::Debug for TemporalWorker {
 }
 
 impl TemporalWorker {
-    /// Begins to put a worker together that carries out the runs of this runtime's queue, with its store, model and agents.
+    /// Returns a builder for a worker that executes the runs of this runtime's task queue, with its store, model and
+    /// agents.
     pub fn builder(runtime: &TemporalRuntime) -> TemporalWorkerBuilder {
         TemporalWorkerBuilder {
             runtime: runtime.clone(),
@@ -116,31 +121,33 @@ impl TemporalWorker {
         }
     }
 
-    /// Stops taking parts, lets those under way come to their end for a while, and leaves the rest to other workers.
+    /// Stops accepting activities, waits for the running ones for the graceful shutdown period, and leaves the rest to
+    /// other workers.
     ///
     /// # Errors
-    /// What the worker had ended with before.
+    /// Returns the error with which the worker had ended before.
     pub async fn shutdown(self) -> Result<()> {
         self.ending.cancel();
         (self.stop)();
-        end_of(self.ends.clone()).await
+        end_of(self.end_rx.clone()).await
     }
 
-    /// Waits until it has ended by itself, which it does only if it cannot go on.
+    /// Waits until the worker has ended by itself, which happens only if it cannot continue.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// Returns the reason why the worker cannot continue.
     pub async fn ended(&self) -> Result<()> {
-        end_of(self.ends.clone()).await
+        end_of(self.end_rx.clone()).await
     }
 }
 
-type CancelReason = Box<dyn Fn() + Send + Sync>;
+/// A function that requests the shutdown of a worker.
+type StopFn = Box<dyn Fn() + Send + Sync>;
 
-/// How a worker ended, in a form that many may ask for.
+/// The outcome of a worker, in a form that can be returned to several callers.
 type End = Result<(), Failure>;
 
-/// Why a worker cannot go on.
+/// The reason why a worker cannot continue.
 #[derive(Debug, Clone)]
 struct Failure {
     code: ErrorCode,
@@ -154,11 +161,11 @@ impl From<Failure> for Error {
     }
 }
 
-/// What asks a worker that has begun to stop.
-struct StartedRun(CancelReason);
+/// The message of a started worker, with its stop function.
+struct Started(StopFn);
 
-async fn end_of(mut ends: watch::Receiver<Option<End>>) -> Result<()> {
-    let end = ends.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
+async fn end_of(mut end_rx: watch::Receiver<Option<End>>) -> Result<()> {
+    let end = end_rx.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
     match end {
         Some(Ok(())) => Ok(()),
         Some(Err(failure)) => Err(failure.into()),
@@ -170,29 +177,29 @@ fn closed(message: &'static str) -> Error {
     Error::new(ErrorCode::Closed, message)
 }
 
-/// The life of a worker.
+/// Runs a worker until it ends.
 async fn run(
     builder: TemporalWorkerBuilder,
     signals: Signals,
-    begun: oneshot::Sender<StartedRun>,
+    started_tx: oneshot::Sender<Started>,
 ) -> End {
     let gone = signals.gone.clone();
     let mut worker = create(builder, signals)?;
     let stop = worker.shutdown_handle();
-    if begun.send(StartedRun(Box::new(worker.shutdown_handle()))).is_err() {
+    if started_tx.send(Started(Box::new(worker.shutdown_handle()))).is_err() {
         return Ok(());
     }
     tokio::select! {
         biased;
         () = gone.cancelled() => {
-            // It polls no more; nothing else is told to anybody.
+            // Stops polling, without further messages to the server.
             stop();
             Ok(())
         }
         ended = worker.run() => ended.map_err(|error| {
-            tracing::error!(error = &error as &dyn StdError, "the worker cannot go on");
+            tracing::error!(error = &error as &dyn StdError, "the worker cannot continue");
             let cause = Arc::new(error);
-            Failure { code: ErrorCode::Closed, message: "the worker cannot go on", cause }
+            Failure { code: ErrorCode::Closed, message: "the worker cannot continue", cause }
         }),
     }
 }
@@ -207,22 +214,23 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Fa
         .local_activity_task_slot_supplier(FixedSizeSlotSupplier::new(1))
         .nexus_task_slot_supplier(FixedSizeSlotSupplier::new(1))
         .build();
-    let carried_out = Activities::new(&runtime, signals, activities);
+    let activities_impl = Activities::new(&runtime, signals, activities);
     let options = WorkerOptions::new(&*server.queue)
         .register_workflow::<AgentRun>()
         .map_err(|error| invalid("the workflow was refused", error))?
-        .register_activities(carried_out)
+        .register_activities(activities_impl)
         .tuner(slots)
         .max_cached_workflows(workflows)
         .graceful_shutdown_period(graceful_shutdown)
         .sticky_queue_schedule_to_start_timeout(sticky_timeout)
-        // Cancellations come back with heartbeats, and so do signs of life.
-        .max_heartbeat_throttle_interval(server.terms.heartbeat() / 3)
-        // A workflow of another version than its history is not tried for ever: its run is taken over by one of its own.
+        // Cancellations are delivered with the responses to heartbeats.
+        .max_heartbeat_throttle_interval(server.limits.heartbeat() / 3)
+        // A workflow whose code does not match its history fails instead of being retried forever. Another process then
+        // takes over the run in a new workflow.
         .workflow_failure_errors(HashSet::from([WorkflowErrorType::Nondeterminism]))
         .build();
     let sdk = SdkRuntime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default())
-        .map_err(|error| invalid("the worker could not be begun", error))?;
+        .map_err(|error| invalid("the worker could not be started", error))?;
     Worker::new(&sdk, server.client.clone(), options)
         .map_err(|error| invalid("the worker's options were refused", error))
 }

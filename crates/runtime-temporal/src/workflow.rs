@@ -1,4 +1,4 @@
-//! The workflow of a run: its type, and what goes into it and comes out.
+//! The workflow type of runs, with its input and output.
 
 use std::time::Duration;
 
@@ -9,46 +9,50 @@ use temporalio_sdk::{WorkflowContext, WorkflowResult};
 
 use crate::step_site;
 
-/// What a workflow begins with, or goes on with in a new history.
+/// The input of a workflow, for its start or its continuation in a new history.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RunInput {
-    /// The run.
-    pub of: RunRef,
-    /// By what it is carried out.
-    pub terms: RunLimits,
-    /// Where the workflow ids of this deployment begin; children have it too.
+    /// The run to execute.
+    #[serde(rename = "of")]
+    pub run_ref: RunRef,
+    /// The execution limits of the run.
+    #[serde(rename = "terms")]
+    pub limits: RunLimits,
+    /// The prefix of workflow ids, which children inherit.
     pub prefix: String,
-    /// Whether somebody may have been at it before, whom this workflow knows nothing of.
+    /// `true` if another workflow, which this one does not know, may have executed part of the run.
     #[serde(default)]
     pub recovered: bool,
-    /// Where the history before this one ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<Left>,
+    /// The state at the end of the previous history.
+    #[serde(default, rename = "left", skip_serializing_if = "Option::is_none")]
+    pub continued_from: Option<Continuation>,
 }
 
-/// Where a history ended that another one goes on from.
+/// The state at the end of a history, from which the next one continues.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Left {
+pub(crate) struct Continuation {
+    /// The next work.
     pub next: Next,
-    /// The step that was reached.
+    /// The current step of the run.
     pub step: u32,
-    /// How many parts were done, in all histories so far.
-    pub context: u64,
+    /// The number of completed work items in all previous histories.
+    #[serde(rename = "parts")]
+    pub work_items: u64,
 }
 
-/// By what a run is carried out. They are those of whoever began it, whatever its workers were told: what a
-/// workflow does has to follow from its history.
+/// The execution limits of a run, fixed when the run starts. Workers use these instead of their own configuration, so
+/// that replays stay deterministic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunLimits {
-    /// After how long without a heartbeat a worker counts as dead.
+    /// The heartbeat timeout, after which a worker counts as crashed.
     pub heartbeat_ms: u64,
-    /// How often a part is tried.
+    /// The maximum number of attempts of a work item.
     pub attempts: u32,
-    /// After how many parts a new history begins, at the latest.
+    /// The maximum number of work items in a history.
     pub parts_per_history: u32,
-    /// How long a child is waited for at a time: while that lasts, it takes the place of other work.
+    /// The maximum time that one activity waits for a child. The wait occupies a worker slot.
     pub follow_ms: u64,
-    /// After how long a workflow is over, whatever it does; none for as long as it takes.
+    /// The execution timeout of the workflow. `None`: no timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_ms: Option<u64>,
 }
@@ -63,32 +67,36 @@ impl RunLimits {
     }
 }
 
-/// What a workflow comes to: for people who look at it, since the log has the rest.
+/// The output of a workflow, for inspection only. The data is in the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RunOutput {
-    /// What became of the session.
+    /// The final status of the session.
     pub status: String,
-    /// How many parts it took.
-    pub context: u64,
+    /// The number of completed work items.
+    #[serde(rename = "parts")]
+    pub work_items: u64,
 }
 
-/// A part to carry out.
+/// The input of the `perform` activity.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PerformInput {
-    pub of: RunRef,
-    pub part: WorkItem,
-    /// Whether nobody has begun it before, as far as the workflow knows.
+    #[serde(rename = "of")]
+    pub run_ref: RunRef,
+    #[serde(rename = "part")]
+    pub item: WorkItem,
+    /// `true` if no worker has started the item before, as far as the workflow knows.
     pub is_first: bool,
 }
 
-/// What came of a part.
+/// The output of the `perform` activity.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Performed {
+pub(crate) struct PerformOutput {
+    /// The next work.
     pub next: Next,
-    /// Runs of children that began in it, whose workflows are to be started.
+    /// The child runs started by the item, whose workflows have to be started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<RunRef>,
-    /// What became of the session, once nothing is next.
+    /// The final status of the session, once there is no more work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }
@@ -100,7 +108,7 @@ pub(crate) struct AgentRun;
 
 #[workflow_methods]
 impl AgentRun {
-    /// Carries the run out, part by part.
+    /// Executes the run, one work item at a time.
     #[run(name = "helix-agent-run")]
     pub(crate) async fn run(
         cx: &mut WorkflowContext<Self>,

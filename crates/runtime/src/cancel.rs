@@ -1,23 +1,24 @@
-//! Why an effect is broken off.
+//! The reasons for which a running effect is cancelled.
 
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::id::{RunId, SessionId};
 
-/// Why an effect is broken off before it has ended by itself.
+/// The reason why an effect is cancelled before it completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelReason {
-    /// Somebody asked the run to stop at once.
+    /// An abort of the run was requested.
     Aborted,
     /// Another run owns the session.
     Superseded,
-    /// The lease could not be renewed for so long that another process may take over any moment.
+    /// The lease could not be renewed in time, so another process may take over at any moment.
     LeaseLost,
     /// The runtime is shutting down.
     ShuttingDown,
 }
 
 impl CancelReason {
-    /// The error with which the driver ends. An abort is not one: the run ends as aborted.
+    /// Converts the reason into the error that the driver returns. After an abort request the driver returns no error;
+    /// the run ends as aborted.
     pub(crate) fn into_error(self, session: &SessionId, run: &RunId) -> Error {
         let (code, message) = match self {
             Self::Aborted => (ErrorCode::Cancelled, "the run was aborted"),

@@ -1,4 +1,4 @@
-//! Sub-agents, as effects: begun in sessions of their own, and waited for.
+//! Starts sub-agents in sessions of their own and waits for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,44 +27,43 @@ use crate::lease::LeaseKeeper;
 use crate::runtime::Runtime;
 use crate::start::{self, StartedBy};
 
-/// How long to wait before looking again at a child that somebody else is about to carry out.
-const AGAIN: Duration = Duration::from_millis(50);
+/// How long to wait before checking a child again that another process is about to execute.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How often a child is looked at that others go on with and that does not get on.
+/// The maximum number of checks of a child that other processes resume without progress.
 const MAX_TRIES: u32 = 64;
 
 impl Driver {
-    /// Begins the sessions of children and records that. One that cannot be begun is a failed call; its
-    /// siblings are begun all the same.
+    /// Starts the sessions of children and records the starts. A child that cannot be started becomes a failed call;
+    /// its siblings are started nevertheless.
     ///
     /// # Errors
-    /// As [`record`](Self::record), and if the runtime is shutting down.
+    /// Same as [`record`](Self::record). Also returns an error if the runtime is shutting down.
     pub async fn start_children(
         &mut self,
         lease: &mut LeaseKeeper,
         tasks: &[ChildTask],
     ) -> Result<()> {
-        let facts = self.begin_children(lease, tasks).await?;
+        let facts = self.start_all(lease, tasks).await?;
         self.record(lease, facts).await
     }
 
-    /// Begins the sessions of children for which those that have ended made room, while other children and
-    /// calls of the same reply go on.
+    /// Starts the sessions of queued children after others have ended, while other children and calls of the same
+    /// reply are still running.
     ///
     /// # Errors
-    /// As [`start_children`](Self::start_children).
+    /// Same as [`start_children`](Self::start_children).
     pub async fn start_children_beside(
         &mut self,
         lease: &mut LeaseKeeper,
         tasks: &[ChildTask],
     ) -> Result<()> {
-        let facts = self.begin_children(lease, tasks).await?;
+        let facts = self.start_all(lease, tasks).await?;
         self.record_beside(lease, facts).await
     }
 
-    /// Returns `true` if a call of a sub-agent has no child yet: it waits until one of those before it
-    /// makes room.
-    pub(crate) fn has_children_to_begin(&self) -> bool {
+    /// Returns `true` if a sub-agent call has no child yet because it is queued behind other children.
+    pub(crate) fn has_unstarted_children(&self) -> bool {
         let step = self.journal.session().open_step();
         step.is_some_and(|step| {
             step.pairs().any(|(call, state)| {
@@ -74,7 +73,7 @@ impl Driver {
         })
     }
 
-    async fn begin_children(
+    async fn start_all(
         &mut self,
         lease: &mut LeaseKeeper,
         tasks: &[ChildTask],
@@ -82,12 +81,12 @@ impl Driver {
         show_starts(self, tasks).await;
         let mut facts = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let Some(beginning) = beginning(self, task) else { continue };
-            let mut beginning = Box::pin(begin(self, beginning));
-            let (begun, change) = self.under_lease(lease, beginning.as_mut()).await??;
+            let Some(child_spec) = child_spec(self, task) else { continue };
+            let mut child_spec = Box::pin(start_child(self, child_spec));
+            let (started, change) = self.under_lease(lease, child_spec.as_mut()).await??;
             facts.extend(change);
             fault::point("child.begun");
-            facts.push(match begun {
+            facts.push(match started {
                 Ok(start) => Event::ChildStarted(Arc::new(start)),
                 Err(error) => {
                     ToolFinish::without_run(task.call.clone(), child_start_failed(&error)).into()
@@ -98,57 +97,58 @@ impl Driver {
     }
 }
 
-/// Shows that children begin, before they show something themselves.
+/// Shows the starts of children before they write chunks themselves.
 async fn show_starts(driver: &mut Driver, tasks: &[ChildTask]) {
     let step = driver.journal.session().last_step();
     for task in tasks {
-        let Some(beginning) = beginning(driver, task) else { continue };
-        let ticket = driver.stream_writer.begin(step, Effect::Child { call: task.call.clone() });
-        driver.stream_writer.show(Some(ticket), step, beginning.shown());
-        driver.unsettled.push(ticket);
+        let Some(child_spec) = child_spec(driver, task) else { continue };
+        let attempt =
+            driver.stream_writer.start_attempt(step, Effect::Child { call: task.call.clone() });
+        driver.stream_writer.show(Some(attempt), step, child_spec.shown());
+        driver.unsettled.push(attempt);
     }
     driver.stream_writer.flush().await;
 }
 
-fn beginning(driver: &Driver, task: &ChildTask) -> Option<ChildSpec> {
+fn child_spec(driver: &Driver, task: &ChildTask) -> Option<ChildSpec> {
     ChildSpec::of_sub_agent(driver.journal.session(), &driver.agent, task)
 }
 
-/// Begins a child, if no hook keeps it from that. Tells what the caller's log has to say of it, or why
-/// it was not begun, and what hooks changed of the state.
-pub(crate) async fn begin(
+/// Starts a child unless a hook refuses it. Returns the start for the parent's log, or the reason why the child was
+/// not started, and the state changes of hooks.
+pub(crate) async fn start_child(
     driver: &Driver,
-    begin: ChildSpec,
+    spec: ChildSpec,
 ) -> Result<(Result<ChildStart>, Option<Event>)> {
     let session = driver.journal.session();
-    let point = HookPoint::Of("before_sub_agent", begin.start.call.clone());
+    let point = HookPoint::Of("before_sub_agent", spec.start.call.clone());
     let place = driver.place(session.last_step());
     let cx = HookContext::new(&place, point, session.step_state());
-    let begun = match driver.hooks.before_sub_agent(&cx, begin.view()).await {
-        Ok(()) => execute(driver, begin).await,
+    let started = match driver.hooks.before_sub_agent(&cx, spec.view()).await {
+        Ok(()) => execute(driver, spec).await,
         Err(reason) => Err(child_refused(&reason)),
     };
-    if let Err(error) = &begun {
-        if is_open(error) {
-            return begun.map(|start| (Ok(start), None));
+    if let Err(error) = &started {
+        if is_start_unknown(error) {
+            return started.map(|start| (Ok(start), None));
         }
         tracing::error!(session = %driver.live.session, %error, "subagent.dispatch_failed");
     }
-    Ok((begun, changed(&cx, "before_sub_agent")))
+    Ok((started, changed(&cx, "before_sub_agent")))
 }
 
-/// Returns `true` if an error does not tell whether the child was started. The run stops over it: the next
-/// one finds the child, or begins it.
-fn is_open(error: &Error) -> bool {
+/// Returns `true` if it is unknown after this error whether the child was started. The run stops then; the next run
+/// finds the child or starts it.
+fn is_start_unknown(error: &Error) -> bool {
     let code = error.code();
     matches!(code, ErrorCode::Closed | ErrorCode::StoreUnavailable | ErrorCode::StoreBusy)
 }
 
-async fn execute(driver: &Driver, begin: ChildSpec) -> Result<ChildStart> {
+async fn execute(driver: &Driver, spec: ChildSpec) -> Result<ChildStart> {
     driver.context.check_open()?;
-    let ChildSpec { start, parent, agent, input, .. } = begin;
+    let ChildSpec { start, parent, agent, input, .. } = spec;
     let input = input?;
-    // Boxed: a child's run may begin children of its own.
+    // Boxed, because a child's run may start children of its own.
     let execute = start::execute_child(
         &driver.runtime,
         agent,
@@ -160,7 +160,7 @@ async fn execute(driver: &Driver, begin: ChildSpec) -> Result<ChildStart> {
     Box::pin(execute).await
 }
 
-/// Everything that waiting for one child needs.
+/// A wait for one child of a run.
 #[derive(Debug)]
 pub struct ChildRun {
     runtime: Runtime,
@@ -168,13 +168,13 @@ pub struct ChildRun {
     start: Arc<ChildStart>,
     above: HookChain,
     cancel: CancellationToken,
-    /// When the run began that waits.
+    /// The start time of the waiting run.
     since: Option<Timestamp>,
-    /// Whether one that was interrupted is gone on with: by a run that began since, once.
-    goes_on: bool,
-    /// Whether the run that waits is to stop at its next step boundary.
+    /// `true` if an interrupted child is resumed. A run that started after the interrupt does this once.
+    resumes_interrupted: bool,
+    /// `true` if the waiting run has to stop at its next step boundary.
     interrupted: bool,
-    /// The interrupt that was cleared for the session that waits, and so for its children.
+    /// The interrupt that was cleared for the waiting session, and therefore for its children.
     cleared: Option<RequestId>,
 }
 
@@ -193,50 +193,50 @@ impl ChildRun {
             above: driver.inherited_hooks.clone(),
             cancel: cancel.clone(),
             since: session.current_run().and_then(|run| run.started),
-            goes_on: session.interrupt_request().is_none(),
+            resumes_interrupted: session.interrupt_request().is_none(),
             interrupted: session.interrupt_request().is_some(),
             cleared: session.cleared_interrupt().cloned(),
         })
     }
 
-    /// The call that waits.
+    /// Returns the id of the sub-agent call.
     fn call(&self) -> &CallId {
         &self.start.call
     }
 
-    /// Waits until the child has ended, or has to wait itself, and tells that for the caller's log.
-    /// What stopped without ending, or was interrupted before this run began, is gone on with first.
+    /// Waits until the child has ended or is suspended, and returns the event for the parent's log. A child that
+    /// stopped without ending, or that was interrupted before this run started, is resumed first.
     ///
     /// # Errors
-    /// If what became of it cannot be found out: the run has to stop.
+    /// Returns an error if the state of the child cannot be determined. The run has to stop then.
     pub async fn drive(mut self) -> Result<Event> {
         let child = &self.start.session;
         let context = Arc::clone(self.runtime.context());
-        for tried in 0..MAX_TRIES {
-            match self.standing().await? {
+        for round in 0..MAX_TRIES {
+            match self.status().await? {
                 ChildStatus::Ended(result, used) => {
-                    if tried == 0 {
-                        // Its owner may have died before it could show the end.
+                    if round == 0 {
+                        // The owner may have crashed before it wrote the end to the stream.
                         context.show_end(child).await;
                     }
                     return Ok(self.ended(&result, used));
                 }
                 ChildStatus::Waits => return Ok(self.waits()),
-                ChildStatus::Interrupted if !self.goes_on => return Ok(self.waits()),
+                ChildStatus::Interrupted if !self.resumes_interrupted => return Ok(self.waits()),
                 ChildStatus::Live => {
                     let handle = self.runtime.handle(child).await?;
                     if self.runtime.live(child).is_some() {
                         self.follow(&handle).await?;
                     } else {
-                        // Its owner may be dead, and its lease outlive that of the caller's.
+                        // The owner may have crashed, and the child's lease may outlive the parent's lease.
                         tokio::select! {
                             biased;
                             followed = self.follow(&handle) => followed?,
-                            abandoned = self.abandoned() => abandoned?,
+                            until_lease_free = self.until_lease_free() => until_lease_free?,
                         }
                     }
                 }
-                ChildStatus::Ready if self.is_carried_out().await? => {
+                ChildStatus::Ready if self.is_run_by_engine().await? => {
                     self.follow(&self.runtime.handle(child).await?).await?;
                 }
                 ChildStatus::Ready | ChildStatus::Interrupted => {
@@ -247,89 +247,91 @@ impl ChildRun {
                         start::resume_if_first(&self.runtime, agent, child, options, above, &by);
                     match Box::pin(resume).await? {
                         Some(handle) => self.follow(&handle).await?,
-                        None => context.clock.sleep(AGAIN).await,
+                        None => context.clock.sleep(RETRY_DELAY).await,
                     }
                 }
             }
-            self.goes_on = false;
+            self.resumes_interrupted = false;
         }
-        Err(Error::new(ErrorCode::StoreBusy, "others go on with the child without pause")
-            .with_context("session", child))
+        Err(Error::new(
+            ErrorCode::StoreBusy,
+            "gave up after too many concurrent resumptions of the child by other processes",
+        )
+        .with_context("session", child))
     }
 
-    /// Whether the engine goes on with it by itself, though nobody has a lease on it.
-    async fn is_carried_out(&self) -> Result<bool> {
+    /// Returns `true` if the engine recovers the child by itself although the child has no valid lease.
+    async fn is_run_by_engine(&self) -> Result<bool> {
         let head = self.runtime.head(&self.start.session).await?;
-        Ok(!head.is_leased() && self.runtime.goes_on(&head).await?)
+        Ok(!head.is_leased() && self.runtime.engine_recovers(&head).await?)
     }
 
-    /// The child's standing, as far as the run that waits may change it.
-    async fn standing(&self) -> Result<ChildStatus> {
+    /// Returns the status of the child from the view of the waiting run.
+    async fn status(&self) -> Result<ChildStatus> {
         let logs = self.runtime.context().logs();
-        let (child, standing) = overview_and_standing(logs, &self.start.session).await?;
-        Ok(match standing {
-            // The run that waits is to stop, so nothing is started for it. A run of the child's that stopped
-            // without ending is taken over all the same: it honours its requests itself.
+        let (child, status) = overview_and_standing(logs, &self.start.session).await?;
+        Ok(match status {
+            // The waiting run has to stop, so it starts nothing. An unfinished run of the child is taken over
+            // nevertheless: it handles its requests itself.
             ChildStatus::Ready if self.interrupted && child.current_run().is_none() => {
                 ChildStatus::Waits
             }
             ChildStatus::Interrupted if self.has_cleared(&child) => ChildStatus::Ready,
-            // An interrupt that came after the run that waits had started is not for that run to undo.
+            // The waiting run must not override an interrupt that was requested after its start.
             ChildStatus::Interrupted if child.last_run().and_then(|run| run.ended) > self.since => {
                 ChildStatus::Waits
             }
-            standing => standing,
+            status => status,
         })
     }
 
-    /// Returns `true` if the child was stopped by the interrupt that was cleared for the session that waits.
+    /// Returns `true` if the child was stopped by the interrupt that was cleared for the waiting session.
     fn has_cleared(&self, child: &SessionOverview) -> bool {
         !self.interrupted
             && self.cleared.is_some()
             && child.honoured_interrupt() == self.cleared.as_ref()
     }
 
-    /// What there is to tell of it now; none if it goes on.
-    pub(crate) async fn found(&self) -> Result<Option<Event>> {
-        Ok(match self.standing().await? {
+    /// Returns the event for the parent's log, or `None` if the child is still running.
+    pub(crate) async fn current_event(&self) -> Result<Option<Event>> {
+        Ok(match self.status().await? {
             ChildStatus::Ended(result, used) => Some(self.ended(&result, used)),
             ChildStatus::Waits | ChildStatus::Interrupted => Some(self.waits()),
             ChildStatus::Live | ChildStatus::Ready => None,
         })
     }
 
-    /// Returns once the child has ended or has to wait itself. Starts nothing: a child that stopped in between
-    /// is for [`drive`](Self::drive) to continue.
-    pub(crate) async fn rests(&self) {
-        while !matches!(self.found().await, Ok(Some(_))) {
+    /// Waits until the child has ended or is suspended. Does not resume the child; [`drive`](Self::drive) does that.
+    pub(crate) async fn until_idle(&self) {
+        while !matches!(self.current_event().await, Ok(Some(_))) {
             if let Ok(handle) = self.runtime.handle(&self.start.session).await {
                 drop(handle.result().await);
             }
-            self.runtime.context().clock.sleep(AGAIN).await;
+            self.runtime.context().clock.sleep(RETRY_DELAY).await;
         }
     }
 
-    /// Waits until nobody has a lease on the child.
-    async fn abandoned(&self) -> Result<()> {
+    /// Waits until the child's lease has expired or was released.
+    async fn until_lease_free(&self) -> Result<()> {
         loop {
             let head = self.runtime.head(&self.start.session).await?;
             let Some(until) = head.lease_until.filter(|_| head.is_leased()) else { return Ok(()) };
-            self.runtime.context().clock.sleep(until.since(head.read_at) + AGAIN).await;
+            self.runtime.context().clock.sleep(until.since(head.read_at) + RETRY_DELAY).await;
         }
     }
 
-    /// Waits for a run of the child; if the parent is aborted, so is the child.
+    /// Waits for a run of the child. If the parent is aborted, the child is aborted too.
     async fn follow(&self, handle: &RunHandle) -> Result<()> {
         let result = tokio::select! {
             biased;
             result = handle.result() => result,
             () = self.cancel.cancelled() => {
-                match self.runtime.ask(&self.start.session, RequestKind::Abort, None).await {
+                match self.runtime.append_request(&self.start.session, RequestKind::Abort, None).await {
                     Ok(()) => {}
                     Err(error) if is_benign_race(&error) => {}
                     Err(error) => {
                         let session = &self.start.session;
-                        tracing::warn!(%session, %error, "a request was not passed down");
+                        tracing::warn!(%session, %error, "the abort request was not passed to the child");
                     }
                 }
                 handle.result().await
@@ -337,7 +339,7 @@ impl ChildRun {
         };
         match result {
             Ok(_) => Ok(()),
-            // Somebody else goes on with it.
+            // Another run has taken over.
             Err(error) if error.code() == ErrorCode::Superseded => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! Time and ids of a process: tokio's clock, which tests can pause, and UUIDs.
+//! The default clock and id source: tokio's clock, which tests can pause, and UUIDs.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use helix_agents_core::clock::{Clock, IdSource, Timestamp};
 use tokio::time::Instant;
 
-/// The clock of a tokio program.
+/// A clock based on tokio's time.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     started: Instant,
 }
 
 impl TokioClock {
-    /// A clock that counts from now.
+    /// Creates a clock whose monotonic time starts at zero now.
     #[must_use]
     pub fn new() -> Self {
         Self { started: Instant::now() }
@@ -29,7 +29,10 @@ impl Default for TokioClock {
 #[async_trait]
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        #[expect(clippy::disallowed_methods, reason = "this is where a process's time comes in")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the single place that reads the system time"
+        )]
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
@@ -43,7 +46,7 @@ impl Clock for TokioClock {
     }
 }
 
-/// Time-ordered random ids (UUID version 7).
+/// An id source of time-ordered random ids (UUID version 7).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemIds;
 

@@ -1,5 +1,5 @@
-//! Agents that stay: carrying out the calls by which a model begins them, speaks to them and asks how
-//! they are.
+//! Executes the companion tool calls with which a model starts companions, sends them messages and queries their
+//! status.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ use crate::lease::LeaseKeeper;
 use crate::start::{self, StartedBy};
 use crate::stream_writer::AttemptHandle;
 
-/// How often a message is handed to a child that begins and ends runs meanwhile.
+/// The maximum number of attempts to deliver a message to a child that starts and ends runs concurrently.
 const MAX_TRIES: u32 = 16;
 
 impl Driver {
-    /// Carries out calls of companion tools, one after the other. Each is recorded before the next, so
-    /// that a name is given once.
+    /// Executes calls of companion tools sequentially. Each call is recorded before the next one runs, so that every
+    /// companion name is assigned once.
     ///
     /// # Errors
-    /// As [`record`](Self::record), and if the runtime is shutting down.
+    /// Same as [`record`](Self::record). Also returns an error if the runtime is shutting down.
     pub async fn run_companions(
         &mut self,
         lease: &mut LeaseKeeper,
@@ -43,16 +43,19 @@ impl Driver {
             let Some(step) = session.open_step() else { return Ok(()) };
             let is_open = |call: &OpenCall| call.finish.is_none() && call.child.is_none();
             if !step.call(&task.call).is_some_and(is_open) {
-                // Somebody else who carries the same run out was here.
+                // Another worker that executes the same run has handled this call.
                 continue;
             }
             let Some(call) = step.tool_call(&task.call).cloned() else { return Ok(()) };
-            let Some(asked) = companion_task(session, &self.agent, &call) else { continue };
+            let Some(companion_task) = companion_task(session, &self.agent, &call) else {
+                continue;
+            };
             let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
             let step = session.last_step();
-            let ticket = self.stream_writer.begin(step, Effect::Tool { call: call.id.clone() });
+            let attempt =
+                self.stream_writer.start_attempt(step, Effect::Tool { call: call.id.clone() });
             self.stream_writer.show(
-                Some(ticket),
+                Some(attempt),
                 step,
                 ChunkKind::ToolStart {
                     call: call.id.clone(),
@@ -60,14 +63,14 @@ impl Driver {
                     arguments: input.text().to_owned(),
                 },
             );
-            self.unsettled.push(ticket);
-            let mut carried_out = Box::pin(drive(self, asked, ticket));
-            let (end, change) = self.under_lease(lease, carried_out.as_mut()).await??;
-            drop(carried_out);
+            self.unsettled.push(attempt);
+            let mut executing = Box::pin(drive(self, companion_task, attempt));
+            let (end, change) = self.under_lease(lease, executing.as_mut()).await??;
+            drop(executing);
             fault::point("companion.carried_out");
             if let Some(outcome) = end.outcome() {
                 for kind in end_of_call(&call, outcome) {
-                    self.stream_writer.show(Some(ticket), step, kind);
+                    self.stream_writer.show(Some(attempt), step, kind);
                 }
             }
             let facts = change.into_iter().chain(end.facts(&call, task.attempt)).collect();
@@ -77,15 +80,15 @@ impl Driver {
     }
 }
 
-/// What comes of a call, and what hooks changed of the state.
+/// Executes a companion call. Returns its outcome and the state changes of hooks.
 async fn drive(
     driver: &Driver,
-    asked: CompanionTask,
-    ticket: AttemptHandle,
+    task: CompanionTask,
+    attempt: AttemptHandle,
 ) -> Result<(CompanionOutcome, Option<Event>)> {
     let logs = driver.context.logs();
-    let end = match asked {
-        CompanionTask::Begin(begin) => return spawn(driver, *begin, ticket).await,
+    let end = match task {
+        CompanionTask::Begin(spec) => return spawn(driver, *spec, attempt).await,
         CompanionTask::Done(outcome) => CompanionOutcome::done(outcome),
         CompanionTask::Wait(start) => CompanionOutcome::waits(start),
         CompanionTask::Tell(message) => send(driver, message).await?,
@@ -101,7 +104,7 @@ async fn drive(
             CompanionOutcome::listed(&children)
         }
         CompanionTask::Stop(start, agent) => {
-            let reason = Some("terminated by the session that began it".to_owned());
+            let reason = Some("terminated by the session that started it".to_owned());
             let (runtime, child, above) =
                 (&driver.runtime, &start.session, &driver.inherited_hooks);
             family::stop(runtime, agent, child, reason, true, above).await?;
@@ -113,20 +116,20 @@ async fn drive(
 
 async fn spawn(
     driver: &Driver,
-    begin: ChildSpec,
-    ticket: AttemptHandle,
+    spec: ChildSpec,
+    attempt: AttemptHandle,
 ) -> Result<(CompanionOutcome, Option<Event>)> {
-    driver.stream_writer.show(Some(ticket), driver.journal.session().last_step(), begin.shown());
+    driver.stream_writer.show(Some(attempt), driver.journal.session().last_step(), spec.shown());
     driver.stream_writer.flush().await;
-    let (begun, change) = children::begin(driver, begin).await?;
-    let end = match begun {
+    let (started, change) = children::start_child(driver, spec).await?;
+    let end = match started {
         Ok(start) => CompanionOutcome::given(start),
         Err(error) => CompanionOutcome::done(child_start_failed(&error)),
     };
     Ok((end, change))
 }
 
-/// Hands a child a message: between two steps if it is at work, as a new turn if it is not.
+/// Delivers a message to a child: between two steps if the child is running, otherwise as a new turn.
 async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionOutcome> {
     let (runtime, context, above) = (&driver.runtime, &driver.context, &driver.inherited_hooks);
     let child = &message.start.session;
@@ -135,7 +138,7 @@ async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionOut
         let agent = Arc::clone(&message.agent);
         match message.delivery(&fold, &standing) {
             Delivery::Known => return Ok(CompanionOutcome::given(message.start)),
-            Delivery::Refused(why) => return Ok(CompanionMessage::refused(why)),
+            Delivery::Refused(reason) => return Ok(CompanionMessage::refused(reason)),
             Delivery::NewTurn => {
                 let input = Input::from(message.message.clone());
                 let turn =

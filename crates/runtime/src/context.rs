@@ -1,4 +1,4 @@
-//! What every run of a runtime shares.
+//! Dependencies shared by all runs of a runtime.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,44 +22,44 @@ use crate::stream_wait::StreamWait;
 use crate::tasks::Tasks;
 use crate::wakeups::Wakeups;
 
-/// What every run of a runtime shares.
+/// Dependencies shared by all runs of a runtime.
 #[derive(Debug)]
 pub struct RuntimeContext {
-    /// Where logs are kept.
+    /// The store of session logs.
     pub store: Arc<dyn StateStore>,
-    /// Where streams are kept.
+    /// The store of session streams.
     pub streams: Arc<dyn StreamManager>,
-    /// What answers.
+    /// The LLM adapter that answers model calls.
     pub llm: Arc<dyn LlmAdapter>,
-    /// Agents by name.
+    /// The registered agents by name.
     pub registry: AgentRegistry,
-    /// The process's time.
+    /// The clock of the process.
     pub clock: Arc<dyn Clock>,
-    /// Fresh ids.
+    /// The source of new ids.
     pub ids: Arc<dyn IdSource>,
-    /// When facts are appended.
+    /// The durability mode, which decides when facts are appended.
     pub durability: Durability,
-    /// How long a run counts as alive after its last sign of life.
+    /// The lease duration: how long a run counts as owned after its last renewal.
     pub lease: Duration,
-    /// How long cancelled tools may take to stop before they are dropped.
+    /// The grace period in which cancelled tools can stop before they are dropped.
     pub grace: Duration,
-    /// Whether a session goes on by itself once an answer was submitted.
+    /// Whether a session is resumed automatically after an answer to a pending call was submitted.
     pub auto_resume: bool,
-    /// What this process has under way.
+    /// The background tasks of the runtime.
     pub tasks: Tasks,
-    /// Runs that this process has begun and carries out in parts.
+    /// Runs that this process started and executes as work items.
     pub(crate) local_runs: Mutex<HashMap<RunId, LocalRunContext>>,
-    /// The sessions that this process looked at last.
+    /// The cache of recently read sessions.
     pub(crate) folds: SessionCache,
-    /// The runs of this process.
+    /// The live runs of this process.
     pub(crate) runs: Arc<LiveRuns>,
-    /// Told of requests that this process has appended, so that its own runs meet them at once.
+    /// Notifies live runs of this process of requests that this process appended, so they handle them immediately.
     pub(crate) wakeups: Wakeups,
-    /// How long its runs wait for streams.
+    /// The limit on how long runs wait for streams.
     pub(crate) stream_wait: StreamWait,
 }
 
-/// What a run is carried out with that began here; it may be known nowhere else.
+/// The agent and hooks of a run that was started in this process. Other processes may not know them.
 #[derive(Debug, Clone)]
 pub(crate) struct LocalRunContext {
     pub(crate) agent: AnyAgent,
@@ -67,46 +67,46 @@ pub(crate) struct LocalRunContext {
 }
 
 impl RuntimeContext {
-    /// What requests from outside are appended with.
+    /// Returns the store and id source for appending requests from outside a run.
     pub(crate) fn outside(&self) -> Outside<'_> {
         Outside { store: &*self.store, ids: &*self.ids, folds: Some(&self.folds) }
     }
 
-    /// The logs, of which only what is new is read.
+    /// Returns a session reader that uses the session cache and reads only new events.
     #[must_use]
     pub fn logs(&self) -> SessionReader<'_> {
         SessionReader { store: &*self.store, folds: Some(&self.folds) }
     }
 
-    /// What the log says of a run: without the history, if it is the session's last one.
+    /// Returns the record of a run from the log. The history is not read for the session's last run.
     ///
     /// # Errors
-    /// As [`SessionReader::load`].
-    pub async fn record_of(&self, of: &RunRef) -> Result<Option<RunRecord>> {
-        let overview = self.logs().overview(&of.session).await?;
-        if let Some(last) = overview.last_run().filter(|last| last.id == of.run) {
+    /// Same as [`SessionReader::load`].
+    pub async fn record_of(&self, run_ref: &RunRef) -> Result<Option<RunRecord>> {
+        let overview = self.logs().overview(&run_ref.session).await?;
+        if let Some(last) = overview.last_run().filter(|last| last.id == run_ref.run) {
             return Ok(Some(last.clone()));
         }
-        Ok(self.logs().load(&of.session).await?.run(&of.run).cloned())
+        Ok(self.logs().load(&run_ref.session).await?.run(&run_ref.run).cloned())
     }
 
-    /// Brings the stream of a session without a current run into line with its log.
+    /// Repairs the stream of a session without a current run so that it matches the log.
     pub(crate) async fn repair_ended_stream(&self, session: &SessionId) -> Result<()> {
         repair_ended_stream(self.logs(), &*self.streams, &*self.clock, &*self.ids, session).await
     }
 
-    /// Brings the stream of a session without a current run into line with its log, if that can be done
-    /// now: streams that are away cost what people see, and nothing else.
+    /// Repairs the stream of a session without a current run, if the stream is available. A failure is logged and
+    /// ignored: unavailable streams only affect what clients see.
     pub(crate) async fn show_end(&self, session: &SessionId) {
         if self.stream_info(session).await.is_none() {
             return;
         }
         if let Err(error) = self.repair_ended_stream(session).await {
-            tracing::warn!(%session, %error, "the stream is out of line");
+            tracing::warn!(%session, %error, "the stream could not be repaired");
         }
     }
 
-    /// How far a stream is, if it can be found out in a moment.
+    /// Returns the state of a stream, or `None` if the stream does not answer quickly.
     pub(crate) async fn stream_info(&self, stream: &SessionId) -> Option<StreamInfo> {
         match self.stream_wait.briefly(self.streams.info(stream)).await? {
             Ok(info) => {
@@ -120,16 +120,18 @@ impl RuntimeContext {
         }
     }
 
-    /// Forgets what an earlier session of this id left in the streams. Streams that are away cost what
-    /// people see, never the run, and never more than a moment.
+    /// Removes the stream of an earlier session with this id. An unavailable stream never fails the run and delays
+    /// it only briefly; clients may then see old chunks.
     pub(crate) async fn clear_stream(&self, session: &SessionId) {
         let clear = clear_stream(&*self.store, &*self.streams, session);
         match self.stream_wait.briefly(clear).await {
             Some(Ok(())) => {}
             Some(Err(error)) => {
-                tracing::warn!(%session, %error, "the stream of an earlier session may be left");
+                tracing::warn!(%session, %error, "the stream of an earlier session may not have been removed");
             }
-            None => tracing::warn!(%session, "the stream of an earlier session may be left"),
+            None => {
+                tracing::warn!(%session, "the stream of an earlier session may not have been removed")
+            }
         }
     }
 
@@ -137,7 +139,7 @@ impl RuntimeContext {
         self.local_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// That runs are still taken.
+    /// Checks that the runtime still accepts runs.
     ///
     /// # Errors
     /// [`ErrorCode::Closed`] if the runtime was shut down.

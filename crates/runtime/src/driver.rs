@@ -1,4 +1,4 @@
-//! One run: what is next, what came of it, and what that means for the stream and the hooks.
+//! Drives one run: determines the next action, records its result, then updates the stream and calls hooks.
 
 use std::sync::Arc;
 
@@ -25,42 +25,43 @@ use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::starts::Start;
-use crate::stream_writer::{AttemptHandle, FeedMark, StreamWriter};
+use crate::stream_writer::{AttemptHandle, StreamWriter, WatermarkUpdate};
 
-/// What one run is carried out with.
+/// Drives one run from its start to its end.
 #[derive(Debug)]
 pub struct Driver {
     pub(crate) runtime: Runtime,
     pub(crate) context: Arc<RuntimeContext>,
     pub(crate) agent: AnyAgent,
     pub(crate) hooks: HookChain,
-    /// The hooks that children inherit, also from a run that leaves out its own.
+    /// The hooks that children inherit, even if the run disabled its own.
     pub(crate) inherited_hooks: HookChain,
     pub(crate) journal: Journal,
     pub(crate) stream_writer: StreamWriter,
     pub(crate) live: Arc<LiveRun>,
-    /// Tries whose outcome is staged and not appended yet.
+    /// Attempts whose outcome is staged but not appended yet.
     pub(crate) unsettled: Vec<AttemptHandle>,
-    /// Results that hooks are to be told of.
+    /// Results for which hooks have not been called yet.
     pub(crate) results: Results,
-    /// Whether somebody else may be at the same part of the run.
+    /// `true` if the run is executed as work items, so another worker may execute the same work item.
     pub(crate) in_parts: bool,
 }
 
-/// What hooks were told in a run that is tried until its first append is taken: each thing once.
+/// The hook calls already made for a run whose start is retried until its first append succeeds. It ensures that each
+/// hook is called once.
 #[derive(Debug, Default)]
 pub(crate) struct HookProgress {
-    /// The run that was the last one then.
+    /// The last run of the session when these hook calls were made.
     after: Option<RunId>,
     results: Results,
-    /// What they made of it.
+    /// The state changes made by the hooks.
     changes: Vec<Event>,
 }
 
 impl HookProgress {
-    /// Nothing was told yet if there was a run in between: what it left is to be looked at anew, by a run of
-    /// another id. Returns `true` in that case.
-    pub(crate) fn begins_anew(&mut self, last: Option<&RunId>) -> bool {
+    /// Resets the progress if another run has started since, because its results must be examined again by a run
+    /// with a new id. Returns `true` in that case.
+    pub(crate) fn reset_after(&mut self, last: Option<&RunId>) -> bool {
         let is_new = self.after.as_ref() != last;
         if is_new {
             *self = Self { after: last.cloned(), ..Self::default() };
@@ -70,10 +71,10 @@ impl HookProgress {
 }
 
 impl Driver {
-    /// Ends what was driven: tells the stream, and those above and below.
+    /// Completes the run: closes the stream writer and notifies the parent and the children.
     ///
     /// # Errors
-    /// The one that it was driven to, or [`ErrorCode::Superseded`] if the run is gone.
+    /// Returns the error of `driven`, or [`ErrorCode::Superseded`] if another run replaced this one.
     pub async fn end(
         mut self: Box<Self>,
         lease: &LeaseKeeper,
@@ -81,18 +82,19 @@ impl Driver {
     ) -> Result<AgentResult> {
         let failed = driven.as_ref().err().map(Error::code);
         if failed == Some(ErrorCode::Superseded) {
-            // Another run has brought the stream into line with the log by now, or does so without knowing
-            // what this one showed late.
-            self.abandon();
+            // Another run has repaired the stream by now, or will do so without knowing the chunks that this
+            // run wrote late.
+            self.discard();
         }
         self.stream_writer.close().await;
-        // Nothing of this run is under way any more, so no other process has to wait for the lease.
+        // This run has no work in progress any more, so no other process has to wait for the lease.
         if failed.is_some_and(|code| code != ErrorCode::Superseded) {
             lease.release().await;
         }
         driven?;
         let session = self.journal.session();
-        Box::pin(family::tell(&self.runtime, &self.agent, session, &self.inherited_hooks)).await;
+        Box::pin(family::propagate_end(&self.runtime, &self.agent, session, &self.inherited_hooks))
+            .await;
         let Some(result) = self.journal.session().last_run().map(AgentResult::of) else {
             return Err(self.error(CancelReason::Superseded));
         };
@@ -103,22 +105,21 @@ impl Driver {
         Ok(result)
     }
 
-    /// Drops the hooks of a run that gives up after one that could not even do that: a hook of the end may
-    /// be what stops it.
-    pub(crate) fn leave_out_hooks_that_stop_it(&mut self) {
+    /// Disables the hooks of a run after too many takeovers. A hook for the end of the run may be what crashes it.
+    pub(crate) fn drop_hooks_after_max_takeovers(&mut self) {
         let session = self.journal.session();
         let takeovers = session.takeovers();
         if takeovers > self.agent.limits().max_takeovers {
-            tracing::error!(session = %session.id(), takeovers, "no hook hears of this end");
+            tracing::error!(session = %session.id(), takeovers, "hooks are disabled for the end of this run");
             self.hooks = HookChain::none();
         }
     }
 
-    /// What to do next. Whether the run is still this process's is asked by what it does: every effect
-    /// waits for the [lease](Self::guarded), and an append is refused if another run owns the session.
+    /// Returns the next action. This does not check ownership of the run: every effect waits for the
+    /// [lease](Self::guarded), and an append is rejected if another run owns the session.
     ///
     /// # Errors
-    /// If nothing may be done any more, because the runtime is shutting down.
+    /// Returns [`ErrorCode::Closed`] if the runtime is shutting down.
     pub fn next(&self) -> Result<Action> {
         let action = self.journal.next();
         let ending = matches!(action, Action::End(_) | Action::Idle);
@@ -128,111 +129,113 @@ impl Driver {
         Ok(action)
     }
 
-    /// The session as far as this run knows it.
+    /// Returns the session as known to this run.
     #[must_use]
     pub fn session(&self) -> &Session {
         self.journal.session()
     }
 
-    /// The version that the store has acknowledged.
+    /// Returns the log version that the store has acknowledged.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.journal.acknowledged()
     }
 
-    /// Which run it is.
+    /// Returns a reference to the run.
     #[must_use]
     pub fn of(&self) -> RunRef {
         RunRef::named(self.session(), &self.live.run)
     }
 
-    /// What it shares with other runs.
+    /// Returns the context shared with other runs.
     #[must_use]
     pub fn context(&self) -> &Arc<RuntimeContext> {
         &self.context
     }
 
-    /// The runtime that it is of.
+    /// Returns the runtime of the run.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// Its agent.
+    /// Returns the agent of the run.
     #[must_use]
     pub fn agent(&self) -> &AnyAgent {
         &self.agent
     }
 
-    /// The run as handles see it.
+    /// Returns the shared state of the run that handles use.
     #[must_use]
     pub fn live(&self) -> &Arc<LiveRun> {
         &self.live
     }
 
-    /// Notes tries whose outcome is about to be recorded.
-    pub fn settles(&mut self, tickets: impl IntoIterator<Item = AttemptHandle>) {
-        self.unsettled.extend(tickets);
+    /// Registers attempts whose outcome is about to be recorded.
+    pub fn settles(&mut self, attempts: impl IntoIterator<Item = AttemptHandle>) {
+        self.unsettled.extend(attempts);
     }
 
-    /// Takes in what was appended from outside.
+    /// Reads events that other processes appended.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// Same as [`record`](Self::record).
     pub async fn catch_up(&mut self) -> Result<()> {
         self.journal.catch_up().await
     }
 
-    /// The error with which a run ends that was stopped.
+    /// Returns the error of a run that was cancelled for this reason.
     #[must_use]
-    pub fn error(&self, stop: CancelReason) -> Error {
-        stop.into_error(&self.live.session, &self.live.run)
+    pub fn error(&self, reason: CancelReason) -> Error {
+        reason.into_error(&self.live.session, &self.live.run)
     }
 
-    /// Says that a run began whose events are the last of the log, and brings the stream into line.
+    /// Shows the start of a run whose events are the last ones of the log, repairs the stream and calls start hooks.
     ///
     /// # Errors
-    /// Those of the store; the run must stop then.
-    pub async fn open(&mut self, lease: &mut LeaseKeeper, begun: &[Event]) -> Result<()> {
+    /// Returns the errors of the store. The run must stop then.
+    pub async fn open(&mut self, lease: &mut LeaseKeeper, start_events: &[Event]) -> Result<()> {
         let version = self.version();
-        self.open_at(lease, begun, version).await
+        self.open_at(lease, start_events, version).await
     }
 
-    /// Brings the stream into line with the log, and says that the run began: with these events, after
-    /// which the log had that version.
+    /// Repairs the stream, shows the start of the run and calls start hooks. The run started with these events, after
+    /// which the log had this version.
     ///
     /// # Errors
-    /// Those of the store; the run must stop then.
+    /// Returns the errors of the store. The run must stop then.
     pub(crate) async fn open_at(
         &mut self,
         lease: &mut LeaseKeeper,
-        begun: &[Event],
+        start_events: &[Event],
         version: u64,
     ) -> Result<()> {
         let session = self.journal.session();
         let trigger = session.last_run().map(|run| run.trigger);
-        let begins_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
+        let starts_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
         let mut line = if session.runs().nth(1).is_some() {
-            self.out_of_line(lease, version - begun.len() as u64).await?
+            self.plan_repair(lease, version - start_events.len() as u64).await?
         } else {
             StreamRepair::default()
         };
-        let shown = boundaries(session, (version + 1 - begun.len() as u64..).zip(begun));
+        let shown =
+            boundaries(session, (version + 1 - start_events.len() as u64..).zip(start_events));
         line.boundaries.extend(self.stream_writer.boundaries(0, shown));
         let StreamRepair { settled, discarded, boundaries } = line;
-        // What came after the start is shown by the marks of later appends.
-        let mark = FeedMark {
+        // Events after the start are shown by the watermarks of later appends.
+        let watermark = WatermarkUpdate {
             version,
             settled_before: settled,
             discarded,
             boundaries,
-            ..FeedMark::default()
+            ..WatermarkUpdate::default()
         };
-        self.stream_writer.mark(0, mark);
+        self.stream_writer.watermark(0, watermark);
         if self.journal.session().companions().next().is_some() {
-            let mut news = Box::pin(poll_children(self.context.outside(), self.journal.session()));
-            self.under_lease(lease, news.as_mut()).await??;
-            drop(news);
+            let mut polled =
+                Box::pin(poll_children(self.context.outside(), self.journal.session()));
+            self.under_lease(lease, polled.as_mut()).await??;
+            drop(polled);
             self.journal.catch_up().await?;
             let mut shown = Box::pin(self.show_ended_companions());
             self.under_lease(lease, shown.as_mut()).await?;
@@ -241,39 +244,39 @@ impl Driver {
             return Ok(());
         }
         self.results = Results::taken_over(self.journal.session(), &self.agent);
-        if !begins_turn {
-            // Who went back behind what was waited for resumes nothing of it.
-            let went_back = begun.iter().any(|event| matches!(event, Event::Rewound { .. }));
+        if !starts_turn {
+            // A rewind to before the suspension resumes none of the pending calls.
+            let went_back = start_events.iter().any(|event| matches!(event, Event::Rewound { .. }));
             return if went_back { Ok(()) } else { Box::pin(self.resumed_hooks(lease)).await };
         }
         let place = self.place(0);
         let state = Arc::clone(self.journal.session().state());
         let cx = HookContext::new(&place, "on_agent_start", Arc::clone(&state));
-        let mut told = Box::pin(async {
+        let mut hook_call = Box::pin(async {
             self.hooks.agent_start(&cx).await;
             let mut events: Vec<_> = changed(&cx, "on_agent_start").into_iter().collect();
             let mut state = state;
             follow(&mut state, events.first());
-            for event in begun {
+            for event in start_events {
                 if let Event::UserMessages { messages } = event {
                     events.extend(self.hooks.user_messages(&place, &state, messages).await);
                 }
             }
             events
         });
-        let events = self.under_lease(lease, told.as_mut()).await?;
-        drop(told);
+        let events = self.under_lease(lease, hook_call.as_mut()).await?;
+        drop(hook_call);
         self.journal.stage(&events).map(drop)
     }
 
-    /// Shows how companions ended whose process may have died before it did.
+    /// Shows the ends of companions whose owner may have crashed before it wrote them to the stream.
     async fn show_ended_companions(&self) {
         for (_, record) in self.journal.session().companions() {
             self.context.show_end(&record.start.session).await;
         }
     }
 
-    /// Tells the hooks that a suspended run goes on.
+    /// Calls the hooks for the resumption of a suspended run.
     async fn resumed_hooks(&mut self, lease: &mut LeaseKeeper) -> Result<()> {
         let session = self.journal.session();
         let runs: Vec<_> = session.runs().rev().take(2).collect();
@@ -281,46 +284,47 @@ impl Driver {
         let Some(from) = before.filter(|_| session.current_run().is_some()) else { return Ok(()) };
         let place = self.place(session.last_step());
         let cx = HookContext::new(&place, "on_agent_resumed", session.step_state());
-        let mut told = Box::pin(self.hooks.agent_resumed(&cx, from));
-        self.under_lease(lease, told.as_mut()).await?;
-        drop(told);
+        let mut hook_call = Box::pin(self.hooks.agent_resumed(&cx, from));
+        self.under_lease(lease, hook_call.as_mut()).await?;
+        drop(hook_call);
         let events: Vec<_> = changed(&cx, "on_agent_resumed").into_iter().collect();
         self.journal.hold_back(&events)
     }
 
-    /// Records facts and what follows from them, tells the hooks, and shows what it means. Results are on
-    /// record before hooks are told of them: what hooks change, and the decisions, follow in an append of
-    /// their own.
+    /// Records facts and the decisions that follow from them, calls hooks, and updates the stream. Results are
+    /// recorded before hooks are called for them; the changes of hooks and the decisions follow in a separate
+    /// append.
     ///
     /// # Errors
-    /// Those of [`Journal::commit`]; the run must stop then.
+    /// Returns the errors of [`Journal::commit`]. The run must stop then.
     pub async fn record(&mut self, lease: &mut LeaseKeeper, mut facts: Vec<Event>) -> Result<()> {
         let step = self.journal.session().last_step();
         let mut has_recorded = false;
-        if self.is_told_of(&facts) {
+        if self.calls_result_hooks(&facts) {
             has_recorded = self.record_facts(lease, &facts).await?;
             facts.clear();
         }
         let mut decided = self.stage(&facts)?;
         if matches!(self.journal.ending(), Some(RunOutcome::Suspended { .. })) {
-            // Deadlines count from now by the store's clock, which may have passed some.
+            // Deadlines count from now by the store's clock. Some may have expired already.
             self.journal.observe_clock().await?;
             decided.extend(self.stage(&[])?);
         }
         if !self.hooks.is_empty() {
             let results = self.results.take(&self.journal.next());
-            let mut told = Box::pin(self.result_hooks(&results, &decided));
-            let changes = self.under_lease(lease, told.as_mut()).await?;
-            drop(told);
+            let mut hook_call = Box::pin(self.result_hooks(&results, &decided));
+            let changes = self.under_lease(lease, hook_call.as_mut()).await?;
+            drop(hook_call);
             self.journal.stage(&changes)?;
         }
         if let Some(outcome) = self.journal.ending() {
             if !self.hooks.is_empty() {
                 let session = self.journal.session();
                 let place = self.place(session.last_step());
-                let mut told = Box::pin(self.hooks.ends(&place, session.step_state(), &outcome));
-                let change = self.under_lease(lease, told.as_mut()).await?;
-                drop(told);
+                let mut hook_call =
+                    Box::pin(self.hooks.ends(&place, session.step_state(), &outcome));
+                let change = self.under_lease(lease, hook_call.as_mut()).await?;
+                drop(hook_call);
                 self.journal.stage(change.as_slice())?;
             }
             self.journal.end_run()?;
@@ -328,7 +332,8 @@ impl Driver {
         if self.journal.is_due() {
             if mutant!("mark-first") {
                 let version = self.session().position().version;
-                self.stream_writer.mark(step, FeedMark { version, ..FeedMark::default() });
+                self.stream_writer
+                    .watermark(step, WatermarkUpdate { version, ..WatermarkUpdate::default() });
             }
             self.stream_writer.flush().await;
         }
@@ -337,76 +342,79 @@ impl Driver {
         let committed = self.journal.commit().await?;
         if committed.events.is_empty() {
             if self.in_parts && is_staged && !has_recorded {
-                // Another process has recorded it all.
-                self.abandon();
+                // Another process has recorded all of it.
+                self.discard();
             }
             self.show_late(step, &committed);
             return Ok(());
         }
         lease.extended(sent);
-        self.take_in(step, &committed);
+        self.apply_commit(step, &committed);
         Ok(())
     }
 
-    /// Records facts while other calls of the phase run: the run does not end before these have stopped.
+    /// Records facts while other calls of the phase run. The run does not end before these calls have stopped.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// Same as [`record`](Self::record).
     pub async fn record_beside(
         &mut self,
         lease: &mut LeaseKeeper,
         facts: Vec<Event>,
     ) -> Result<()> {
-        if self.is_told_of(&facts) {
+        if self.calls_result_hooks(&facts) {
             self.record_facts(lease, &facts).await.map(drop)
         } else {
             self.record(lease, facts).await
         }
     }
 
-    /// Takes results into the fold: on record, if hooks are to be told of them, or else for the next
-    /// append.
+    /// Adds results to the fold. They are recorded immediately if hooks have to be called for them, otherwise with the
+    /// next append.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// Same as [`record`](Self::record).
     pub async fn take_results(&mut self, lease: &mut LeaseKeeper, facts: &[Event]) -> Result<()> {
-        if self.is_told_of(facts) {
+        if self.calls_result_hooks(facts) {
             self.record_facts(lease, facts).await.map(drop)
         } else {
             self.stage(facts).map(drop)
         }
     }
 
-    /// Whether hooks are told of results among these events.
-    fn is_told_of(&self, events: &[Event]) -> bool {
-        !self.hooks.is_empty() && events.iter().any(|it| matches!(it, Event::ToolFinished(_)))
+    /// Returns `true` if hooks have to be called for results among these events.
+    fn calls_result_hooks(&self, events: &[Event]) -> bool {
+        !self.hooks.is_empty() && events.iter().any(|event| matches!(event, Event::ToolFinished(_)))
     }
 
-    /// Notes and shows what an append recorded.
-    fn take_in(&mut self, step: u32, committed: &Committed) {
+    /// Registers the results of an append and shows its events in the stream.
+    fn apply_commit(&mut self, step: u32, committed: &Committed) {
         let session = self.journal.session();
         if !self.hooks.is_empty() {
-            // What others appended may have answered calls.
+            // Events of other processes may have answered calls.
             self.results.note(session, &self.agent, &committed.events);
         }
         report_waiting(session, &committed.events);
         let step = step.max(session.last_step());
         let boundaries = self.shown(step, committed);
-        self.abandon_late(step, committed);
-        self.mark(step, committed.version, &committed.events, boundaries);
+        self.discard_late(step, committed);
+        self.watermark(step, committed.version, &committed.events, boundaries);
         self.save_snapshot();
     }
 
-    /// Shows the results that an earlier run handed in, where nothing else was recorded.
+    /// Shows late results of an earlier run, if nothing else was recorded.
     fn show_late(&mut self, step: u32, committed: &Committed) {
         if !committed.late.is_empty() {
-            self.abandon_late(step, committed);
+            self.discard_late(step, committed);
             let (version, boundaries) = (committed.version, self.shown(step, committed));
-            self.stream_writer.mark(step, FeedMark { version, boundaries, ..FeedMark::default() });
+            self.stream_writer.watermark(
+                step,
+                WatermarkUpdate { version, boundaries, ..WatermarkUpdate::default() },
+            );
         }
     }
 
-    /// Returns what the events of a commit show, in the order of the log.
+    /// Returns the chunks for the events of a commit, in log order.
     fn shown(&self, step: u32, committed: &Committed) -> Vec<Boundary> {
         let session = self.journal.session();
         let mut shown = boundaries(session, committed.shown());
@@ -419,49 +427,57 @@ impl Driver {
         self.stream_writer.boundaries(step, shown).collect()
     }
 
-    /// Takes back what was shown of calls whose results an earlier run handed in.
-    fn abandon_late(&mut self, step: u32, committed: &Committed) {
-        let is_late = |ticket: &mut AttemptHandle| {
+    /// Discards the attempts of calls for which an earlier run recorded the result.
+    fn discard_late(&mut self, step: u32, committed: &Committed) {
+        let is_late = |attempt: &mut AttemptHandle| {
             committed
                 .late
                 .iter()
-                .any(|(_, finish)| self.stream_writer.is_call(*ticket, &finish.call))
+                .any(|(_, finish)| self.stream_writer.is_call(*attempt, &finish.call))
         };
         let lost: Vec<_> = self.unsettled.extract_if(.., is_late).collect();
-        self.stream_writer.abandon(step, &lost);
+        self.stream_writer.discard(step, &lost);
     }
 
-    /// Brings the stream into line with an append: with what was tried for it, unless somebody else had
-    /// recorded the same before.
-    fn mark(&mut self, step: u32, version: u64, events: &[Event], boundaries: Vec<Boundary>) {
+    /// Writes the watermark of an append. It settles the attempts made for the append, except those whose outcome
+    /// another process recorded first.
+    fn watermark(&mut self, step: u32, version: u64, events: &[Event], boundaries: Vec<Boundary>) {
         let mut settled = std::mem::take(&mut self.unsettled);
         if self.in_parts {
-            let lost = |ticket: &mut AttemptHandle| !self.stream_writer.is_of(*ticket, events);
+            let lost =
+                |attempt: &mut AttemptHandle| !self.stream_writer.has_outcome_in(*attempt, events);
             let lost: Vec<_> = settled.extract_if(.., lost).collect();
-            self.stream_writer.abandon(step, &lost);
+            self.stream_writer.discard(step, &lost);
         }
-        self.stream_writer
-            .mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
+        self.stream_writer.watermark(
+            step,
+            WatermarkUpdate { version, settled, boundaries, ..WatermarkUpdate::default() },
+        );
     }
 
-    /// Takes back what it showed of what is not in the log, or that somebody else has recorded.
-    pub(crate) fn abandon(&mut self) {
+    /// Discards all attempts whose outcome is not in the log or was recorded by another process.
+    pub(crate) fn discard(&mut self) {
         self.unsettled.clear();
-        self.stream_writer.abandon_all(self.session().last_step());
+        self.stream_writer.discard_all(self.session().last_step());
     }
 
-    /// Brings the stream into line with what is on record of this run, if somebody died before doing so.
-    /// What is under way elsewhere is left alone.
+    /// Repairs the stream for the recorded events of this run, in case a process crashed before it wrote them.
+    /// Attempts that are in progress in other processes are not touched.
     pub(crate) async fn realign(&mut self, lease: &mut LeaseKeeper) -> Result<()> {
         let version = self.version();
-        let StreamRepair { settled, boundaries, .. } = self.out_of_line(lease, version).await?;
-        let mark = FeedMark { version, settled_before: settled, boundaries, ..FeedMark::default() };
-        self.stream_writer.mark(self.journal.session().last_step(), mark);
+        let StreamRepair { settled, boundaries, .. } = self.plan_repair(lease, version).await?;
+        let watermark = WatermarkUpdate {
+            version,
+            settled_before: settled,
+            boundaries,
+            ..WatermarkUpdate::default()
+        };
+        self.stream_writer.watermark(self.journal.session().last_step(), watermark);
         Ok(())
     }
 
-    /// What the stream lacks of the log up to a version.
-    async fn out_of_line(&self, lease: &mut LeaseKeeper, version: u64) -> Result<StreamRepair> {
+    /// Returns what is missing in the stream compared to the log up to a version.
+    async fn plan_repair(&self, lease: &mut LeaseKeeper, version: u64) -> Result<StreamRepair> {
         let (context, session) = (&self.context, self.journal.session());
         if context.stream_info(session.root()).await.is_none() {
             return Ok(StreamRepair::default());
@@ -473,17 +489,17 @@ impl Driver {
             session,
             version,
         ));
-        // A stream that cannot be read costs what people see, never the run.
+        // An unreadable stream only affects what clients see, never the run.
         Ok(self.under_lease(lease, found.as_mut()).await?.unwrap_or_else(|error| {
-            tracing::warn!(session = %session.id(), %error, "the stream is out of line");
+            tracing::warn!(session = %session.id(), %error, "the stream could not be repaired");
             StreamRepair::default()
         }))
     }
 
-    /// Records facts and decides nothing yet. Returns `false` if another process has recorded all of them.
+    /// Records facts without taking decisions. Returns `false` if another process has recorded all of them.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// Same as [`record`](Self::record).
     pub(crate) async fn record_facts(
         &mut self,
         lease: &mut LeaseKeeper,
@@ -492,7 +508,7 @@ impl Driver {
         let step = self.journal.session().last_step();
         self.journal.hold_back(facts)?;
         if !self.hooks.is_empty() {
-            // What is recorded comes first: a fact that was too large is another one there.
+            // The staged form takes precedence: an oversized fact is replaced there.
             self.results.note(self.journal.session(), &self.agent, self.journal.staged());
             self.results.note(self.journal.session(), &self.agent, facts);
         }
@@ -501,24 +517,24 @@ impl Driver {
         let committed = self.journal.append_facts(&[]).await?;
         if committed.events.is_empty() {
             if self.in_parts {
-                self.abandon();
+                self.discard();
             } else {
                 let lost = std::mem::take(&mut self.unsettled);
-                self.stream_writer.abandon(step, &lost);
+                self.stream_writer.discard(step, &lost);
             }
             self.show_late(step, &committed);
             return Ok(false);
         }
         lease.extended(sent);
-        self.take_in(step, &committed);
+        self.apply_commit(step, &committed);
         Ok(true)
     }
 
-    /// Records the start of a call in a part of a run, and lets the call run. Returns `false` if the run
-    /// was aborted: the call does not run then.
+    /// Records the start of a call in a work item and allows the call to run. Returns `false` if the run was
+    /// aborted; the call does not run then.
     ///
     /// # Errors
-    /// As [`record`](Self::record), and [`ErrorCode::Superseded`] if another process has started the call.
+    /// Same as [`record`](Self::record), and [`ErrorCode::Superseded`] if another process has started the call.
     pub(crate) async fn record_start(
         &mut self,
         lease: &mut LeaseKeeper,
@@ -534,37 +550,37 @@ impl Driver {
         Ok(is_started)
     }
 
-    /// Takes facts into the fold with what follows from them, and notes the results among them.
+    /// Adds facts and the decisions that follow from them to the fold, and registers the results among them.
     ///
     /// # Errors
-    /// Those of events that are not legal: the run must stop then.
+    /// Returns the errors of illegal events. The run must stop then.
     pub fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
         if self.hooks.is_empty() {
             return self.journal.stage(facts);
         }
         self.journal.hold_back(facts)?;
-        // With what is known of the calls before the step is closed.
+        // The calls have to be looked up before the step is closed.
         self.results.note(self.journal.session(), &self.agent, self.journal.staged());
         let decided = self.journal.stage(&[])?;
         self.results.note(self.journal.session(), &self.agent, self.journal.staged());
         Ok(decided)
     }
 
-    /// Ends the run as aborted that is about to begin so, after the hooks of the calls that it answers.
-    /// `told` is what an earlier try told them, and what this one has.
-    pub(crate) async fn answer_aborted(&mut self, told: &mut HookProgress) -> Result<()> {
+    /// Ends an aborted session in a run that only records the abort, after calling the hooks for the calls that the
+    /// abort answers. `progress` holds the hook calls of earlier tries and receives those of this one.
+    pub(crate) async fn answer_aborted(&mut self, progress: &mut HookProgress) -> Result<()> {
         if !self.hooks.is_empty() {
-            self.results = std::mem::take(&mut told.results);
+            self.results = std::mem::take(&mut progress.results);
             self.stage(&[])?;
             let results = self.results.take(&self.journal.next());
-            told.changes.extend(self.result_hooks(&results, &[]).await);
-            told.results = std::mem::take(&mut self.results);
-            self.journal.stage(&told.changes)?;
+            progress.changes.extend(self.result_hooks(&results, &[]).await);
+            progress.results = std::mem::take(&mut self.results);
+            self.journal.stage(&progress.changes)?;
         }
         self.journal.end_run()
     }
 
-    /// Tells the hooks of results, and of corrections. Returns what they changed.
+    /// Calls the hooks for results and corrections. Returns their state changes.
     async fn result_hooks(&self, results: &[CallResult], decided: &[Event]) -> Vec<Event> {
         let session = self.journal.session();
         let place = self.place(session.last_step());
@@ -584,7 +600,7 @@ impl Driver {
         events
     }
 
-    /// Where in the stream the run began.
+    /// Returns the stream position at which the run started.
     pub(crate) fn stream_from(&self) -> u64 {
         self.journal.session().last_run().map_or(0, |run| run.stream_from)
     }

@@ -1,4 +1,4 @@
-//! Effects as every runtime has them: the model call, starts of calls, and the watch over what runs.
+//! Effects shared by all runtimes: the model call, call starts, and the supervision of running effects.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -29,45 +29,46 @@ impl Driver {
     /// Makes the model call of a step and records the reply.
     ///
     /// # Errors
-    /// As [`record`](Self::record), and if the run has to stop. What the provider says is no error.
+    /// Same as [`record`](Self::record). Also returns an error if the run has to stop. Provider failures are recorded
+    /// as replies and are not returned as errors.
     pub async fn call_model(
         &mut self,
         lease: &mut LeaseKeeper,
         step: u32,
         force_completion: bool,
     ) -> Result<()> {
-        let ticket = self.stream_writer.begin(step, Effect::Model { step });
+        let attempt = self.stream_writer.start_attempt(step, Effect::Model { step });
         let state = Arc::clone(self.journal.session().state());
         let cx = HookContext::new(&self.place(step), "llm_call", state);
-        let begun = lease.now();
+        let started = lease.now();
         let ended = {
-            let call = pin!(model::call(self, step, force_completion, ticket, &cx));
+            let call = pin!(model::call(self, step, force_completion, attempt, &cx));
             self.guarded(lease, call).await
         };
         let (response, price) = match ended {
             Ok(response) => response?,
             Err(CancelReason::Aborted) => return self.journal.catch_up().await,
-            Err(stop) => return Err(self.error(stop)),
+            Err(reason) => return Err(self.error(reason)),
         };
         if model::was_cancelled(&response) {
             return self.journal.catch_up().await;
         }
-        let took = millis(lease.now().saturating_sub(begun));
+        let took = millis(lease.now().saturating_sub(started));
         let mut reply = ModelReply::from_response(step, response, took);
         reply.cost = price.map(|price| price.of(&reply.usage));
         if let Some(message) = reply.message.as_ref().filter(|_| !self.hooks.is_empty()) {
             let message = Message::Assistant(Arc::clone(message));
-            let told = pin!(self.hooks.message(&cx, &message));
-            self.under_lease(lease, told).await?;
+            let hook_call = pin!(self.hooks.message(&cx, &message));
+            self.under_lease(lease, hook_call).await?;
         }
         let mut facts: Vec<_> = changed(&cx, "llm_call").into_iter().collect();
         facts.push(reply.into());
-        self.unsettled.push(ticket);
+        self.unsettled.push(attempt);
         self.record(lease, facts).await
     }
 
-    /// What it takes to run these calls beside this, and where those of them ask for their starts that
-    /// must not run twice.
+    /// Returns these calls ready to run concurrently with the driver, and the queue in which at-most-once calls request
+    /// the recording of their starts.
     #[must_use]
     pub fn calls(
         &self,
@@ -79,7 +80,7 @@ impl Driver {
         let Some(step) = session.open_step() else { return (Vec::new(), starts) };
         let fencing_token = session.stream_writer().fencing_token;
         let place = self.place(step.reply.step);
-        // What runs side by side sees what was before all of it, whichever of it has ended by now.
+        // Concurrent calls all see the state from before the phase, even if some of them have ended by now.
         let finishes = |task: &CallTask| {
             let call = step.tool_call(&task.call)?;
             Some(self.agent.tool(&call.name)?.is_finish())
@@ -114,8 +115,8 @@ impl Driver {
         (runs, starts)
     }
 
-    /// Whether a call whose start was appended is this process's to run: nothing else came in that
-    /// answered it, or that aborts the run.
+    /// Returns `true` if this process may run a call after its start was appended: no other event answered the call
+    /// or aborted the run.
     #[must_use]
     pub fn is_started(&self, call: &CallId) -> bool {
         let session = self.journal.session();
@@ -124,7 +125,7 @@ impl Driver {
             && call.is_some_and(|call| call.finish.is_none() && call.started.is_some())
     }
 
-    /// What it takes to wait for these children.
+    /// Returns the waits for these children.
     #[must_use]
     pub fn children(&self, tasks: &[ChildTask], cancel: &CancellationToken) -> Vec<ChildRun> {
         tasks.iter().filter_map(|task| ChildRun::new(self, task, cancel)).collect()
@@ -136,8 +137,8 @@ impl Driver {
         own.unwrap_or(self.agent.limits().tool_timeout)
     }
 
-    /// How long the one that started a call in doubt may still be at it: its timeout, counted from the
-    /// recorded start by the store's clock, less what had passed when that was read last.
+    /// Returns how long the earlier owner may still execute a call in doubt: the call's timeout from its recorded
+    /// start, by the store's clock, minus the time that had passed at the last reading of that clock.
     fn doubt(&self, step: &StepRecord, task: &CallTask) -> Duration {
         if !task.in_doubt {
             return Duration::ZERO;
@@ -149,21 +150,21 @@ impl Driver {
         started.at.map_or(limit, |then| limit.saturating_sub(now.since(then)))
     }
 
-    /// Asks the children that are waited for to stop, if the run was asked to before.
-    pub async fn meet_interrupt(&self, lease: &mut LeaseKeeper) {
+    /// Passes a pending interrupt request on to the children that the run waits for.
+    pub async fn handle_interrupt(&self, lease: &mut LeaseKeeper) {
         let session = self.journal.session();
         if let Some(request) = session.interrupt_request() {
-            lease.heard(request);
+            lease.note_interrupt(request);
             Box::pin(family::interrupt_below(&self.context, session, request)).await;
         }
     }
 
-    /// Waits for an effect, shows what it shows, and breaks it off if there is reason to. The effect
-    /// comes pinned: a future that is handed on by value is laid out once more in every future that
-    /// takes it, and each waiting run pays for that.
+    /// Waits for an effect, writes its chunks to the stream, and cancels it if the run has to stop. The effect is
+    /// passed pinned, because a future that is passed by value is stored again in every enclosing future, which costs
+    /// memory for each waiting run.
     ///
     /// # Errors
-    /// Why it was broken off.
+    /// Returns the reason of the cancellation.
     pub async fn guarded<T>(
         &self,
         lease: &mut LeaseKeeper,
@@ -172,10 +173,10 @@ impl Driver {
         self.watched(lease, effect, true).await
     }
 
-    /// Waits for what an abort does not break off, such as hooks, and keeps the lease meanwhile.
+    /// Waits for work that an abort does not cancel, such as hooks, and keeps the lease in the meantime.
     ///
     /// # Errors
-    /// If the run has to stop.
+    /// Returns an error if the run has to stop.
     pub async fn under_lease<T>(
         &self,
         lease: &mut LeaseKeeper,
@@ -184,7 +185,7 @@ impl Driver {
         if mutant!("lease-not-kept") {
             return Ok(self.stream_writer.while_pumping(work).await);
         }
-        self.watched(lease, work, false).await.map_err(|stop| self.error(stop))
+        self.watched(lease, work, false).await.map_err(|reason| self.error(reason))
     }
 
     async fn watched<T>(
@@ -197,17 +198,17 @@ impl Driver {
         let ownership = lease.ownership().clone();
         let watched = pin!(async {
             loop {
-                let news = tokio::select! {
+                let event = tokio::select! {
                     biased;
                     done = ownership.while_owned(work.as_mut()) => return Ok(done),
-                    news = lease.watch(known) => news,
+                    event = lease.watch(known) => event,
                 };
-                match news {
-                    // The run meets it when the work is done.
-                    LeaseEvent::CancelReason(CancelReason::Aborted) if !aborts => {}
+                match event {
+                    // The run handles the abort when the work is done.
+                    LeaseEvent::Cancel(CancelReason::Aborted) if !aborts => {}
                     LeaseEvent::Renewed => {}
-                    LeaseEvent::CancelReason(stop) => return Err(stop),
-                    // The run meets it at the step's end; children that it waits for have ends too.
+                    LeaseEvent::Cancel(reason) => return Err(reason),
+                    // The run handles the interrupt at the end of the step; its children handle it at their step ends.
                     LeaseEvent::Interrupt(request) => {
                         let session = self.journal.session();
                         Box::pin(family::interrupt_below(&self.context, session, &request)).await;

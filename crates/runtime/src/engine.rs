@@ -1,4 +1,4 @@
-//! What makes one runtime different from another.
+//! The backend-specific part of a runtime.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,76 +13,77 @@ use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 
-/// How the runs of a runtime are carried out, once they are in the log.
+/// Executes the runs of a runtime after they have been recorded in the log.
 #[async_trait]
 pub trait Engine: Debug + Send + Sync + 'static {
-    /// The kind of runtime, as it stands in logs: each takes over only runs of its own kind.
+    /// Returns the kind of runtime that is recorded in logs. A runtime takes over only runs of its own kind.
     fn kind(&self) -> &'static str;
 
-    /// Whether the process that begins a run carries out all of it. If not, agents are found by their
-    /// names, and hooks of one execution are refused: nobody else knows them.
+    /// Returns `true` if the process that starts a run also executes all of it. Otherwise agents are looked up
+    /// by name, and hooks of a single execution are refused because other processes do not know them.
     fn is_in_process(&self) -> bool {
         true
     }
 
-    /// Has a run carried out that has just begun. Its shared part, if it is this process that carries
-    /// it out; other runs are followed through the log.
+    /// Starts the execution of a run that has just been recorded. Returns the shared state of the run if this
+    /// process executes it. Other runs are followed through the log.
     ///
     /// # Errors
-    /// If nobody could be found who carries it out. Its lease is given up then.
-    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>>;
+    /// Returns an error if the run could not be handed to a worker. The caller then releases its lease.
+    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>>;
 
-    /// Why nobody carries a run out any more that has not ended. None as long as somebody may: asked of
-    /// runs of other processes, and without a lease.
-    async fn stopped(&self, of: &RunRef) -> Option<Error>;
+    /// Returns the reason why an unfinished run has no active worker, or `None` if a worker may still be
+    /// executing it. Called for runs of other processes that have no valid lease.
+    async fn stopped(&self, run_ref: &RunRef) -> Option<Error>;
 
-    /// Ends when the engine knows that nobody carries the run out any more; whoever waits looks into the
-    /// log then. An engine that cannot tell never ends it.
+    /// Resolves once the engine knows that the run has no active worker. Callers should then re-read the
+    /// log. An engine that cannot determine this never resolves the future.
     ///
     /// # Cancel safety
     /// May be dropped at any time.
-    async fn ended(&self, _of: &RunRef) {
+    async fn ended(&self, _run_ref: &RunRef) {
         std::future::pending().await
     }
 
-    /// Whether the engine goes on by itself with a run whose lease has run out, so that sweeps leave it
-    /// alone. It may take up one now that it was never handed, because whoever began it died.
+    /// Returns `true` if the engine recovers a run with an expired lease by itself, in which case sweeps skip
+    /// it. The engine may adopt a run here that it has never seen because the process that started it crashed
+    /// before handing it over.
     ///
     /// # Errors
-    /// If that cannot be found out now.
-    async fn goes_on(&self, _of: &RunRef) -> Result<bool> {
+    /// Returns an error if the engine cannot determine this now.
+    async fn goes_on(&self, _run_ref: &RunRef) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// A run that has just begun.
+/// A run that has just been started in the log and is not executed yet.
 #[derive(Debug)]
 pub struct StartedRun {
-    /// What it is carried out with.
+    /// The driver that executes the run.
     pub driver: Box<Driver>,
-    /// Its lease.
+    /// The keeper of the run's lease.
     pub lease: LeaseKeeper,
-    /// The events with which it began.
+    /// The events of the append that started the run.
     pub events: Vec<Event>,
-    /// The run that it took over from, which had not ended. Whatever carries that out in vain can be
-    /// stopped.
+    /// The unfinished run that this run took over from. An engine can stop its execution, which no longer has
+    /// any effect.
     pub over: Option<RunRef>,
-    /// Whether a tool of this process started the run. The tool may wait for the run's end, so an engine that
-    /// limits how many runs act at once must not let the run wait for the tool.
+    /// `true` if a tool of this process started the run. The tool may wait for the run's end, so an engine that
+    /// limits concurrent runs must not let the run wait for the tool.
     pub in_tool: bool,
 }
 
 impl StartedRun {
-    /// Leaves the run to be carried out in [context](crate::WorkItem), by this process or another one.
+    /// Prepares the run for execution as [work items](crate::WorkItem), by this process or another one.
     #[must_use]
     pub fn in_parts(self) -> RunRef {
-        let of = self.driver.of();
+        let run_ref = self.driver.of();
         if self.driver.runtime().engine().is_in_process() {
             let context = Arc::clone(self.driver.context());
             let here =
                 LocalRunContext { agent: self.driver.agent, hooks: self.driver.inherited_hooks };
-            context.local_runs().insert(of.run.clone(), here);
+            context.local_runs().insert(run_ref.run.clone(), here);
         }
-        of
+        run_ref
     }
 }

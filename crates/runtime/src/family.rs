@@ -1,4 +1,4 @@
-//! Children that are stopped with their parent, asked what it was asked, and heard by it.
+//! Propagation between parents and children: aborts and interrupts to children, completion notices to parents.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::context::RuntimeContext;
 use crate::runtime::Runtime;
 use crate::start;
 
-/// How often a child is stopped that begins and ends runs meanwhile.
+/// The maximum number of attempts to stop a child that starts and ends runs concurrently.
 const MAX_TRIES: u32 = 16;
 
-/// Stops a child; `for_good` also one that is done. `above` are the hooks of its parent and of those
-/// above that.
+/// Stops a child. With `for_good`, a child that is done is terminated too. `above` are the hooks of the child's
+/// ancestors.
 pub(crate) fn stop<'a>(
     runtime: &'a Runtime,
     agent: AnyAgent,
@@ -37,17 +37,17 @@ pub(crate) fn stop<'a>(
             let stopped = match standing(runtime.context().logs(), child).await?.stopping(for_good)
             {
                 StopAction::Done => {
-                    // Its owner may have died before it could show the end.
+                    // The owner may have crashed before it wrote the end to the stream.
                     runtime.context().show_end(child).await;
                     return Ok(());
                 }
-                StopAction::Ask => runtime.ask(child, RequestKind::Abort, reason).await,
+                StopAction::Ask => runtime.append_request(child, RequestKind::Abort, reason).await,
                 StopAction::Abort => {
                     start::abort(runtime, agent, child, reason, for_good, above).await
                 }
             };
             match stopped {
-                // It has begun or ended a run meanwhile.
+                // The child has started or ended a run concurrently.
                 Err(error) if is_benign_race(&error) => {}
                 stopped => return stopped,
             }
@@ -57,9 +57,8 @@ pub(crate) fn stop<'a>(
     .boxed()
 }
 
-/// Tells those above and below a session what its last run came to. Those who heard it are not
-/// disturbed by hearing it again.
-pub(crate) async fn tell(
+/// Propagates the outcome of a session's last run to its parent and its children. Repeating this is harmless.
+pub(crate) async fn propagate_end(
     runtime: &Runtime,
     agent: &AnyAgent,
     fold: &SessionOverview,
@@ -73,26 +72,26 @@ pub(crate) async fn tell(
     }
 }
 
-/// Stops the children of a session that was aborted.
+/// Stops the children of an aborted session.
 async fn stop_below(
     runtime: &Runtime,
     agent: &AnyAgent,
     children: &[Arc<ChildStart>],
-    why: Option<String>,
+    reason: Option<String>,
     above: &HookChain,
 ) {
     for child in children {
         let Some(agent) = agent.agent_of_child(&child.agent) else { continue };
         let session = &child.session;
-        let stopped = stop(runtime, Arc::clone(agent), session, why.clone(), false, above);
+        let stopped = stop(runtime, Arc::clone(agent), session, reason.clone(), false, above);
         if let Err(error) = stopped.await {
             tracing::warn!(%session, %error, "a child was not aborted");
         }
     }
 }
 
-/// Asks the children of open calls to stop where the session was asked to. Whoever asked did so too,
-/// unless it died before, or they had not begun.
+/// Passes an interrupt request on to the children of open calls. The process that requested the interrupt did this
+/// too, unless it crashed before or the children did not exist yet.
 pub(crate) async fn interrupt_below(
     context: &RuntimeContext,
     session: &Session,
@@ -100,16 +99,17 @@ pub(crate) async fn interrupt_below(
 ) {
     let children: Vec<_> = session.open_children().map(|child| child.session.clone()).collect();
     if !children.is_empty() {
-        let asked = pass_down(context.outside(), &children, RequestKind::Interrupt, request).await;
-        asked.iter().for_each(|session| context.wakeups.tell(session));
+        let sessions =
+            pass_down(context.outside(), &children, RequestKind::Interrupt, request).await;
+        sessions.iter().for_each(|session| context.wakeups.notify(session));
     }
 }
 
-/// Tells the parent of a companion that works beside it that a turn is over.
+/// Notifies the parent of a background companion that a turn has ended.
 async fn notify(context: &RuntimeContext, fold: &SessionOverview) {
     let Some(notice) = CompletionNotice::of(fold) else { return };
-    // The parent takes the message in between two steps, or looks for itself when it goes on.
+    // The parent reads the message between two steps, or polls its children when it resumes.
     if let Err(error) = notice.tell(context.outside()).await {
-        tracing::warn!(session = %fold.id(), %error, "the parent was not told");
+        tracing::warn!(session = %fold.id(), %error, "the parent was not notified");
     }
 }

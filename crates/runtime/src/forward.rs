@@ -1,7 +1,7 @@
-//! A runtime's own type, in front of [`Runtime`](crate::Runtime).
+//! A macro that forwards the executor trait of a runtime type to [`Runtime`](crate::Runtime).
 
 /// Implements [`AgentExecutor`](helix_agents_core::executor::AgentExecutor) for a type with a field
-/// `runtime` of type [`Runtime`](crate::Runtime). The crate that expands it depends on async-trait, too.
+/// `runtime` of type [`Runtime`](crate::Runtime). The expanding crate must also depend on async-trait.
 #[macro_export]
 macro_rules! forward_executor {
     ($runtime:ty) => {

@@ -1,4 +1,4 @@
-//! Handles: on runs of this process, and on runs of others seen through the store.
+//! Handles of runs: live runs of this process, and runs of other processes that are observed through the store.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,26 +22,26 @@ use crate::run_ref::RunRef;
 use crate::run_stream::RunStream;
 use crate::runtime::Runtime;
 
-/// How often a run of another process is looked at.
+/// The poll interval for runs of other processes.
 const POLL: Duration = Duration::from_millis(200);
 
-/// One run, wherever it is carried out.
+/// The control of one run, regardless of the process that executes it.
 #[derive(Debug)]
 struct Control {
     context: Arc<RuntimeContext>,
     engine: Arc<dyn Engine>,
-    of: RunRef,
-    /// Whose stream it shows in.
+    run_ref: RunRef,
+    /// The root session, whose stream contains the chunks of the run.
     root: SessionId,
     stream_from: u64,
-    /// The run's shared part, if it is this process's.
+    /// The shared state of the run, if this process executes it.
     live: Option<Arc<LiveRun>>,
 }
 
-/// A handle on a run that this process has just begun; `live` if it also carries it out.
+/// Returns a handle of a run that this process has just started. `live` is set if this process also executes it.
 pub(crate) fn handle(
     runtime: &Runtime,
-    of: RunRef,
+    run_ref: RunRef,
     root: SessionId,
     stream_from: u64,
     live: Option<Arc<LiveRun>>,
@@ -49,52 +49,52 @@ pub(crate) fn handle(
     let control = Control {
         context: Arc::clone(runtime.context()),
         engine: Arc::clone(runtime.engine()),
-        of: of.clone(),
+        run_ref: run_ref.clone(),
         root,
         stream_from,
         live,
     };
-    RunHandle::new(of.session, of.run, Arc::new(control))
+    RunHandle::new(run_ref.session, run_ref.run, Arc::new(control))
 }
 
-/// A handle on a run found in the log; `live` is the session's run of this process, if any.
+/// Returns a handle of a run that was found in the log. `live` is the session's live run of this process, if any.
 pub(crate) fn attach(
     runtime: &Runtime,
-    of: RunRef,
+    run_ref: RunRef,
     fold: &SessionOverview,
     run: &RunRecord,
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
     let live = live.filter(|live| live.run == run.id);
-    handle(runtime, of, fold.root().clone(), run.stream_from, live)
+    handle(runtime, run_ref, fold.root().clone(), run.stream_from, live)
 }
 
 impl Control {
     async fn follow(&self) -> Result<AgentResult> {
-        // An engine may know sooner than the next look; the log may still be behind it then.
-        let (mut told, mut ended) = (false, pin!(self.engine.ended(&self.of)));
+        // The engine may know the end before the next poll; the log may not contain it yet then.
+        let (mut ended_early, mut ended) = (false, pin!(self.engine.ended(&self.run_ref)));
         loop {
-            let head = self.context.store.head(&self.of.session).await?;
-            let same = |head: &Head| head.summary.run.as_ref() == Some(&self.of.run);
-            let stands = |head: &Head| same(head) && !head.is_leased();
-            let Some(head) = head.filter(same) else { break };
-            if stands(&head)
-                && let Some(error) = self.engine.stopped(&self.of).await
+            let head = self.context.store.head(&self.run_ref.session).await?;
+            let is_current = |head: &Head| head.summary.run.as_ref() == Some(&self.run_ref.run);
+            let is_unowned = |head: &Head| is_current(head) && !head.is_leased();
+            let Some(head) = head.filter(is_current) else { break };
+            if is_unowned(&head)
+                && let Some(error) = self.engine.stopped(&self.run_ref).await
             {
-                // It may have been stopped for another one, have ended or been taken up meanwhile.
-                let now = self.context.store.head(&self.of.session).await?;
-                if now.as_ref().is_some_and(stands) {
+                // The run may have been superseded, have ended or been taken over in the meantime.
+                let now = self.context.store.head(&self.run_ref.session).await?;
+                if now.as_ref().is_some_and(is_unowned) {
                     return Err(error);
                 }
                 continue;
             }
             tokio::select! {
                 biased;
-                () = ended.as_mut(), if !told => told = true,
+                () = ended.as_mut(), if !ended_early => ended_early = true,
                 () = self.context.clock.sleep(POLL) => {}
             }
         }
-        match self.context.record_of(&self.of).await? {
+        match self.context.record_of(&self.run_ref).await? {
             Some(run) if run.status == RunStatus::Superseded => {
                 Err(self.error(ErrorCode::Superseded, "another run took over"))
             }
@@ -103,17 +103,18 @@ impl Control {
         }
     }
 
-    async fn ask(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
+    async fn append_request(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
         let outside = self.context.outside();
-        let asked = request(outside, &self.of.session, Some(&self.of.run), kind, reason).await?;
-        asked.iter().for_each(|session| self.context.wakeups.tell(session));
+        let sessions =
+            request(outside, &self.run_ref.session, Some(&self.run_ref.run), kind, reason).await?;
+        sessions.iter().for_each(|session| self.context.wakeups.notify(session));
         Ok(())
     }
 
     fn error(&self, code: ErrorCode, message: &'static str) -> Error {
         Error::new(code, message)
-            .with_context("session", &self.of.session)
-            .with_context("run", &self.of.run)
+            .with_context("session", &self.run_ref.session)
+            .with_context("run", &self.run_ref.run)
     }
 }
 
@@ -127,25 +128,25 @@ impl RunControl for Control {
     }
 
     async fn stream(&self) -> Result<ChunkStream> {
-        let RunRef { session, run, .. } = self.of.clone();
+        let RunRef { session, run, .. } = self.run_ref.clone();
         let (context, root) = (Arc::clone(&self.context), self.root.clone());
         let stream = RunStream { context, root, session, run, is_live: self.live.is_some() };
         stream.read(self.stream_from + 1).await
     }
 
     async fn interrupt(&self, reason: Option<String>) -> Result<()> {
-        self.ask(RequestKind::Interrupt, reason).await
+        self.append_request(RequestKind::Interrupt, reason).await
     }
 
     async fn abort(&self, reason: Option<String>) -> Result<()> {
-        self.ask(RequestKind::Abort, reason).await
+        self.append_request(RequestKind::Abort, reason).await
     }
 
     async fn session(&self) -> Result<Session> {
-        self.context.logs().load(&self.of.session).await
+        self.context.logs().load(&self.run_ref.session).await
     }
 
     async fn usage_rollup(&self) -> Result<UsageRollup> {
-        usage_of_tree(self.context.logs(), &self.of.session).await
+        usage_of_tree(self.context.logs(), &self.run_ref.session).await
     }
 }

@@ -1,10 +1,10 @@
-//! Knowing whether code runs inside of a tool.
+//! Detects whether code runs inside a tool function.
 
 tokio::task_local! {
     static IN_TOOL: ();
 }
 
-/// Runs the function of a tool.
+/// Runs a tool function and marks its task as inside a tool.
 pub(crate) async fn in_tool<T>(function: impl Future<Output = T>) -> T {
     IN_TOOL.scope((), function).await
 }

@@ -1,4 +1,4 @@
-//! Keeping a run's lease, and hearing of requests on the way.
+//! Renews a run's lease and detects requests to the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cancel::CancelReason;
 use crate::context::RuntimeContext;
-use crate::ownership::{Left, Ownership};
+use crate::ownership::{LeaseMargin, Ownership};
 use crate::run_ref::RunRef;
-use crate::wakeups::Nudged;
+use crate::wakeups::WakeupReceiver;
 
-/// What a run hears of while an effect runs.
+/// An event that a run has to handle while an effect is running.
 #[derive(Debug)]
 pub(crate) enum LeaseEvent {
-    /// The effect is to be broken off.
-    CancelReason(CancelReason),
-    /// The run is to stop at the next step boundary.
+    /// The effect has to be cancelled.
+    Cancel(CancelReason),
+    /// The run has to stop at the next step boundary.
     Interrupt(Request),
-    /// The lease was renewed after it had nearly run out: what was held back may move again.
+    /// The lease was renewed after it had almost expired. Paused work can continue.
     Renewed,
 }
 
-/// Keeps the lease of one run alive while its effects run.
+/// Keeps the lease of one run alive while effects are running.
 #[derive(Debug)]
 pub struct LeaseKeeper {
     store: Arc<dyn StateStore>,
@@ -36,14 +36,14 @@ pub struct LeaseKeeper {
     run: RunId,
     ttl: Duration,
     ownership: Ownership,
-    nudged: Nudged,
+    wakeup: WakeupReceiver,
     shutdown: CancellationToken,
-    /// The request to interrupt the run that it has heard of.
+    /// The id of the last interrupt request that was detected.
     interrupt: Option<RequestId>,
 }
 
 impl LeaseKeeper {
-    /// The keeper of a lease that is good until the process's monotonic clock is there.
+    /// Creates the keeper of a lease that is valid until this monotonic time.
     pub(crate) fn new(
         context: &RuntimeContext,
         session: SessionId,
@@ -53,7 +53,7 @@ impl LeaseKeeper {
         Self {
             store: Arc::clone(&context.store),
             clock: Arc::clone(&context.clock),
-            nudged: context.wakeups.of(&session),
+            wakeup: context.wakeups.subscribe(&session),
             session,
             run,
             ttl: context.lease,
@@ -63,40 +63,41 @@ impl LeaseKeeper {
         }
     }
 
-    /// The keeper of the lease of a run that this one finds in the log, and the session's head; none if
-    /// it is not the session's any more. A lease that has not long to go is extended first.
+    /// Returns the session's head and a keeper for the lease of a run that was started elsewhere. Returns `None` if
+    /// the run is no longer the session's current run. A lease that expires soon is renewed first.
     ///
     /// # Errors
-    /// The store's, and [`ErrorCode::StoreUnavailable`] if the lease could not be extended in time.
+    /// Returns the errors of the store, and [`ErrorCode::StoreUnavailable`] if the lease could not be renewed in time.
     pub(crate) async fn attach(
         context: &RuntimeContext,
-        of: &RunRef,
+        run_ref: &RunRef,
     ) -> Result<Option<(Head, Self)>> {
         let (store, clock, ttl) = (&context.store, &context.clock, context.lease);
-        let keeper = |until| Self::new(context, of.session.clone(), of.run.clone(), until);
+        let keeper =
+            |until| Self::new(context, run_ref.session.clone(), run_ref.run.clone(), until);
         let sent = clock.monotonic();
-        let head = store.head(&of.session).await?;
-        let owned = |head: &Head| head.summary.run.as_ref() == Some(&of.run);
+        let head = store.head(&run_ref.session).await?;
+        let owned = |head: &Head| head.summary.run.as_ref() == Some(&run_ref.run);
         let Some(head) = head.filter(owned) else { return Ok(None) };
         let left = head.lease_until.map_or(Duration::ZERO, |until| until.since(head.read_at));
         if left * 2 > ttl {
             return Ok(Some((head, keeper(sent.saturating_add(left.min(ttl))))));
         }
         let sent = clock.monotonic();
-        let renewal = store.renew(&of.session, &of.run, ttl);
+        let renewal = store.renew(&run_ref.session, &run_ref.run, ttl);
         let Ok(renewal) = tokio::time::timeout(ttl * 2 / 3, renewal).await else {
-            return Err(CancelReason::LeaseLost.into_error(&of.session, &of.run));
+            return Err(CancelReason::LeaseLost.into_error(&run_ref.session, &run_ref.run));
         };
         let Renewal { renewed, head } = renewal?;
         Ok(renewed.then(|| (head, keeper(sent.saturating_add(ttl)))))
     }
 
-    /// Notes that an append extended the lease. `sent` is when the append was sent.
+    /// Records that an append extended the lease. `sent` is the time at which the append was sent.
     pub(crate) fn extended(&mut self, sent: Duration) {
         self.ownership.extend(sent);
     }
 
-    /// The view of the lease for calls that run beside the journal.
+    /// Returns the view of the lease for calls that run concurrently with the journal.
     #[must_use]
     pub fn ownership(&self) -> &Ownership {
         &self.ownership
@@ -106,73 +107,73 @@ impl LeaseKeeper {
         self.clock.monotonic()
     }
 
-    /// Notes that the run has heard of this request to interrupt it.
-    pub(crate) fn heard(&mut self, request: &Request) {
+    /// Records that the run has detected this interrupt request.
+    pub(crate) fn note_interrupt(&mut self, request: &Request) {
         self.interrupt = Some(request.id.clone());
     }
 
-    /// Runs until there is news for the present effect. `known` is the version that the run's journal
-    /// has seen.
+    /// Renews the lease until there is an event for the current effect. `known` is the log version that the run's
+    /// journal has read.
     ///
     /// # Cancel safety
     /// May be dropped and called again at any time.
     pub(crate) async fn watch(&mut self, known: u64) -> LeaseEvent {
         loop {
-            // A third for the next renewal, two thirds to notice that none went through.
+            // After a third of the lease the next renewal is due; after two thirds the lease counts as at risk.
             let due = self.ttl / 3;
             let lost = self.ttl * 2 / 3;
             let age = self.ownership.age();
             if age >= lost {
-                // Renewals failed, or this process stood still. Another process may have taken over.
+                // Renewals failed or this process was paused. Another process may have taken over.
                 return self.renew_late(known).await;
             }
             let wait = if age < due { due - age } else { (lost - age).min(due) / 4 };
             let wait = wait.max(Duration::from_millis(5));
             tokio::select! {
                 biased;
-                () = self.shutdown.cancelled() => return LeaseEvent::CancelReason(CancelReason::ShuttingDown),
-                () = self.nudged.told() => {
-                    if let Some(news) = self.requested(known).await {
-                        return news;
+                () = self.shutdown.cancelled() => return LeaseEvent::Cancel(CancelReason::ShuttingDown),
+                () = self.wakeup.notified() => {
+                    if let Some(event) = self.requested(known).await {
+                        return event;
                     }
                 }
                 () = self.ownership.wanted() => {
-                    if let Some(news) = self.renew(known).await {
-                        return news;
+                    if let Some(event) = self.renew(known).await {
+                        return event;
                     }
                 }
                 () = self.clock.sleep(wait) => {
                     let age = self.ownership.age();
                     if (due..lost).contains(&age)
-                        && let Some(news) = self.renew(known).await
+                        && let Some(event) = self.renew(known).await
                     {
-                        return news;
+                        return event;
                     }
                 }
             }
         }
     }
 
-    /// Renews the lease while it is good for a while.
+    /// Renews a lease that is not at risk yet.
     async fn renew(&mut self, known: u64) -> Option<LeaseEvent> {
         let left = (self.ttl * 2 / 3).saturating_sub(self.ownership.age());
         self.renew_within(left, known).await.unwrap_or(None)
     }
 
-    /// Asks once more for a lease that has nearly run out, or has: the run goes on if it is still the
-    /// session's.
+    /// Tries a last renewal of a lease that has expired or is about to. The run continues if it still owns the
+    /// session.
     async fn renew_late(&mut self, known: u64) -> LeaseEvent {
         match self.renew_within(self.ttl / 6, known).await {
-            Ok(None) if self.ownership.has(Left::Some) => LeaseEvent::Renewed,
-            Ok(Some(news)) => news,
-            Ok(None) | Err(_) => LeaseEvent::CancelReason(CancelReason::LeaseLost),
+            Ok(None) if self.ownership.has(LeaseMargin::Third) => LeaseEvent::Renewed,
+            Ok(Some(event)) => event,
+            Ok(None) | Err(_) => LeaseEvent::Cancel(CancelReason::LeaseLost),
         }
     }
 
-    /// Renews the lease, and tells what was appended meanwhile that concerns the run.
+    /// Renews the lease, and returns a request to the run that was appended in the meantime.
     ///
     /// # Errors
-    /// If it was not renewed in time.
+    /// Returns an error if the lease was not renewed in time.
     async fn renew_within(
         &mut self,
         limit: Duration,
@@ -182,7 +183,7 @@ impl LeaseKeeper {
         let renewal = self.store.renew(&self.session, &self.run, self.ttl);
         match tokio::time::timeout(limit, renewal).await {
             Ok(Ok(renewal)) if !renewal.renewed => {
-                Ok(Some(LeaseEvent::CancelReason(CancelReason::Superseded)))
+                Ok(Some(LeaseEvent::Cancel(CancelReason::Superseded)))
             }
             Ok(Ok(renewal)) => {
                 self.ownership.extend(sent);
@@ -199,12 +200,10 @@ impl LeaseKeeper {
 
     async fn requested(&mut self, known: u64) -> Option<LeaseEvent> {
         match Journal::requested(&*self.store, &self.session, &self.run, known).await {
-            Ok(Some((RequestKind::Abort, _))) => {
-                Some(LeaseEvent::CancelReason(CancelReason::Aborted))
-            }
+            Ok(Some((RequestKind::Abort, _))) => Some(LeaseEvent::Cancel(CancelReason::Aborted)),
             Ok(Some((RequestKind::Interrupt, request))) => {
                 let new = self.interrupt.as_ref() != Some(&request.id);
-                self.heard(&request);
+                self.note_interrupt(&request);
                 new.then_some(LeaseEvent::Interrupt(request))
             }
             Ok(None) => None,
@@ -215,16 +214,16 @@ impl LeaseKeeper {
         }
     }
 
-    /// Gives the lease up, so that another process may go on at once.
+    /// Releases the lease, so that another process can take over immediately.
     pub(crate) async fn release(&self) {
         release(&*self.store, &self.session, &self.run, self.ttl).await;
     }
 }
 
-/// The store did not answer in time, or with an error.
+/// The store did not renew the lease in time or returned an error.
 struct NotRenewed;
 
-/// Gives a lease up.
+/// Releases a lease.
 pub(crate) async fn release(
     store: &dyn StateStore,
     session: &SessionId,

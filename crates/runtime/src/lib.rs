@@ -1,10 +1,9 @@
-//! What the runtimes of Helix Agents have in common: everything but how runs are carried out.
+//! The shared implementation of all Helix Agents runtimes: everything except how runs are executed.
 //!
-//! A runtime is an [`Engine`] behind a [`Runtime`]. The runtime answers for the executor's contract:
-//! it begins runs in the log, asks them to stop, looks for those that were abandoned and hands out
-//! handles. The engine is handed each run that has begun, as a [`Driver`], and has it carried out: in
-//! a task of this process, or by workers elsewhere. Programs use a runtime; this crate is for those who
-//! write one.
+//! A runtime is an [`Engine`] behind a [`Runtime`]. The runtime implements the executor contract: it
+//! starts runs in the log, requests their cancellation, finds abandoned runs and returns handles. The
+//! engine receives each started run as a [`Driver`] and executes it, in a task of this process or on
+//! remote workers. Applications depend on a concrete runtime; this crate is for runtime authors.
 
 #[doc(hidden)]
 pub use helix_agents_core as core;

@@ -1,4 +1,4 @@
-//! The runs of this process: what handles and drivers share.
+//! The live runs of this process, shared by handles and drivers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,17 +10,17 @@ use tokio::sync::watch;
 
 use crate::context::RuntimeContext;
 
-/// One run of this process.
+/// The shared state of one run of this process.
 #[derive(Debug)]
 pub struct LiveRun {
-    /// Its session.
+    /// The session of the run.
     pub session: SessionId,
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     end: watch::Sender<Option<End>>,
 }
 
-/// How a driver ended. Errors are kept in a form that many may ask for.
+/// The outcome of a driver. Errors are stored in a form that can be returned to several waiters.
 #[derive(Debug, Clone)]
 enum End {
     Result(AgentResult),
@@ -33,7 +33,7 @@ impl LiveRun {
         Arc::new(Self { session, run, end })
     }
 
-    /// Tells everybody who waits.
+    /// Publishes the outcome to all waiters.
     pub fn finish(&self, result: Result<AgentResult>) {
         let end = match result {
             Ok(result) => End::Result(result),
@@ -42,7 +42,7 @@ impl LiveRun {
         self.end.send_replace(Some(end));
     }
 
-    /// Tells everybody who waits that there will be no result, unless there is one.
+    /// Publishes an error to all waiters, unless an outcome was published already.
     fn finish_if_open(&self) {
         self.end.send_if_modified(|end| {
             let open = end.is_none();
@@ -53,7 +53,7 @@ impl LiveRun {
         });
     }
 
-    /// Waits for the end.
+    /// Waits for the outcome of the run.
     pub(crate) async fn result(&self) -> Result<AgentResult> {
         let mut end = self.end.subscribe();
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
@@ -67,7 +67,7 @@ impl LiveRun {
     }
 }
 
-/// The runs of this process by session.
+/// The live runs of this process by session.
 #[derive(Debug, Default)]
 pub(crate) struct LiveRuns(Mutex<HashMap<SessionId, Arc<LiveRun>>>);
 
@@ -80,7 +80,7 @@ impl LiveRuns {
         self.lock().get(session).cloned()
     }
 
-    /// Forgets a run, unless another one of the session has begun since.
+    /// Removes a run, unless another run of the session has replaced it.
     pub(crate) fn remove(&self, live: &LiveRun) {
         let mut runs = self.lock();
         if runs.get(&live.session).is_some_and(|other| other.run == live.run) {
@@ -93,8 +93,8 @@ impl LiveRuns {
     }
 }
 
-/// A run that this process carries out, until this is dropped: it is then off the list, and nobody waits
-/// for it any more.
+/// The registration of a run that this process executes. Dropping it removes the run from the list and ends all
+/// waits for its outcome.
 #[derive(Debug)]
 pub struct RunRegistration {
     runs: Arc<LiveRuns>,
@@ -102,14 +102,14 @@ pub struct RunRegistration {
 }
 
 impl RunRegistration {
-    /// Puts a run on the list of its process.
+    /// Registers a run with its process.
     #[must_use]
     pub fn new(context: &RuntimeContext, live: &Arc<LiveRun>) -> Self {
         context.runs.insert(live);
         Self { runs: Arc::clone(&context.runs), live: Arc::clone(live) }
     }
 
-    /// The run.
+    /// Returns the registered run.
     #[must_use]
     pub fn run(&self) -> &LiveRun {
         &self.live

@@ -1,4 +1,4 @@
-//! The model call of a step, as an effect.
+//! Executes the model call of a step.
 
 use std::collections::BTreeSet;
 use std::convert::identity;
@@ -21,12 +21,13 @@ use tokio_util::sync::CancellationToken;
 use crate::driver::Driver;
 use crate::stream_writer::{AttemptHandle, StreamWriter};
 
-/// Makes the model call, and tells what its tokens cost. Failures of the provider, and refusals of hooks, are responses too.
+/// Makes the model call and returns the response with the price of the model. Provider failures and refusals of hooks
+/// are returned as responses.
 pub(crate) async fn call(
     driver: &Driver,
     step: u32,
     force_completion: bool,
-    ticket: AttemptHandle,
+    attempt: AttemptHandle,
     cx: &HookContext,
 ) -> Result<(LlmResponse, Option<Price>)> {
     let agent = &driver.agent;
@@ -69,7 +70,7 @@ pub(crate) async fn call(
         stream_writer: &driver.stream_writer,
         hooks: &driver.hooks,
         cx,
-        ticket,
+        attempt,
         step,
         hidden: Mutex::default(),
     };
@@ -83,7 +84,7 @@ pub(crate) async fn call(
     Ok((response, price))
 }
 
-/// A hook chose a model that a limit of costs would not hold for.
+/// Returns the error for a model without a price, for which a cost limit cannot be enforced.
 fn unpriced(model: &str) -> Error {
     let message = "the budget limits costs, and the model has no price; give it one with `prices`";
     Error::new(ErrorCode::ConfigInvalid, message).with_context("model", model)
@@ -102,26 +103,26 @@ fn failed(error: &Error) -> LlmResponse {
     }
 }
 
-/// Where the adapter delivers: the feed and the hooks.
+/// The sink of the model adapter. It forwards deltas to the stream and the hooks.
 struct ModelSink<'a> {
     stream_writer: &'a StreamWriter,
     hooks: &'a HookChain,
     cx: &'a HookContext,
-    ticket: AttemptHandle,
+    attempt: AttemptHandle,
     step: u32,
-    /// Calls of `__finish__`, which nobody is shown.
+    /// The indices of `__finish__` calls, which are not shown in the stream.
     hidden: Mutex<BTreeSet<u32>>,
 }
 
 impl LlmSink for ModelSink<'_> {
     fn text_delta(&self, delta: &str) {
-        self.stream_writer.show_text(self.ticket, self.step, delta);
+        self.stream_writer.show_text(self.attempt, self.step, delta);
         self.hooks.text_delta(self.cx, delta);
     }
 
     fn thinking(&self, content: &str, complete: bool) {
         let kind = ChunkKind::Thinking { content: content.to_owned(), complete };
-        self.stream_writer.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.attempt), self.step, kind);
         self.hooks.thinking(self.cx, content, complete);
     }
 
@@ -131,7 +132,7 @@ impl LlmSink for ModelSink<'_> {
             return;
         }
         let kind = ChunkKind::ToolArgStart { index, tool: name.into() };
-        self.stream_writer.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.attempt), self.step, kind);
     }
 
     fn tool_call_delta(&self, index: u32, delta: &str) {
@@ -139,22 +140,22 @@ impl LlmSink for ModelSink<'_> {
             return;
         }
         let kind = ChunkKind::ToolArgDelta { index, delta: delta.to_owned() };
-        self.stream_writer.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.attempt), self.step, kind);
     }
 
     fn tool_call(&self, _call: &ParsedToolCall) {}
 
     fn error(&self, error: &Error) {
-        tracing::debug!(code = error.code().as_str(), "the model call broke off");
+        tracing::debug!(code = error.code().as_str(), "the model call failed");
     }
 
     fn custom(&self, name: &str, data: &Json) {
         let kind = ChunkKind::Custom { name: name.to_owned(), data: data.text().to_owned() };
-        self.stream_writer.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.attempt), self.step, kind);
     }
 }
 
-/// Whether the response only says that the call was cancelled.
+/// Returns `true` if the response only reports that the call was cancelled.
 pub(crate) fn was_cancelled(response: &LlmResponse) -> bool {
     matches!(&response.result, StepResult::Error { error, .. } if error.is(ErrorCode::Cancelled))
 }

@@ -1,4 +1,4 @@
-//! Whether this process still owns a run, as the calls see it that run beside its journal.
+//! Checks whether this process still owns a run, for calls that run concurrently with its journal.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,40 +15,40 @@ use tokio::sync::{Notify, watch};
 mod tests;
 
 /// A view of a run's lease, shared by the keeper that extends it and the calls that depend on it. Cheap to clone
-/// and to ask.
+/// and to query.
 ///
-/// It is counted from when a renewal or an append was *sent*, by the process's monotonic clock. So it runs out
-/// no later than the lease in the store, however long the answer took and however long the process stood
-/// still.
+/// The lease duration counts from the time when a renewal or an append was *sent*, by the process's monotonic
+/// clock. It therefore expires no later than the lease in the store, regardless of how long the response took or
+/// how long the process was paused.
 #[derive(Clone)]
 pub struct Ownership(Arc<Inner>);
 
 struct Inner {
     clock: Arc<dyn Clock>,
     ttl: Duration,
-    /// Until when the lease is good.
+    /// The monotonic time at which the lease expires.
     until: watch::Sender<Duration>,
-    /// A call waits for a renewal.
+    /// Notified when a call waits for a renewal.
     wanted: Notify,
 }
 
-/// How much of the lease has to be left for something to start.
+/// The fraction of the lease that must remain for an operation to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// A third: from then on another process may soon take over.
-    Some,
-    /// Half, for what must not run twice.
+pub(crate) enum LeaseMargin {
+    /// A third. With less, another process may take over soon.
+    Third,
+    /// Half, for operations that must not run twice.
     Half,
 }
 
 impl Ownership {
-    /// Ownership that lasts until the clock is there.
+    /// Creates ownership that lasts until this monotonic time.
     pub(crate) fn new(clock: Arc<dyn Clock>, ttl: Duration, until: Duration) -> Self {
         let (until, _) = watch::channel(until);
         Self(Arc::new(Inner { clock, ttl, until, wanted: Notify::new() }))
     }
 
-    /// Notes a renewal or an append that was acknowledged, and was sent then.
+    /// Extends the lease after an acknowledged renewal or append that was sent at this time.
     pub(crate) fn extend(&self, sent: Duration) {
         let sent = if mutant!("lease-from-answer") { self.0.clock.monotonic() } else { sent };
         let until = sent.saturating_add(self.0.ttl);
@@ -59,52 +59,54 @@ impl Ownership {
         });
     }
 
-    /// The time since the lease was extended last.
+    /// Returns the time since the last extension of the lease.
     pub(crate) fn age(&self) -> Duration {
         let left = self.0.until.borrow().saturating_sub(self.0.clock.monotonic());
         self.0.ttl.saturating_sub(left)
     }
 
-    /// Whether so much of the lease is left.
-    pub(crate) fn has(&self, left: Left) -> bool {
+    /// Returns `true` if this fraction of the lease remains.
+    pub(crate) fn has(&self, margin: LeaseMargin) -> bool {
         if mutant!("lease-not-checked") {
             return true;
         }
         let age = self.age();
-        match left {
-            Left::Some => age < self.0.ttl * 2 / 3,
-            Left::Half => age < self.0.ttl / 2,
+        match margin {
+            LeaseMargin::Third => age < self.0.ttl * 2 / 3,
+            LeaseMargin::Half => age < self.0.ttl / 2,
         }
     }
 
-    /// Waits until so much of the lease is left, and asks the keeper to renew it. A run that is not owned
-    /// any more ends meanwhile, and the call that waits with it.
-    pub(crate) async fn holds(&self, left: Left) {
+    /// Waits until this fraction of the lease remains, and requests a renewal from the keeper. If the lease is
+    /// lost, the run ends and the waiting call ends with it.
+    pub(crate) async fn holds(&self, margin: LeaseMargin) {
         let mut until = self.0.until.subscribe();
-        while !self.has(left) {
+        while !self.has(margin) {
             self.0.wanted.notify_one();
             if until.changed().await.is_err() {
-                // The sender is in `self`.
+                // Unreachable: `self` holds the sender.
                 return;
             }
         }
     }
 
-    /// Waits until a call asks for a renewal.
+    /// Waits until a call requests a renewal.
     pub(crate) async fn wanted(&self) {
         loop {
             self.0.wanted.notified().await;
-            if !self.has(Left::Half) {
+            if !self.has(LeaseMargin::Half) {
                 return;
             }
         }
     }
 
-    /// Polls `work` only while the run is owned: after a gap in which another process may have taken over,
-    /// nothing of it moves before the lease was renewed.
+    /// Polls `work` only while the run is owned. After a gap in which another process may have taken over, the
+    /// work does not progress until the lease was renewed.
     pub async fn while_owned<T>(&self, mut work: Pin<&mut (impl Future<Output = T> + Send)>) -> T {
-        poll_fn(|cx| if self.has(Left::Some) { work.as_mut().poll(cx) } else { Poll::Pending })
-            .await
+        poll_fn(
+            |cx| if self.has(LeaseMargin::Third) { work.as_mut().poll(cx) } else { Poll::Pending },
+        )
+        .await
     }
 }
 

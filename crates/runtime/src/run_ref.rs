@@ -1,4 +1,4 @@
-//! Which run it is, and what an engine calls its workflow.
+//! [`RunRef`]: a reference to a run, and the workflow id derived from it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,33 +12,33 @@ use sha2::{Digest as _, Sha256};
 #[cfg(test)]
 mod tests;
 
-/// What stands between the parts of a workflow's id.
-const BETWEEN: &str = "__";
+/// The separator between the parts of a workflow id.
+const SEPARATOR: &str = "__";
 
-/// The longest part that stands for itself.
+/// The maximum length of a name that is used verbatim in a workflow id.
 const MAX_PART: usize = 120;
 
-/// Which run it is.
+/// A reference to one run of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunRef {
-    /// Its session.
+    /// The session of the run.
     pub session: SessionId,
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// The session's agent.
+    /// The name of the session's agent.
     pub agent: Arc<str>,
-    /// How many runs of the session came before it.
+    /// The number of earlier runs of the session.
     pub number: u32,
 }
 
 impl RunRef {
-    /// A run of a session.
+    /// Creates a reference to a run of a session.
     #[must_use]
     pub fn new(session: &Session, run: &RunRecord) -> Self {
         Self::named(session, &run.id)
     }
 
-    /// The last run of a session.
+    /// Returns a reference to the last run of a session, if it has one.
     #[must_use]
     pub fn last(session: &SessionOverview) -> Option<Self> {
         let run = session.last_run()?.id.clone();
@@ -47,9 +47,9 @@ impl RunRef {
         Some(Self { session, run, agent, number })
     }
 
-    /// The run of that id, or the next one if the session has none of it yet.
+    /// Returns a reference to the run with this id. If the session has no such run, it is numbered as the next run.
     pub(crate) fn named(session: &Session, run: &RunId) -> Self {
-        let before = session.runs().take_while(|it| it.id != *run).count();
+        let before = session.runs().take_while(|other| other.id != *run).count();
         Self {
             session: session.id().clone(),
             run: run.clone(),
@@ -58,35 +58,36 @@ impl RunRef {
         }
     }
 
-    /// The id of the workflow that carries it out: `{prefix}__{agent}__{session}`, and for all but the
-    /// session's first run `__resume-{number}` after it. It follows from the log, so whoever begins a
-    /// workflow twice finds that out; and no two runs have the same, for an agent or a session whose name
-    /// could be taken for more than a part of it is called by a digest.
+    /// Returns the id of the workflow that executes the run: `{prefix}__{agent}__{session}`, followed by
+    /// `__resume-{number}` for all but the session's first run. The id is derived from the log, so starting a
+    /// workflow twice is detected. Ids are unique: an agent or session name that would make the id ambiguous is
+    /// replaced by a digest.
     #[must_use]
     pub fn workflow_id(&self, prefix: &str) -> String {
-        let (agent, session) = (part(&self.agent), part(self.session.as_str()));
-        let mut id = format!("{prefix}{BETWEEN}{agent}{BETWEEN}{session}");
+        let (agent, session) = (id_part(&self.agent), id_part(self.session.as_str()));
+        let mut id = format!("{prefix}{SEPARATOR}{agent}{SEPARATOR}{session}");
         if self.number > 0 {
             // Writing to a string does not fail.
-            let _ = write!(id, "{BETWEEN}resume-{}", self.number);
+            let _ = write!(id, "{SEPARATOR}resume-{}", self.number);
         }
         id
     }
 }
 
-/// A name as part of an id: itself, or a digest if it is long or could be taken for something else.
-fn part(name: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
-    let stands_alone = !name.is_empty()
+/// Returns a name as a part of an id: verbatim, or as a digest if it is too long or ambiguous.
+fn id_part(name: &str) -> Cow<'_, str> {
+    let is_allowed =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
+    let is_plain = !name.is_empty()
         && name.len() <= MAX_PART
-        && name.chars().all(plain)
-        && !name.contains(BETWEEN)
+        && name.chars().all(is_allowed)
+        && !name.contains(SEPARATOR)
         && !name.starts_with('_')
         && !name.ends_with('_');
-    if stands_alone {
+    if is_plain {
         return Cow::Borrowed(name);
     }
-    // `~` stands in no plain one.
+    // `~` does not occur in verbatim names.
     let mut text = String::from("~");
     for byte in Sha256::digest(name).iter().take(16) {
         let _ = write!(text, "{byte:02x}");

@@ -1,7 +1,7 @@
-//! The stream of one run: what its handle shows, from the run's beginning to its end.
+//! The stream of one run, as its handle returns it, from the start of the run to its end.
 //!
-//! The chunk that ends a run may be gone: streams are trimmed, reset and forgotten, and may be kept
-//! elsewhere than the log. So the log is looked at whenever the run has been silent for a while.
+//! The chunk that ends a run may be missing: streams are trimmed, reset and deleted, and may be stored separately from
+//! the log. The reader therefore checks the log whenever the run has been silent for a while.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use helix_agents_core::stream::{ChunkKind, ChunkStream, StoredChunk};
 
 use crate::context::RuntimeContext;
 
-/// How long a run may be silent before the log is looked at: at first, and at most.
+/// The initial and the maximum time of silence after which the log is checked.
 const SILENCE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 
 /// A reader of one run's chunks, in the stream of its root.
@@ -22,47 +22,47 @@ pub(crate) struct RunStream {
     pub(crate) root: SessionId,
     pub(crate) session: SessionId,
     pub(crate) run: RunId,
-    /// Whether this process drives the run and so brings its stream into line.
+    /// `true` if this process drives the run and therefore keeps its stream in line with the log.
     pub(crate) is_live: bool,
 }
 
-/// Where a reader is.
+/// The state of a reader.
 struct Reader {
-    of: RunStream,
+    target: RunStream,
     chunks: ChunkStream,
-    /// The next chunk that it wants.
+    /// The sequence number of the next chunk to read.
     cursor: u64,
     silence: Duration,
-    /// When it looks at the log next, by the process's monotonic time.
-    look_at: Duration,
-    /// The version at which the log was seen without the run as the current one.
+    /// The monotonic time of the next check of the log.
+    next_check: Duration,
+    /// The log version at which the run was first found to be no longer current.
     ended: Option<u64>,
-    /// The chunk behind which the run shows nothing more.
+    /// The sequence number of the last chunk of the run.
     last: Option<u64>,
 }
 
 impl RunStream {
-    /// Chunks from this one on, up to and with the one that ends the run, or up to the run that took
-    /// over from it.
+    /// Returns the chunks from this sequence number up to and including the end of the run, or up to the start of the
+    /// run that took over.
     pub(crate) async fn read(self, from: u64) -> Result<ChunkStream> {
         let chunks = self.context.streams.read(&self.root, from).await?;
         let mut reader = Reader {
-            look_at: Duration::ZERO,
-            of: self,
+            next_check: Duration::ZERO,
+            target: self,
             chunks,
             cursor: from,
             silence: SILENCE.0,
             ended: None,
             last: None,
         };
-        if !reader.of.is_live {
-            reader.look().await?;
+        if !reader.target.is_live {
+            reader.check_log().await?;
         }
         reader.wait(SILENCE.0);
         let chunks = stream::unfold(Some(reader), |reader| async {
             let mut reader = reader?;
             let next = reader.next().await?;
-            let ends = next.as_ref().map_or(true, |stored| reader.of.is_end(stored));
+            let ends = next.as_ref().map_or(true, |stored| reader.target.is_end(stored));
             Some((next, (!ends).then_some(reader)))
         });
         Ok(chunks.boxed())
@@ -76,10 +76,10 @@ impl RunStream {
         self.is_own(stored) && stored.chunk.kind.ends_run()
     }
 
-    /// Whether the chunk begins another run of the session.
+    /// Returns `true` if the chunk starts another run of the session.
     fn is_next_run(&self, stored: &StoredChunk) -> bool {
-        let begins = matches!(stored.chunk.kind, ChunkKind::RunStarted | ChunkKind::RunResumed);
-        begins && stored.chunk.session == self.session && stored.chunk.run != self.run
+        let is_start = matches!(stored.chunk.kind, ChunkKind::RunStarted | ChunkKind::RunResumed);
+        is_start && stored.chunk.session == self.session && stored.chunk.run != self.run
     }
 }
 
@@ -89,10 +89,10 @@ impl Reader {
             if self.last.is_some_and(|last| self.cursor > last) {
                 return None;
             }
-            let clock = Arc::clone(&self.of.context.clock);
-            let left = self.look_at.saturating_sub(clock.monotonic());
+            let clock = Arc::clone(&self.target.context.clock);
+            let left = self.next_check.saturating_sub(clock.monotonic());
             if left.is_zero() {
-                self.look_again().await;
+                self.check_with_timeout().await;
                 continue;
             }
             let stored = tokio::select! {
@@ -103,43 +103,43 @@ impl Reader {
                 },
                 () = clock.sleep(left) => continue,
             };
-            if self.of.is_next_run(&stored) {
+            if self.target.is_next_run(&stored) {
                 return None;
             }
             self.cursor = stored.seq + 1;
             if matches!(stored.chunk.kind, ChunkKind::StreamResync) {
                 // The end may be among the chunks that are missing.
                 self.wait(Duration::ZERO);
-            } else if self.of.is_own(&stored) {
+            } else if self.target.is_own(&stored) {
                 self.wait(SILENCE.0);
             }
             return Some(Ok(stored));
         }
     }
 
-    /// Looks at the log after so long a silence.
+    /// Schedules the next check of the log after this time of silence.
     fn wait(&mut self, silence: Duration) {
         self.silence = silence;
-        self.look_at = self.of.context.clock.monotonic() + silence;
+        self.next_check = self.target.context.clock.monotonic() + silence;
     }
 
-    /// Looks, unless the stores take too long: chunks may come meanwhile.
-    async fn look_again(&mut self) {
-        let clock = Arc::clone(&self.of.context.clock);
-        let looked = tokio::select! {
+    /// Checks the log with a timeout, because chunks may arrive in the meantime.
+    async fn check_with_timeout(&mut self) {
+        let clock = Arc::clone(&self.target.context.clock);
+        let checked = tokio::select! {
             biased;
-            looked = self.look() => looked,
+            checked = self.check_log() => checked,
             () = clock.sleep(SILENCE.1) => Ok(()),
         };
-        if let Err(error) = looked {
-            tracing::debug!(session = %self.of.session, %error, "a run could not be looked at");
+        if let Err(error) = checked {
+            tracing::debug!(session = %self.target.session, %error, "the state of a run could not be read");
         }
         self.wait((self.silence * 2).clamp(SILENCE.0, SILENCE.1));
     }
 
-    /// Finds out whether the run has ended, and which chunk is its last then.
-    async fn look(&mut self) -> Result<()> {
-        let RunStream { context, root, session, run, is_live } = &self.of;
+    /// Checks whether the run has ended, and determines its last chunk in that case.
+    async fn check_log(&mut self) -> Result<()> {
+        let RunStream { context, root, session, run, is_live } = &self.target;
         let Some(head) = context.store.head(session).await? else {
             self.last = Some(0);
             return Ok(());
@@ -149,14 +149,14 @@ impl Reader {
         }
         let was_seen = self.ended.is_some();
         let ended = *self.ended.get_or_insert(head.position.version);
-        // The driver of this process shows the end itself, and a moment later.
+        // The driver of this process writes the end itself, shortly after the append.
         if head.summary.run.is_none() && (was_seen || !is_live) {
             context.repair_ended_stream(session).await?;
         }
         let info = context.streams.info(root).await?;
-        // Behind the end of the stream, the reader is first told how far it reaches.
+        // A cursor beyond the end of the stream first has to be reset by the stream.
         let is_within = self.cursor <= info.last_seq + 1;
-        let marked = info.marked.get(session).filter(|it| is_within && it.version >= ended);
+        let marked = info.marked.get(session).filter(|marked| is_within && marked.version >= ended);
         self.last = marked.map(|marked| marked.seq);
         Ok(())
     }

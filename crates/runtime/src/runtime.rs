@@ -1,4 +1,4 @@
-//! The runtime: an executor whose runs an engine carries out.
+//! [`Runtime`]: an agent executor that delegates the execution of runs to an engine.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::start::{self, StartedBy};
 
-/// How often an abort is tried on a session whose runs start and end meanwhile.
+/// The maximum number of times that an abort is tried on a session whose runs start and end concurrently.
 const MAX_TRIES: u32 = 16;
 
-/// An executor on an engine. Cheap to clone.
+/// An agent executor on an engine. Cheap to clone.
 ///
-/// What is legal is core's to say, that exactly one run starts is the store's, and how it is carried
-/// out is the engine's; the rest is here, and the same for every runtime.
+/// The core crate decides which transitions are legal, the store guarantees that exactly one run
+/// starts, and the engine executes the run. This type implements the rest, identically for every runtime.
 #[derive(Debug, Clone)]
 pub struct Runtime {
     context: Arc<RuntimeContext>,
@@ -41,19 +41,19 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// A runtime of these parts.
+    /// Creates a runtime from a shared context and an engine.
     #[must_use]
     pub fn new(context: Arc<RuntimeContext>, engine: Arc<dyn Engine>) -> Self {
         Self { context, engine }
     }
 
-    /// What its runs share.
+    /// Returns the dependencies shared by all runs of this runtime.
     #[must_use]
     pub fn context(&self) -> &Arc<RuntimeContext> {
         &self.context
     }
 
-    /// How its runs are carried out.
+    /// Returns the engine that executes the runs.
     pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }
@@ -69,8 +69,8 @@ impl Runtime {
         })
     }
 
-    /// That the engine can honour this: one whose workers are elsewhere finds agents by their names, and
-    /// hooks of one execution nowhere.
+    /// Checks that the engine supports this agent and these hooks. An engine with remote workers looks up agents
+    /// by name and cannot reach hooks that belong to a single execution.
     fn check_known(&self, agent: Option<&str>, hooks: &[Arc<dyn AgentHooks>]) -> Result<()> {
         if self.engine.is_in_process() {
             return Ok(());
@@ -78,14 +78,14 @@ impl Runtime {
         let kind = self.engine.kind();
         if !hooks.is_empty() {
             let message = format!(
-                "a run of the {kind} runtime may be carried out by any worker, which does not know the hooks of one \
+                "a run of the {kind} runtime may be executed by any worker, which does not know the hooks of one \
                  execution; give them to the agent"
             );
             return Err(Error::new(ErrorCode::ConfigInvalid, message));
         }
         if let Some(agent) = agent.filter(|agent| !self.context.registry.contains(agent)) {
             let message = format!(
-                "workers of the {kind} runtime find agents by their names; put this one into the `registry` of the \
+                "workers of the {kind} runtime look up agents by name; add this agent to the `registry` of the \
                  runtime and of its workers"
             );
             return Err(Error::new(ErrorCode::AgentNotFound, message).with_context("agent", agent));
@@ -93,7 +93,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Ends a session without a live run as aborted.
+    /// Marks a session without a live run as aborted.
     async fn end_aborted(&self, head: &Head, reason: Option<String>) -> Result<()> {
         let context = &self.context;
         let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;
@@ -101,14 +101,14 @@ impl Runtime {
         start::abort(self, agent, &head.session, reason, false, &above).await
     }
 
-    pub(crate) async fn ask(
+    pub(crate) async fn append_request(
         &self,
         session: &SessionId,
         kind: RequestKind,
         reason: Option<String>,
     ) -> Result<()> {
-        let asked = request(self.context.outside(), session, None, kind, reason).await?;
-        asked.iter().for_each(|session| self.context.wakeups.tell(session));
+        let sessions = request(self.context.outside(), session, None, kind, reason).await?;
+        sessions.iter().for_each(|session| self.context.wakeups.notify(session));
         Ok(())
     }
 }
@@ -134,7 +134,7 @@ impl AgentExecutor for Runtime {
     ) -> Result<RunHandle> {
         self.context.check_open()?;
         let head = self.head(session).await?;
-        // Those of children are found by way of their parents'.
+        // The agents of child sessions are found through the agents of their parents.
         let named = head.created.parent.is_none().then(|| &**agent.name());
         self.check_known(named, &options.hooks)?;
         let above = if head.created.parent.is_some() {
@@ -153,7 +153,7 @@ impl AgentExecutor for Runtime {
             self.context.clear_stream(chosen).await;
         }
         let new = fork(self.context.outside(), session, &options).await?;
-        // Whoever dies here leaves that to the first run.
+        // If the process crashes here, the first run repairs the stream.
         self.context.show_end(&new).await;
         Ok(new)
     }
@@ -163,21 +163,21 @@ impl AgentExecutor for Runtime {
     }
 
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        self.ask(session, RequestKind::Interrupt, reason).await
+        self.append_request(session, RequestKind::Interrupt, reason).await
     }
 
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
         for _ in 0..MAX_TRIES {
             let head = self.head(session).await?;
-            let (asks, reason) = (head.is_leased(), reason.clone());
-            let done = if asks {
-                self.ask(session, RequestKind::Abort, reason).await
+            let (is_leased, reason) = (head.is_leased(), reason.clone());
+            let done = if is_leased {
+                self.append_request(session, RequestKind::Abort, reason).await
             } else {
                 self.end_aborted(&head, reason).await
             };
             match done.as_ref().map_err(Error::code) {
-                // Its run has ended meanwhile, perhaps to wait; or another one has started.
-                Err(ErrorCode::NothingToResume) if asks => {}
+                // The run has ended or was suspended concurrently, or another run has started.
+                Err(ErrorCode::NothingToResume) if is_leased => {}
                 Err(ErrorCode::AlreadyRunning) => {}
                 _ => return done,
             }
@@ -231,11 +231,11 @@ impl AgentExecutor for Runtime {
 
     async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
         let fold = self.context.logs().overview(session).await?;
-        let (run, of) = fold.last_run().zip(RunRef::last(&fold)).ok_or_else(|| {
+        let (run, run_ref) = fold.last_run().zip(RunRef::last(&fold)).ok_or_else(|| {
             Error::new(ErrorCode::RunNotFound, "the session has no run")
                 .with_context("session", session)
         })?;
-        Ok(attach(self, of, &fold, run, self.live(session)))
+        Ok(attach(self, run_ref, &fold, run, self.live(session)))
     }
 
     async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
@@ -245,8 +245,8 @@ impl AgentExecutor for Runtime {
             SessionStatus::Active if head.summary.run.is_none() => {
                 let mut fold = self.context.logs().overview(session).await?;
                 fold.observe(head.read_at);
-                let news = fold.has_news() || news_below(self.context.logs(), &fold).await?;
-                if news { Resumable::Yes } else { Resumable::Waiting }
+                let has_news = fold.has_news() || news_below(self.context.logs(), &fold).await?;
+                if has_news { Resumable::Yes } else { Resumable::Waiting }
             }
             SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {
                 Resumable::Yes

@@ -1,4 +1,4 @@
-//! The options that every runtime has.
+//! The options that all runtimes share.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,38 +18,38 @@ use crate::stream_wait::StreamWait;
 use crate::tasks::Tasks;
 use crate::wakeups::Wakeups;
 
-/// The shortest lease: renewals and their jitter have to fit into it.
+/// The shortest lease duration. Renewals and their jitter must fit into it.
 const MIN_LEASE: Duration = Duration::from_millis(300);
 
-/// The longest lease: so long does a session wait for a process that died.
+/// The longest lease duration. A session waits this long after its owner crashed.
 const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The options of a runtime under way. [`builder_methods!`](crate::builder_methods) sets them.
+/// The options of a runtime that is being built. [`builder_methods!`](crate::builder_methods) sets them.
 #[derive(Debug)]
 pub struct Settings {
-    /// Where logs are kept.
+    /// The store of session logs.
     pub store: Option<Arc<dyn StateStore>>,
-    /// Where streams are kept.
+    /// The store of session streams.
     pub streams: Option<Arc<dyn StreamManager>>,
-    /// What answers.
+    /// The LLM adapter that answers model calls.
     pub llm: Option<Arc<dyn LlmAdapter>>,
-    /// Agents by name.
+    /// The registered agents by name.
     pub registry: AgentRegistry,
-    /// Another clock than tokio's.
+    /// The clock. Default: tokio's clock.
     pub clock: Option<Arc<dyn Clock>>,
-    /// Another source of ids than random ones.
+    /// The id source. Default: random ids.
     pub ids: Option<Arc<dyn IdSource>>,
-    /// When facts are appended.
+    /// The durability mode, which decides when facts are appended.
     pub durability: Durability,
-    /// How long a run counts as alive after its last sign of life.
+    /// The lease duration: how long a run counts as owned after its last renewal.
     pub lease: Duration,
-    /// How long a store that cannot answer is asked again.
+    /// How long operations on an unavailable store are retried. Default: two thirds of the lease.
     pub patience: Option<Duration>,
-    /// How long cancelled tools may take to stop.
+    /// The grace period in which cancelled tools can stop.
     pub grace: Duration,
-    /// Whether a session goes on once an answer was submitted.
+    /// Whether a session is resumed automatically after an answer to a pending call was submitted.
     pub auto_resume: bool,
-    /// The tokio runtime that its tasks run on. None where they are begun.
+    /// The tokio runtime for background tasks. `None`: the runtime of the caller.
     pub tasks_on: Option<Handle>,
 }
 
@@ -73,10 +73,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What a runtime's runs share.
+    /// Builds the context shared by all runs of the runtime.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] if something is missing or out of range.
+    /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing or a value is out of range.
     pub fn context(self) -> Result<Arc<RuntimeContext>> {
         let missing =
             |what: &str| Error::new(ErrorCode::ConfigInvalid, format!("the runtime has no {what}"));
@@ -113,12 +113,12 @@ impl Settings {
     }
 }
 
-/// The methods of a runtime's builder that every runtime's has, for an `impl` of a type with a field
+/// Defines the builder methods that all runtimes share, inside an `impl` block of a type with a field
 /// `settings` of type [`Settings`].
 #[macro_export]
 macro_rules! builder_methods {
     () => {
-        /// Where logs are kept, and streams, if the store keeps both.
+        /// Sets a store that keeps both session logs and streams.
         pub fn store<S>(self, store: S) -> Self
         where
             S: $crate::core::store::StateStore + $crate::core::stream::StreamManager + Clone,
@@ -127,7 +127,7 @@ macro_rules! builder_methods {
                 .stream_manager(::std::sync::Arc::new(store))
         }
 
-        /// Where logs are kept.
+        /// Sets the store of session logs.
         pub fn state_store(
             mut self,
             store: ::std::sync::Arc<dyn $crate::core::store::StateStore>,
@@ -136,7 +136,7 @@ macro_rules! builder_methods {
             self
         }
 
-        /// Where streams are kept.
+        /// Sets the store of session streams.
         pub fn stream_manager(
             mut self,
             streams: ::std::sync::Arc<dyn $crate::core::stream::StreamManager>,
@@ -145,12 +145,12 @@ macro_rules! builder_methods {
             self
         }
 
-        /// What answers.
+        /// Sets the LLM adapter that answers model calls.
         pub fn llm(self, llm: impl $crate::core::llm::LlmAdapter) -> Self {
             self.llm_adapter(::std::sync::Arc::new(llm))
         }
 
-        /// What answers, as it is shared already.
+        /// Sets the LLM adapter from an existing `Arc`.
         pub fn llm_adapter(
             mut self,
             llm: ::std::sync::Arc<dyn $crate::core::llm::LlmAdapter>,
@@ -159,55 +159,58 @@ macro_rules! builder_methods {
             self
         }
 
-        /// Agents by name, for [`recover`]($crate::core::executor::AgentExecutor::recover).
+        /// Sets the registry of agents by name, which
+        /// [`recover`]($crate::core::executor::AgentExecutor::recover) uses to find agents.
         pub fn registry(mut self, registry: $crate::core::agent::AgentRegistry) -> Self {
             self.settings.registry = registry;
             self
         }
 
-        /// How long a run of this process counts as alive after its last sign of life; so long does
-        /// a session wait after a crash before another process may go on with it. Default 15 s.
+        /// Sets the lease duration: how long a run of this process counts as owned after its last
+        /// renewal. After a crash, another process can take over the session once the lease has
+        /// expired. Default: 15 s.
         pub fn lease(mut self, lease: ::std::time::Duration) -> Self {
             self.settings.lease = lease;
             self
         }
 
-        /// How long a store that cannot answer is asked again before a run stops, or before part of
-        /// what it shows is given up. Default: two thirds of the lease, for then the lease is lost
-        /// anyway. See [`RetryingStore`]($crate::core::store::RetryingStore) and
+        /// Sets how long operations on an unavailable store are retried before a run stops, or before
+        /// pending stream chunks are dropped. Default: two thirds of the lease, because after that
+        /// the lease is lost anyway. See [`RetryingStore`]($crate::core::store::RetryingStore) and
         /// [`RetryingStreams`]($crate::core::stream::RetryingStreams).
         pub fn store_retry_timeout(mut self, patience: ::std::time::Duration) -> Self {
             self.settings.patience = Some(patience);
             self
         }
 
-        /// How long cancelled tools may take to stop before they are dropped. Default 5 s.
+        /// Sets the grace period in which cancelled tools can stop before they are dropped. Default: 5 s.
         pub fn grace(mut self, grace: ::std::time::Duration) -> Self {
             self.settings.grace = grace;
             self
         }
 
-        /// Goes on with a session as soon as an answer to one of its calls was submitted here. Its
-        /// agent has to be in the registry. Without this, whoever submits calls `resume`.
+        /// Sets whether a session is resumed automatically when an answer to one of its pending calls
+        /// is submitted through this runtime. The session's agent must be in the registry. Otherwise
+        /// the submitter has to call `resume`. Default: `false`.
         pub fn auto_resume(mut self, auto_resume: bool) -> Self {
             self.settings.auto_resume = auto_resume;
             self
         }
 
-        /// The tokio runtime whose threads carry runs out. Default: the one that `execute` and
-        /// `resume` are called on.
+        /// Sets the tokio runtime whose threads execute runs. Default: the runtime on which `execute`
+        /// and `resume` are called.
         pub fn tasks_on(mut self, tasks: $crate::Handle) -> Self {
             self.settings.tasks_on = Some(tasks);
             self
         }
 
-        /// Another clock, for tests.
+        /// Replaces the clock, for tests.
         pub fn clock(mut self, clock: ::std::sync::Arc<dyn $crate::core::clock::Clock>) -> Self {
             self.settings.clock = Some(clock);
             self
         }
 
-        /// Another source of ids, for tests.
+        /// Replaces the id source, for tests.
         pub fn ids(mut self, ids: ::std::sync::Arc<dyn $crate::core::clock::IdSource>) -> Self {
             self.settings.ids = Some(ids);
             self

@@ -1,4 +1,4 @@
-//! Saving snapshots of sessions beside their runs.
+//! Saves session snapshots concurrently with runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tracing::Instrument as _;
 
 use crate::driver::Driver;
 
-/// The longest time that saving a snapshot may take. After that it is given up: the next one is due
-/// [`SNAPSHOT_EVENTS`](helix_agents_core::session::SNAPSHOT_EVENTS) later.
+/// The timeout for saving a snapshot. After a timeout the snapshot is dropped; the next one is due
+/// [`SNAPSHOT_EVENTS`](helix_agents_core::session::SNAPSHOT_EVENTS) events later.
 const SAVE_TIME: Duration = Duration::from_secs(10);
 
 impl Driver {
-    /// Saves a snapshot of the session, if one is due: in a task of its own, for which no effect waits.
-    /// It takes no lease, because what it says of a position of the log stays true. A shutdown waits for it
-    /// as for a run.
+    /// Saves a snapshot of the session, if one is due, in a separate task that does not delay any effect. The
+    /// task needs no lease, because a snapshot of a log position never becomes invalid. A shutdown waits for the
+    /// task as it waits for runs.
     pub(crate) fn save_snapshot(&mut self) {
         let Some(overview) = self.journal.take_due_snapshot() else { return };
         let (store, tasks) = (Arc::clone(&self.context.store), &self.context.tasks);
@@ -45,7 +45,7 @@ async fn save(store: &dyn StateStore, overview: &SessionOverview) -> Result<()> 
     let snapshot = overview.to_snapshot()?;
     let (bytes, limit) = (snapshot.body.len(), store.max_append_bytes());
     if bytes > limit {
-        // The custom state or the step under way is that large.
+        // The custom state or the current step is too large.
         let session = overview.id();
         tracing::debug!(%session, bytes, limit, "a snapshot is too large for the store");
         return Ok(());

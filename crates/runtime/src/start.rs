@@ -1,4 +1,4 @@
-//! Starting runs: what is legal is core's to say; that exactly one starts is the store's.
+//! Starts runs. The core crate decides which starts are legal; the store guarantees that exactly one start succeeds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,20 +31,20 @@ use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::stream_writer::StreamWriter;
 
-/// How often a start is tried on a session that others change at the same time.
+/// The maximum number of attempts to start a run in a session that other processes modify concurrently.
 const MAX_TRIES: u32 = 32;
 
-/// How often a lease that is waited for is looked at: its run may end before.
-const LOOK: Duration = Duration::from_millis(200);
+/// The poll interval while waiting for a lease, which may be released before it expires.
+const LEASE_POLL: Duration = Duration::from_millis(200);
 
-/// Added to the wait for a lease, so that it has run out by the store's clock too.
-const MARGIN: Duration = Duration::from_millis(20);
+/// Added to the wait for a lease, so that the lease has also expired by the store's clock.
+const CLOCK_MARGIN: Duration = Duration::from_millis(20);
 
-/// Where a turn is to begin.
-struct Place {
+/// The parameters of a new turn.
+struct TurnRequest {
     session: SessionId,
     run: RunId,
-    /// Whether the session may exist already.
+    /// `true` if the session may exist already.
     known: bool,
     tags: BTreeMap<String, String>,
     parent: Option<ParentRef>,
@@ -105,14 +105,14 @@ pub(crate) async fn execute(
     let hooks = HookChain::new(&HookChain::none(), &agent, &options.hooks);
     let (tags, budget) = (options.tags, options.budget);
     let by = StartedBy::Caller;
-    let place = Place { session, run, known, tags, parent: None, budget, hooks, by };
-    begin_turn(runtime, agent, &input, place).await
+    let turn = TurnRequest { session, run, known, tags, parent: None, budget, hooks, by };
+    start_turn(runtime, agent, &input, turn).await
 }
 
-/// Begins a child's session, unless that was done already, and tells what it may use.
+/// Starts a child's session, unless it was started already, and returns the start with the child's allowance.
 ///
 /// # Errors
-/// [`ErrorCode::SessionExists`] if another call's session has the id, and those of `execute`.
+/// Returns [`ErrorCode::SessionExists`] if another call's session has the id, and the errors of `execute`.
 pub(crate) async fn execute_child(
     runtime: &Runtime,
     agent: AnyAgent,
@@ -126,7 +126,7 @@ pub(crate) async fn execute_child(
     let session = &child.session;
     let budget = child.allowance.map(|allowance| allowance.smaller(*agent.budget()));
     if context.store.head(session).await?.is_none() {
-        let place = Place {
+        let turn = TurnRequest {
             session: session.clone(),
             run: context.ids.run(),
             known: false,
@@ -136,13 +136,13 @@ pub(crate) async fn execute_child(
             hooks,
             by: StartedBy::Parent { cleared: None },
         };
-        match begin_turn(runtime, agent, input, place).await {
+        match start_turn(runtime, agent, input, turn).await {
             Ok(_) => return Ok(ChildStart { allowance: budget, ..child }),
             Err(error) if error.code() == ErrorCode::SessionExists => {}
             Err(error) => return Err(error),
         }
     }
-    // What was taken from the caller's budget then is what was taken.
+    // The allowance that was taken from the parent's budget at the first start still applies.
     let fold = context.logs().overview(session).await?;
     if fold.parent() == Some(&parent) {
         let allowance = child.allowance.map(|_| *fold.recorded_budget());
@@ -152,7 +152,7 @@ pub(crate) async fn execute_child(
         .with_context("session", session))
 }
 
-/// Begins another turn of a child's session.
+/// Starts another turn of a child's session.
 pub(crate) async fn continue_child(
     runtime: &Runtime,
     agent: AnyAgent,
@@ -161,7 +161,7 @@ pub(crate) async fn continue_child(
     run: &RunId,
     above: &HookChain,
 ) -> Result<RunHandle> {
-    let place = Place {
+    let turn = TurnRequest {
         session: session.clone(),
         run: run.clone(),
         known: true,
@@ -171,38 +171,38 @@ pub(crate) async fn continue_child(
         hooks: HookChain::new(above, &agent, &[]),
         by: StartedBy::Parent { cleared: None },
     };
-    begin_turn(runtime, agent, input, place).await
+    start_turn(runtime, agent, input, turn).await
 }
 
-async fn begin_turn(
+async fn start_turn(
     runtime: &Runtime,
     agent: AnyAgent,
     input: &Input,
-    place: Place,
+    turn: TurnRequest,
 ) -> Result<RunHandle> {
     let context = runtime.context();
     check_model(context, &agent)?;
-    let Place { session, run, known, tags, parent, budget, hooks, by } = place;
+    let TurnRequest { session, run, known, tags, parent, budget, hooks, by } = turn;
     for _ in 0..MAX_TRIES {
         let found = if known { context.logs().look(&session).await? } else { None };
         let (head, fold) = match found {
             Some((head, fold)) => (Some(head), fold),
             None => (None, Session::new(session.clone())),
         };
-        // A chosen id may have been an earlier session's.
+        // A chosen id may have belonged to an earlier session.
         if known && head.is_none() && parent.is_none() {
             context.clear_stream(&session).await;
         }
         if let Some(record) = fold.run(&run) {
-            let of = RunRef::new(&fold, record);
-            return Ok(attach(runtime, of, &fold, record, runtime.live(&session)));
+            let run_ref = RunRef::new(&fold, record);
+            return Ok(attach(runtime, run_ref, &fold, record, runtime.live(&session)));
         }
-        let mut begin = begin(runtime, run.clone(), &fold, parent.as_ref()).await?;
-        begin.parent.clone_from(&parent);
-        begin.budget = budget;
-        begin.clears = by.clears(&fold);
+        let mut start = prepare_start(runtime, run.clone(), &fold, parent.as_ref()).await?;
+        start.parent.clone_from(&parent);
+        start.budget = budget;
+        start.clears = by.clears(&fold);
         let alive = head.as_ref().is_some_and(Head::is_leased);
-        let events = execute_events(&fold, &agent, &begin, input, &tags, alive)?;
+        let events = execute_events(&fold, &agent, &start, input, &tags, alive)?;
         let new = head.is_none().then(|| NewSession {
             agent: Arc::clone(agent.name()),
             root: parent.as_ref().map_or(&session, |parent| &parent.root).clone(),
@@ -213,7 +213,7 @@ async fn begin_turn(
         let (agent, hooks) = (Arc::clone(&agent), hooks.clone());
         let launch = Launch { runtime: runtime.clone(), agent, journal, hooks, events, new };
         match launch.launch().await {
-            Ok(Launched::StartedRun(handle)) => return Ok(handle),
+            Ok(Launched::Started(handle)) => return Ok(handle),
             Ok(Launched::Changed) => {}
             Ok(Launched::Leased { .. }) => return Err(running(&session)),
             Err(error) if error.code() == ErrorCode::SessionExists && known => {}
@@ -240,18 +240,18 @@ pub(crate) async fn resume(
     let mut cleared = None;
     for _ in 0..MAX_TRIES {
         let (_, fold) = context.logs().look(session).await?.ok_or_else(|| not_found(session))?;
-        // An interrupt that comes while this waits for the lease is not what the caller overrides.
+        // The caller does not override an interrupt that is requested while this waits for the lease.
         let cleared = cleared.get_or_insert_with(|| by.clears(&fold));
         if after.is_none() {
             after = fold.last_run().map(|run| run.id.clone());
         }
-        let mut begin = begin(runtime, run.clone(), &fold, None).await?;
-        begin.budget = options.budget;
-        begin.clears.clone_from(cleared);
+        let mut start = prepare_start(runtime, run.clone(), &fold, None).await?;
+        start.budget = options.budget;
+        start.clears.clone_from(cleared);
         let message = options.message.as_ref();
         let events = by.check(&fold).and_then(|()| match options.checkpoint {
-            Some(to) => rewind_events(&fold, &agent, &begin, after.as_ref(), to, message),
-            None => resume_events(&fold, &agent, &begin, after.as_ref(), message),
+            Some(to) => rewind_events(&fold, &agent, &start, after.as_ref(), to, message),
+            None => resume_events(&fold, &agent, &start, after.as_ref(), message),
         });
         let events = match events {
             Ok(events) => events,
@@ -264,10 +264,10 @@ pub(crate) async fn resume(
         let (agent, hooks) = (Arc::clone(&agent), hooks.clone());
         let launch = Launch { runtime: runtime.clone(), agent, journal, hooks, events, new: None };
         match launch.launch().await? {
-            Launched::StartedRun(handle) => return Ok(handle),
+            Launched::Started(handle) => return Ok(handle),
             Launched::Changed => {}
             Launched::Leased { until, now } => {
-                let wait = until.since(now) + MARGIN;
+                let wait = until.since(now) + CLOCK_MARGIN;
                 waited += wait;
                 if waited > options.wait {
                     return Err(running(session).with_context("lease_until", until));
@@ -283,8 +283,8 @@ pub(crate) async fn resume(
     Err(busy(session))
 }
 
-/// [`resume`], unless another process was first, which is no error. Requests to stop are honoured, but for
-/// an interrupt that was cleared for the session's parent.
+/// Resumes a session like [`resume`], but returns `None` if another process resumed it first. Stop requests are
+/// honoured, except for an interrupt that was cleared for the session's parent.
 pub(crate) async fn resume_if_first(
     runtime: &Runtime,
     agent: AnyAgent,
@@ -303,7 +303,7 @@ pub(crate) async fn resume_if_first(
     }
 }
 
-/// Waits until a lease has run out, was given up or renewed; says whether it was renewed.
+/// Waits until a lease has expired, was released or was renewed. Returns `true` if it was renewed.
 async fn wait_for_lease(
     context: &RuntimeContext,
     session: &SessionId,
@@ -312,9 +312,9 @@ async fn wait_for_lease(
 ) -> Result<bool> {
     let mut left = wait;
     while !left.is_zero() {
-        let nap = left.min(LOOK);
-        context.clock.sleep(nap).await;
-        left -= nap;
+        let pause = left.min(LEASE_POLL);
+        context.clock.sleep(pause).await;
+        left -= pause;
         let head = context.store.head(session).await?;
         match head.and_then(|head| head.lease_until) {
             Some(same) if same == until => {}
@@ -324,8 +324,8 @@ async fn wait_for_lease(
     Ok(false)
 }
 
-/// Ends a session as aborted that has no live run; `for_good` also one that is done. `above` are the
-/// hooks of the sessions above it.
+/// Marks a session without a live run as aborted. With `for_good`, a session that is done is terminated too. `above`
+/// are the hooks of the ancestor sessions.
 pub(crate) async fn abort(
     runtime: &Runtime,
     agent: AnyAgent,
@@ -336,29 +336,29 @@ pub(crate) async fn abort(
 ) -> Result<()> {
     let context = runtime.context();
     let mut run = context.ids.run();
-    let mut told = HookProgress::default();
+    let mut progress = HookProgress::default();
     for _ in 0..MAX_TRIES {
         let (head, fold) = context.logs().look(session).await?.ok_or_else(|| not_found(session))?;
         if head.is_leased() {
             return Err(running(session));
         }
-        if told.begins_anew(fold.last_run().map(|run| &run.id)) {
+        if progress.reset_after(fold.last_run().map(|run| &run.id)) {
             run = context.ids.run();
         }
-        let begin = begin(runtime, run.clone(), &fold, None).await?;
+        let start = prepare_start(runtime, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
         let (request, reason) = (context.ids.request(), reason.clone());
         let events = if for_good {
-            terminate_events(&fold, &begin, request, reason)
+            terminate_events(&fold, &start, request, reason)
         } else {
-            abort_events(&fold, &begin, request, reason)?
+            abort_events(&fold, &start, request, reason)?
         };
         let mut journal = journal(context, &agent, fold, &run);
         journal.stage(&events)?;
         let hooks = HookChain::new(above, &agent, &[]);
         let mut driver = driver(runtime, Arc::clone(&agent), journal, hooks);
-        driver.answer_aborted(&mut told).await?;
-        match context.tasks.detach(Box::pin(end_at_once(driver))).await? {
+        driver.answer_aborted(&mut progress).await?;
+        match context.tasks.detach(Box::pin(start_and_end(driver))).await? {
             StartOutcome::Started => {
                 for pending in waiting {
                     tracing::info!(%session, call = %pending.call, "client_tool.aborted");
@@ -372,7 +372,7 @@ pub(crate) async fn abort(
     Err(busy(session))
 }
 
-async fn begin(
+async fn prepare_start(
     runtime: &Runtime,
     run: RunId,
     fold: &Session,
@@ -390,7 +390,7 @@ async fn begin(
             let in_line = known.marked_by(fold.id()) >= fold.position().version;
             let ended = exists && fold.current_run().is_none();
             if ended && (!in_line || fold.open_children().next().is_some()) {
-                // What was missing of the run before is not to show as part of this one.
+                // Missing chunks of the previous run must not appear as part of this run.
                 context.show_end(fold.id()).await;
                 let known = context.stream_info(root).await.unwrap_or(known);
                 known.last_seq
@@ -398,7 +398,7 @@ async fn begin(
                 known.last_seq
             }
         }
-        // A stream that does not answer keeps nothing from starting. What is known is how far it was.
+        // An unavailable stream does not prevent a start. Use the last known position.
         None => fold.last_run().map_or(0, |run| run.stream_from),
     };
     let news_below = news_below(context.logs(), fold).await?;
@@ -420,7 +420,7 @@ pub(crate) fn journal(
     Journal::new(journal, Arc::clone(agent), session, run.clone())
 }
 
-/// Asks the adapter whether it serves the agent's model.
+/// Checks that the adapter supports the agent's model.
 fn check_model(context: &RuntimeContext, agent: &AnyAgent) -> Result<()> {
     let check = || context.llm.check(agent.llm());
     caught("the model adapter", check).map_err(Panicked::into_error)?
@@ -450,11 +450,11 @@ pub(crate) fn driver(
         results: Results::default(),
         in_parts: false,
     });
-    driver.leave_out_hooks_that_stop_it();
+    driver.drop_hooks_after_max_takeovers();
     driver
 }
 
-/// The writer of what the last run of a session shows.
+/// Creates the stream writer for the last run of a session.
 fn stream_writer(
     context: &RuntimeContext,
     agent: &AnyAgent,
@@ -465,15 +465,15 @@ fn stream_writer(
     StreamWriter::new(context, root, agent, session.stream_writer(), run)
 }
 
-/// The lease of a run that has just started, by an append that was sent then.
+/// Creates the lease keeper of a run that was started by an append sent at this time.
 fn lease(driver: &Driver, sent: Duration) -> LeaseKeeper {
     let (LiveRun { session, run, .. }, context) = (&*driver.live, &driver.context);
     LeaseKeeper::new(context, session.clone(), run.clone(), sent.saturating_add(context.lease))
 }
 
-/// A run whose end stands among its first events.
-async fn end_at_once(mut driver: Box<Driver>) -> Result<StartOutcome> {
-    let begun = driver.journal.staged().to_vec();
+/// Starts and completes a run whose end is among its first events.
+async fn start_and_end(mut driver: Box<Driver>) -> Result<StartOutcome> {
+    let start_events = driver.journal.staged().to_vec();
     let sent = driver.context.clock.monotonic();
     let started = driver.journal.start(Vec::new()).await?;
     if matches!(started, StartOutcome::Started) {
@@ -482,38 +482,36 @@ async fn end_at_once(mut driver: Box<Driver>) -> Result<StartOutcome> {
         driver.stream_writer =
             stream_writer(&context, &driver.agent, driver.journal.session(), run);
         let mut lease = lease(&driver, sent);
-        let opened = driver.open(&mut lease, &begun).await;
+        let opened = driver.open(&mut lease, &start_events).await;
         driver.end(&lease, opened).await?;
     }
     Ok(started)
 }
 
-/// A run that is about to begin.
+/// A run that is about to start.
 struct Launch {
     runtime: Runtime,
     agent: AnyAgent,
     journal: Journal,
     hooks: HookChain,
     events: Vec<Event>,
-    /// The session that begins with it.
+    /// The session to create with the run, if it is new.
     new: Option<NewSession>,
 }
 
-/// What came of it.
+/// The result of a launch.
 enum Launched {
-    StartedRun(RunHandle),
-    /// The log is another one meanwhile.
+    /// The run has started.
+    Started(RunHandle),
+    /// The log was modified concurrently.
     Changed,
     /// The session has an owner.
-    Leased {
-        until: Timestamp,
-        now: Timestamp,
-    },
+    Leased { until: Timestamp, now: Timestamp },
 }
 
 impl Launch {
-    /// Writes the run into the log and hands it to the engine. Whoever wants it may leave in between: a
-    /// run that is in the log and that nobody carries out would stand still until its lease has run out.
+    /// Records the run in the log and hands it to the engine, in a detached task. Otherwise a caller that drops its
+    /// future in between would leave a recorded run without a worker until its lease expires.
     async fn launch(self) -> Result<Launched> {
         let (runtime, in_tool) = (self.runtime.clone(), is_in_tool());
         runtime.context().tasks.detach(Box::pin(self.drive(in_tool))).await
@@ -522,7 +520,7 @@ impl Launch {
     async fn drive(self, in_tool: bool) -> Result<Launched> {
         let Self { runtime, agent, mut journal, hooks, events, new } = self;
         let over = journal.session().current_run().map(|run| RunRef::new(journal.session(), run));
-        // Here a shutdown either waits for it or has begun before.
+        // From here on, a shutdown either waits for this task or has already started.
         runtime.context().check_open()?;
         let sent = runtime.context().clock.monotonic();
         let started = match new {
@@ -539,17 +537,17 @@ impl Launch {
         }
         let driver = driver(&runtime, agent, journal, hooks);
         let lease = lease(&driver, sent);
-        let of = driver.of();
+        let run_ref = driver.of();
         let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
         if let Some(over) = &over {
             runtime.context().local_runs().remove(&over.run);
         }
-        let begun = StartedRun { driver, lease, events, over, in_tool };
-        match runtime.engine().drive(begun).await {
-            Ok(live) => Ok(Launched::StartedRun(handle(&runtime, of, root, from, live))),
+        let started = StartedRun { driver, lease, events, over, in_tool };
+        match runtime.engine().drive(started).await {
+            Ok(live) => Ok(Launched::Started(handle(&runtime, run_ref, root, from, live))),
             Err(error) => {
-                // It stands in the log, and others may go on with it at once.
-                runtime.give_up(&of).await;
+                // The run is in the log; another process can take it over immediately.
+                runtime.give_up(&run_ref).await;
                 Err(error)
             }
         }
@@ -562,8 +560,8 @@ fn running(session: &SessionId) -> Error {
 }
 
 pub(crate) fn busy(session: &SessionId) -> Error {
-    Error::new(ErrorCode::StoreBusy, "others change the session without pause")
-        .with_context("session", session)
+    let message = "gave up after too many conflicting appends by other processes";
+    Error::new(ErrorCode::StoreBusy, message).with_context("session", session)
 }
 
 fn not_found(session: &SessionId) -> Error {

@@ -1,4 +1,4 @@
-//! Starts of calls that must not run twice, on their way from the calls to the log.
+//! Records the starts of at-most-once calls in the log before the calls run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,20 +6,20 @@ use helix_agents_core::event::Event;
 use helix_agents_core::id::CallId;
 use tokio::sync::{Notify, oneshot};
 
-/// Where the calls of a phase ask for their starts to be recorded. Cheap to clone.
+/// A queue in which the calls of a phase request the recording of their starts. Cheap to clone.
 ///
-/// A call asks when it is about to run, not while it waits in a queue, and runs once the process that owns the run
-/// has its start on record.
+/// A call requests this when it is about to run, not while it is queued. It runs once the owner of the run has
+/// recorded its start.
 #[derive(Debug, Clone, Default)]
-pub struct Starts(Arc<Asked>);
+pub struct Starts(Arc<StartQueue>);
 
 #[derive(Debug, Default)]
-struct Asked {
+struct StartQueue {
     starts: Mutex<Vec<Start>>,
     any: Notify,
 }
 
-/// A call that is about to run, and waits for its start to be on record. If this is dropped, it does not run.
+/// A call that waits until its start is recorded. If this value is dropped, the call does not run.
 #[derive(Debug)]
 pub struct Start {
     call: CallId,
@@ -28,7 +28,7 @@ pub struct Start {
 }
 
 impl Starts {
-    /// Asks for a start to be recorded. Returns `true` if the call is to run.
+    /// Requests the recording of a start. Returns `true` if the call may run.
     pub(crate) async fn recorded(&self, call: CallId, event: Event) -> bool {
         let (granted, is_granted) = oneshot::channel();
         self.lock().push(Start { call, event, granted });
@@ -36,21 +36,21 @@ impl Starts {
         is_granted.await.is_ok()
     }
 
-    /// Waits until calls ask, and takes what they ask for.
+    /// Waits until calls request the recording of their starts, and takes these requests.
     ///
     /// # Cancel safety
     /// May be dropped and called again at any time.
     pub async fn next(&self) -> Vec<Start> {
         loop {
-            let asked = self.take();
-            if !asked.is_empty() {
-                return asked;
+            let starts = self.take();
+            if !starts.is_empty() {
+                return starts;
             }
             self.0.any.notified().await;
         }
     }
 
-    /// Takes what calls ask for now.
+    /// Takes the requests that are queued now.
     #[must_use]
     pub fn take(&self) -> Vec<Start> {
         std::mem::take(&mut *self.lock())
@@ -62,21 +62,21 @@ impl Starts {
 }
 
 impl Start {
-    /// The call.
+    /// Returns the id of the call.
     #[must_use]
     pub fn call(&self) -> &CallId {
         &self.call
     }
 
-    /// What is to be on record.
+    /// Returns the event to record.
     #[must_use]
     pub fn event(&self) -> &Event {
         &self.event
     }
 
-    /// Lets the call run.
+    /// Allows the call to run.
     pub fn grant(self) {
-        // A call that was cancelled does not wait any more.
+        // A cancelled call no longer waits.
         let _ = self.granted.send(());
     }
 }

@@ -1,4 +1,4 @@
-//! What a run shows: chunks on their way to the stream, in batches.
+//! Writes the chunks of a run to the stream in batches.
 
 mod batch;
 
@@ -19,21 +19,20 @@ use tokio::sync::Notify;
 use crate::context::RuntimeContext;
 use crate::stream_wait::StreamWait;
 use batch::Batch;
-pub(crate) use batch::FeedMark;
+pub(crate) use batch::WatermarkUpdate;
 
-/// How long the first chunk of a batch waits for more.
+/// How long the first chunk of a batch waits for more chunks.
 const BATCH_TIME: Duration = Duration::from_millis(15);
 
 /// The writer of one run's chunks. Cheap to clone.
 ///
-/// Showing never waits: what is to be written gathers here, and whoever waits for an effect pumps
-/// it on. Before the log gets the outcome of an effect, the stream has what the effect showed. A
-/// batch that the stream could not take is written before the next one; a stream that cannot be
-/// written for long costs what people see, never the run.
+/// Showing a chunk never waits: chunks are buffered here, and the future that waits for an effect also writes
+/// them. The stream receives the chunks of an effect before the log records its outcome. A failed batch is
+/// retried before the next one. A stream that stays unavailable only affects what clients see, never the run.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamWriter(Arc<Inner>);
 
-/// One try at an effect, before the stream has a number for it.
+/// A handle of one attempt of an effect. It is valid before the stream has assigned an attempt number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptHandle(u32);
 
@@ -42,24 +41,23 @@ struct Inner {
     streams: Arc<dyn StreamManager>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    /// The root's session, whose stream it is.
+    /// The root session, which owns the stream.
     stream: SessionId,
     agent: Arc<str>,
     writer: Writer,
     run: RunId,
     batch: Mutex<Batch>,
     wait: StreamWait,
-    /// Held while writing, so that batches arrive in their order: the batch before, if it could not
-    /// be written.
+    /// The previous batch, if it could not be written. Locked while writing, so that batches arrive in order.
     turn: tokio::sync::Mutex<Option<Unwritten>>,
     wake: Notify,
 }
 
-/// A batch that may still be written.
+/// A batch that has not been written successfully yet.
 #[derive(Debug)]
 struct Unwritten {
     batch: stream::Batch,
-    begun: Vec<AttemptHandle>,
+    started: Vec<AttemptHandle>,
 }
 
 impl StreamWriter {
@@ -99,7 +97,7 @@ impl StreamWriter {
         }
     }
 
-    /// What events show, each with its version.
+    /// Returns the boundaries for chunks of events, each with its log version.
     pub(crate) fn boundaries(
         &self,
         step: u32,
@@ -110,64 +108,66 @@ impl StreamWriter {
             .map(move |(version, kind)| Boundary { version, chunk: self.chunk(step, kind) })
     }
 
-    /// Begins a try at an effect; an earlier one at the same effect is discarded.
-    pub(crate) fn begin(&self, step: u32, effect: Effect) -> AttemptHandle {
+    /// Starts an attempt of an effect. An earlier attempt of the same effect is discarded.
+    pub(crate) fn start_attempt(&self, step: u32, effect: Effect) -> AttemptHandle {
         let origin = self.chunk(step, ChunkKind::StepDiscarded { attempts: Vec::new() });
         self.batch().begin(effect, origin)
     }
 
-    /// Shows a chunk of a try, or a boundary.
-    pub(crate) fn show(&self, ticket: Option<AttemptHandle>, step: u32, kind: ChunkKind) {
-        self.batch().push(ticket, kind, |kind| self.chunk(step, kind));
+    /// Shows a chunk of an attempt, or a boundary chunk.
+    pub(crate) fn show(&self, attempt: Option<AttemptHandle>, step: u32, kind: ChunkKind) {
+        self.batch().push(attempt, kind, |kind| self.chunk(step, kind));
         self.0.wake.notify_one();
     }
 
-    /// Shows text of the model; the same as `show` without building a chunk for each piece.
-    pub(crate) fn show_text(&self, ticket: AttemptHandle, step: u32, delta: &str) {
+    /// Shows a text delta of the model. Same as `show`, but without building a chunk for each delta.
+    pub(crate) fn show_text(&self, attempt: AttemptHandle, step: u32, delta: &str) {
         let mut batch = self.batch();
-        if !batch.extend_text(ticket, delta) {
+        if !batch.extend_text(attempt, delta) {
             drop(batch);
-            self.show(Some(ticket), step, ChunkKind::TextDelta { delta: delta.to_owned() });
+            self.show(Some(attempt), step, ChunkKind::TextDelta { delta: delta.to_owned() });
         } else if batch.is_full() {
             self.0.wake.notify_one();
         }
     }
 
-    /// Whether these events tell what came of a try.
-    pub(crate) fn is_of(&self, ticket: AttemptHandle, events: &[Event]) -> bool {
-        self.batch().effect(ticket).is_none_or(|effect| events.iter().any(|it| tells(it, effect)))
+    /// Returns `true` if these events contain the outcome of an attempt.
+    pub(crate) fn has_outcome_in(&self, attempt: AttemptHandle, events: &[Event]) -> bool {
+        self.batch()
+            .effect(attempt)
+            .is_none_or(|effect| events.iter().any(|event| is_outcome_of(event, effect)))
     }
 
-    /// Returns `true` if a try executes this call.
-    pub(crate) fn is_call(&self, ticket: AttemptHandle, id: &CallId) -> bool {
+    /// Returns `true` if the attempt executes this call.
+    pub(crate) fn is_call(&self, attempt: AttemptHandle, id: &CallId) -> bool {
         let batch = self.batch();
-        let effect = batch.effect(ticket);
+        let effect = batch.effect(attempt);
         matches!(effect, Some(Effect::Tool { call } | Effect::Child { call }) if call == id)
     }
 
-    /// Takes back what was shown of tries whose outcome is not theirs.
-    pub(crate) fn abandon(&self, step: u32, tickets: &[AttemptHandle]) {
-        if !tickets.is_empty() {
+    /// Discards attempts whose outcome was not recorded by this run.
+    pub(crate) fn discard(&self, step: u32, attempts: &[AttemptHandle]) {
+        if !attempts.is_empty() {
             let origin = self.chunk(step, ChunkKind::StepDiscarded { attempts: Vec::new() });
-            self.batch().abandon(tickets, origin);
+            self.batch().discard(attempts, origin);
         }
     }
 
-    /// Takes back what was shown of all tries that are not settled.
-    pub(crate) fn abandon_all(&self, step: u32) {
-        let tickets = self.batch().unsettled();
-        self.abandon(step, &tickets);
+    /// Discards all attempts that are not settled.
+    pub(crate) fn discard_all(&self, step: u32) {
+        let attempts = self.batch().unsettled();
+        self.discard(step, &attempts);
     }
 
-    /// Brings the stream into line with the log after an append: with the next batch.
-    pub(crate) fn mark(&self, step: u32, mark: FeedMark) {
-        let origin = self.chunk(step, ChunkKind::Checkpoint { version: mark.version });
-        self.batch().mark(mark, origin);
+    /// Adds the watermark of an append to the next batch.
+    pub(crate) fn watermark(&self, step: u32, watermark: WatermarkUpdate) {
+        let origin = self.chunk(step, ChunkKind::Checkpoint { version: watermark.version });
+        self.batch().watermark(watermark, origin);
         self.0.wake.notify_one();
     }
 
-    /// Waits for an effect and writes batches as they fill meanwhile. What has gathered when it
-    /// returns is written by the next [`flush`](Self::flush).
+    /// Waits for an effect and writes batches concurrently. Chunks that remain when it returns are written by the next
+    /// [`flush`](Self::flush).
     pub(crate) async fn while_pumping<T>(
         &self,
         effect: Pin<&mut (impl Future<Output = T> + Send)>,
@@ -180,8 +180,8 @@ impl StreamWriter {
             ended.notify_one();
             out
         };
-        // Both stay on this task: the pump is polled only when a chunk or the clock wakes it. A
-        // write that is under way when the effect ends is waited for, for a moment.
+        // Both stay on this task: the pump is polled only when a chunk or the clock wakes it. A write that is
+        // in progress when the effect ends is awaited briefly.
         futures_util::future::join(effect, self.pump(&done, &ended)).await.0
     }
 
@@ -202,33 +202,32 @@ impl StreamWriter {
             if done() {
                 return;
             }
-            let enough = async {
+            let timeout_elapsed = async {
                 ended.notified().await;
-                self.0.wait.enough().await;
+                self.0.wait.timeout_elapsed().await;
             };
             tokio::select! {
                 biased;
                 () = self.write_all() => {}
-                () = enough => {}
+                () = timeout_elapsed => {}
             }
         }
     }
 
-    /// Writes what has gathered, if the stream takes it in a moment. What it does not take is written
-    /// later.
+    /// Writes the buffered chunks, waiting briefly. Chunks that are not written in time are written later.
     pub(crate) async fn flush(&self) {
         self.0.wait.briefly(self.write_all()).await;
     }
 
-    /// The same when nothing comes after.
+    /// Writes the buffered chunks at the end of the run, even if the stream counts as unavailable.
     pub(crate) async fn close(&self) {
         self.0.wait.last_chance(self.write_all()).await;
     }
 
-    /// Writes what has gathered.
+    /// Writes all buffered chunks.
     ///
     /// # Cancel safety
-    /// What it was writing is written by the next call.
+    /// If the future is dropped, the next call writes the interrupted batch again.
     async fn write_all(&self) {
         let mut turn = self.0.turn.lock().await;
         let mut has_more = true;
@@ -239,14 +238,13 @@ impl StreamWriter {
             }
             let (id, writer) = (self.0.ids.batch(), self.0.writer.clone());
             let batch = stream::Batch::new(id, writer, taken.ops);
-            *turn = Some(Unwritten { batch, begun: taken.begun });
+            *turn = Some(Unwritten { batch, started: taken.started });
             has_more = taken.has_more;
         }
     }
 
-    /// Writes a batch; whether the next one may follow. One that was not written is kept, and is the
-    /// same batch when it is written again: the stream may have it already. What waits behind it
-    /// has to stay bearable.
+    /// Writes a batch. Returns `true` if the next batch may follow. A failed batch is kept and retried unchanged,
+    /// because the stream may have stored it already. It is dropped once too many chunks wait behind it.
     async fn write(&self, turn: &mut Option<Unwritten>) -> bool {
         let Some(unwritten) = turn else { return true };
         fault::point("feed.before_write");
@@ -259,11 +257,11 @@ impl StreamWriter {
                 if written.is_superseded {
                     tracing::info!(%session, "a later run of the session has taken over the stream");
                 }
-                let begun = std::mem::take(&mut unwritten.begun);
-                self.batch().learn(begun, &written.begun);
+                let started = std::mem::take(&mut unwritten.started);
+                self.batch().set_numbers(started, &written.begun);
             }
-            Err(error) if error.is_retryable() && !self.batch().is_too_much() => {
-                tracing::warn!(%session, %error, "chunks are not written yet");
+            Err(error) if error.is_retryable() && !self.batch().exceeds_limit() => {
+                tracing::warn!(%session, %error, "chunks could not be written yet");
                 if mutant!("batch-renamed") {
                     let (writer, ops) = (self.0.writer.clone(), unwritten.batch.ops.to_vec());
                     unwritten.batch = stream::Batch::new(self.0.ids.batch(), writer, ops);
@@ -284,8 +282,8 @@ impl StreamWriter {
     }
 }
 
-/// Whether an event tells what came of an effect.
-fn tells(event: &Event, effect: &Effect) -> bool {
+/// Returns `true` if an event is the outcome of an effect.
+fn is_outcome_of(event: &Event, effect: &Effect) -> bool {
     match (event, effect) {
         (Event::ModelReplied(reply), Effect::Model { step }) => reply.step == *step,
         (Event::ToolFinished(finish), Effect::Tool { call } | Effect::Child { call }) => {
@@ -298,15 +296,15 @@ fn tells(event: &Event, effect: &Effect) -> bool {
     }
 }
 
-/// The feed as one tool call has it.
-pub(crate) struct CallFeed {
+/// The stream of one tool call.
+pub(crate) struct CallStream {
     pub(crate) stream_writer: StreamWriter,
-    pub(crate) ticket: AttemptHandle,
+    pub(crate) attempt: AttemptHandle,
     pub(crate) step: u32,
 }
 
-impl ToolStream for CallFeed {
+impl ToolStream for CallStream {
     fn show(&self, kind: ChunkKind) {
-        self.stream_writer.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.attempt), self.step, kind);
     }
 }

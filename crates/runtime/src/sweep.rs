@@ -1,5 +1,4 @@
-//! Sessions that nobody works on and somebody should: runs whose process died, deadlines that
-//! passed, answers that came.
+//! Finds sessions that need work: runs of crashed processes, expired deadlines and newly answered calls.
 
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{ResumeOptions, Resumption, RunHandle};
@@ -14,34 +13,35 @@ use crate::runtime::Runtime;
 use crate::start::{self, StartedBy};
 
 impl Runtime {
-    /// For [`recover`](helix_agents_core::executor::AgentExecutor::recover).
+    /// Implements [`recover`](helix_agents_core::executor::AgentExecutor::recover).
     pub(crate) async fn recover_all(&self) -> Result<Vec<RunHandle>> {
-        self.take_all(SessionFilter { lease_expired: true, ..SessionFilter::default() }).await
+        self.resume_matching(SessionFilter { lease_expired: true, ..SessionFilter::default() })
+            .await
     }
 
-    /// For [`sweep`](helix_agents_core::executor::AgentExecutor::sweep).
+    /// Implements [`sweep`](helix_agents_core::executor::AgentExecutor::sweep).
     pub(crate) async fn sweep_all(&self) -> Result<Vec<RunHandle>> {
         let mut handles = self.recover_all().await?;
         let due = SessionFilter { wake_due: true, ..SessionFilter::default() };
-        handles.extend(self.take_all(due).await?);
+        handles.extend(self.resume_matching(due).await?);
         Ok(handles)
     }
 
-    async fn take_all(&self, filter: SessionFilter) -> Result<Vec<RunHandle>> {
+    async fn resume_matching(&self, filter: SessionFilter) -> Result<Vec<RunHandle>> {
         self.context().check_open()?;
         let filter = SessionFilter { runtime: Some(self.engine().kind().into()), ..filter };
         let store = &*self.context().store;
         let mut handles = Vec::new();
         for head in list_all(store, &filter).await? {
-            match self.take(&head).await {
-                Ok(taken) => handles.extend(taken),
+            match self.handle_session(&head).await {
+                Ok(resumed) => handles.extend(resumed),
                 Err(error) if error.code() == ErrorCode::Closed => return Err(error),
-                // One session must not keep the others from being resumed. The next sweep finds it again.
+                // One failing session must not prevent others from being resumed. The next sweep retries it.
                 Err(error) => {
                     let (session, code) = (&head.session, error.code().as_str());
                     tracing::warn!(%session, code, %error, "the session could not be resumed");
                     if error.is_retryable() {
-                        // Without the store there is nothing to go through.
+                        // Stop if the store is unavailable.
                         store.head(session).await?;
                     }
                 }
@@ -50,9 +50,9 @@ impl Runtime {
         Ok(handles)
     }
 
-    async fn take(&self, head: &Head) -> Result<Option<RunHandle>> {
+    async fn handle_session(&self, head: &Head) -> Result<Option<RunHandle>> {
         if let Some(parent) = &head.created.parent {
-            // Its parent's log decides what becomes of it. While an import is under way there is none.
+            // The parent's log decides whether the child is resumed. During an import the parent may not exist yet.
             let Some(above) = self.context().store.head(parent).await? else { return Ok(None) };
             let fold = self.context().logs().overview(&head.session).await?;
             if has_waiter(&above, &fold) {
@@ -65,7 +65,7 @@ impl Runtime {
                 return Ok(None);
             }
         }
-        if self.goes_on(head).await? {
+        if self.engine_recovers(head).await? {
             return Ok(None);
         }
         let mut options = ResumeOptions::default();
@@ -73,8 +73,8 @@ impl Runtime {
         self.resume_registered(head, options).await
     }
 
-    /// The reason for which a child is to be aborted with its parent, if it is: the process that ended the
-    /// parent may have died before it could stop the child, or is about to.
+    /// Returns the abort reason if a child has to be aborted with its parent. The process that ended the parent may
+    /// have crashed before it stopped the child, or may be about to stop it.
     async fn aborted_with_parent(
         &self,
         above: &Head,
@@ -82,7 +82,7 @@ impl Runtime {
     ) -> Result<Option<Option<String>>> {
         let parent = self.context().logs().overview(&above.session).await?;
         let Some((children, reason)) = parent.aborted_children() else { return Ok(None) };
-        // A run that was started since is not what was aborted.
+        // The abort does not apply to a run that started after it.
         let ended = parent.last_run().and_then(|run| run.ended);
         let before = child.last_run().is_some_and(|run| run.started <= ended);
         let stops = before && children.iter().any(|start| start.session == *child.id());
@@ -96,19 +96,19 @@ impl Runtime {
         family::stop(self, agent, &head.session, reason, false, &above).await
     }
 
-    /// Whether the engine goes on by itself with the run of a session that has no lease.
-    pub(crate) async fn goes_on(&self, head: &Head) -> Result<bool> {
+    /// Returns `true` if the engine recovers the run of a session without a valid lease by itself.
+    pub(crate) async fn engine_recovers(&self, head: &Head) -> Result<bool> {
         let Some(run) = &head.summary.run else { return Ok(false) };
         let fold = self.context().logs().overview(&head.session).await?;
         if fold.current_run().is_none_or(|current| current.id != *run) {
             return Ok(false);
         }
-        let Some(of) = RunRef::last(&fold) else { return Ok(false) };
-        self.engine().goes_on(&of).await
+        let Some(run_ref) = RunRef::last(&fold) else { return Ok(false) };
+        self.engine().goes_on(&run_ref).await
     }
 
-    /// Resumes a session after an answer, for `auto_resume`. A run that is under way takes the answer by itself.
-    /// The answer is recorded already, so an error is a part of what is told of that.
+    /// Resumes a session after an answer to a pending call, for `auto_resume`. A live run picks up the answer by
+    /// itself. The answer is recorded already, so an error is returned as part of the [`Resumption`].
     pub(crate) async fn resume_answered(&self, session: &SessionId) -> Resumption {
         let error = match self.try_resume_answered(session).await {
             Ok(handle) => return Resumption::Started(handle),
@@ -138,7 +138,7 @@ impl Runtime {
         start::resume(self, agent, session, options, &above, &StartedBy::Answer).await
     }
 
-    /// Goes on with a session whose agent is found by its name, unless somebody else was first.
+    /// Resumes a session whose agent is found in the registry, unless another process resumed it first.
     async fn resume_registered(
         &self,
         head: &Head,

@@ -1,4 +1,4 @@
-//! Work that goes on, whoever waits for it.
+//! Detached background tasks, tracked so that a shutdown can wait for them.
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-/// The tasks of a runtime.
+/// A tracker for the background tasks of a runtime.
 #[derive(Debug)]
 pub struct Tasks {
     tracker: TaskTracker,
-    /// Where they run; none where they are begun.
+    /// The tokio runtime of the tasks. `None`: the runtime of the caller.
     on: Option<Handle>,
-    /// Cancelled when no more are to be begun, and those under way should stop where they stand.
+    /// Cancelled when no new tasks may start and running tasks should stop before their next effect.
     pub drain: CancellationToken,
-    /// Cancelled when they should break off what they do, too.
+    /// Cancelled when running tasks should also cancel their current effect.
     pub shutdown: CancellationToken,
 }
 
@@ -29,10 +29,10 @@ impl Tasks {
         Self { tracker: TaskTracker::new(), on, drain, shutdown }
     }
 
-    /// Begins a task. A shutdown waits for it.
+    /// Spawns a task that a shutdown waits for.
     ///
     /// # Panics
-    /// Outside a tokio runtime, unless these tasks have one of their own.
+    /// Panics outside a tokio runtime, unless a runtime was configured for the tasks.
     pub fn spawn<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -43,13 +43,14 @@ impl Tasks {
         }
     }
 
-    /// Has work done that has to come to its end once it was begun.
+    /// Runs work in a detached task, so that it completes even if the caller's future is dropped.
     ///
     /// # Errors
-    /// Those of the work; [`ErrorCode::Closed`] if the tokio runtime was shut down in the middle.
+    /// Returns the errors of the work, and [`ErrorCode::Closed`] if the tokio runtime was shut down before the
+    /// work completed.
     ///
     /// # Panics
-    /// As the work does, and as [`spawn`](Self::spawn).
+    /// Propagates panics of the work, and panics as [`spawn`](Self::spawn) does.
     ///
     /// # Cancel safety
     /// Dropping the future does not stop the work.
@@ -64,14 +65,14 @@ impl Tasks {
                 Err(end) if end.is_panic() => resume_unwind(end.into_panic()),
                 Err(_) => Err(Error::new(
                     ErrorCode::Closed,
-                    "its tokio runtime was shut down in the middle",
+                    "its tokio runtime was shut down before the work completed",
                 )),
             }
         }
     }
 
-    /// Ends the tasks: they stop before their next effect, and after the grace period in the middle of
-    /// it.
+    /// Stops all tasks and waits for them. Tasks stop before their next effect; after the grace period their
+    /// current effect is cancelled.
     pub async fn end(&self, grace: Duration) {
         self.drain.cancel();
         self.tracker.close();

@@ -1,4 +1,4 @@
-//! One tool call, as an effect: tries, timeouts, panics, starts on record, calls in doubt.
+//! Executes one tool call: retries, timeouts, panics, recorded starts and calls in doubt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::in_tool::in_tool;
-use crate::ownership::{Left, Ownership};
+use crate::ownership::{LeaseMargin, Ownership};
 use crate::starts::Starts;
-use crate::stream_writer::{AttemptHandle, CallFeed, StreamWriter};
+use crate::stream_writer::{AttemptHandle, CallStream, StreamWriter};
 
-/// Everything that one call needs; owned, so that calls run beside the journal.
+/// A tool call that is ready to run. It owns all its data, so that calls run concurrently with the journal.
 #[derive(Debug)]
 pub struct CallRun {
     pub(crate) agent: AnyAgent,
@@ -44,38 +44,38 @@ pub struct CallRun {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) cancel: CancellationToken,
     pub(crate) timeout: Duration,
-    /// How long an earlier owner, slow and not dead, may still be at it.
+    /// How long an earlier owner, if it is slow but alive, may still execute the call.
     pub(crate) doubt: Duration,
     pub(crate) fencing_token: u64,
     pub(crate) ownership: Ownership,
     pub(crate) starts: Starts,
 }
 
-/// A call that has its result.
+/// A completed tool call with its result.
 #[derive(Debug)]
 pub struct CallEnd {
     tool: Arc<str>,
     finish: Arc<ToolFinish>,
     usage: Vec<(String, f64)>,
-    /// The last try at it.
-    pub ticket: AttemptHandle,
+    /// The last attempt of the call.
+    pub attempt: AttemptHandle,
 }
 
-/// What came of one try.
-struct Try {
+/// The outcome of one attempt.
+struct AttemptOutcome {
     outcome: ToolOutcome,
-    /// Whether trying again may help.
-    passing: bool,
+    /// `true` if a retry may succeed.
+    is_transient: bool,
     patch: Patch,
     input: Option<Json>,
     usage: Vec<(String, f64)>,
 }
 
-impl Try {
+impl AttemptOutcome {
     fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             outcome: ToolOutcome::Error(ErrorRecord::new(code, message)),
-            passing: false,
+            is_transient: false,
             patch: Patch::default(),
             input: None,
             usage: Vec::new(),
@@ -83,51 +83,51 @@ impl Try {
     }
 }
 
-/// What a try needs to call the tool.
+/// The inputs of a tool invocation after the hooks ran.
 struct Prepared {
     context: ToolContext,
-    /// The arguments, if a hook changed them.
+    /// The changed arguments, if a hook changed them.
     changed: Option<Json>,
-    /// What the hooks before it changed of the state.
+    /// The state changes of the hooks that ran before the tool.
     before: Patch,
 }
 
 impl CallRun {
-    /// Runs the call until it has its one result. `None` if it did not run, because it was cancelled
+    /// Runs the call until it has its one result. Returns `None` if the call did not run because it was cancelled
     /// before or another process runs it.
     ///
-    /// Nothing of it happens before the run is surely this process's: a call may have waited in a queue while
-    /// the process stood still.
+    /// Nothing happens before ownership of the run is confirmed: the call may have waited in a queue while the
+    /// process was paused.
     pub async fn drive(self) -> Option<CallEnd> {
-        if !self.is_owned(Left::Some).await {
+        if !self.is_owned(LeaseMargin::Third).await {
             return None;
         }
-        let begun = self.clock.monotonic();
+        let started = self.clock.monotonic();
         let mut attempt_number = self.task.attempt;
         let mut retry = 0;
-        let (ticket, done) = loop {
+        let (attempt, done) = loop {
             let effect = Effect::Tool { call: self.call.id.clone() };
-            let ticket = self.stream_writer.begin(self.place.step, effect);
+            let attempt = self.stream_writer.start_attempt(self.place.step, effect);
             self.show(
-                ticket,
+                attempt,
                 ChunkKind::ToolStart {
                     call: self.call.id.clone(),
                     tool: Arc::clone(&self.call.name),
                     arguments: self.input.text().to_owned(),
                 },
             );
-            let Some(done) = self.one_try(attempt_number, ticket).await else {
-                self.stream_writer.abandon(self.place.step, &[ticket]);
+            let Some(done) = self.run_attempt(attempt_number, attempt).await else {
+                self.stream_writer.discard(self.place.step, &[attempt]);
                 return None;
             };
-            let again = if done.passing { self.wait_before_retry(retry) } else { None };
-            let Some(wait) = again else { break (ticket, done) };
+            let again = if done.is_transient { self.wait_before_retry(retry) } else { None };
+            let Some(wait) = again else { break (attempt, done) };
             retry += 1;
             attempt_number += 1;
             self.clock.sleep(wait).await;
         };
-        self.show_end(ticket, &done.outcome);
-        let took = self.clock.monotonic().saturating_sub(begun);
+        self.show_end(attempt, &done.outcome);
+        let took = self.clock.monotonic().saturating_sub(started);
         let finish = ToolFinish {
             call: self.call.id.clone(),
             outcome: done.outcome,
@@ -139,37 +139,37 @@ impl CallRun {
             child: None,
         };
         let finish = Arc::new(settle(&self.agent, &self.tool, finish));
-        Some(CallEnd { tool: self.call.name, finish, usage: done.usage, ticket })
+        Some(CallEnd { tool: self.call.name, finish, usage: done.usage, attempt })
     }
 
-    /// One try. `None` if the tool was not called, because the call is not this process's to run.
-    async fn one_try(&self, number: u32, ticket: AttemptHandle) -> Option<Try> {
+    /// Makes one attempt. Returns `None` if the tool was not called because this process must not run the call.
+    async fn run_attempt(&self, number: u32, attempt: AttemptHandle) -> Option<AttemptOutcome> {
         let cancel = self.cancel.child_token();
-        let mut left = self.timeout;
-        let prepare = self.prepare(number, ticket, cancel.clone());
-        let prepared = match self.within(&mut left, &cancel, prepare).await {
+        let mut remaining = self.timeout;
+        let prepare = self.prepare(number, attempt, cancel.clone());
+        let prepared = match self.within(&mut remaining, &cancel, prepare).await {
             Ok(Ok(prepared)) => prepared,
             Ok(Err(done)) | Err(done) => return Some(done),
         };
         let input = prepared.changed.as_ref().unwrap_or(&self.input);
         if self.task.in_doubt {
-            // The owner before may be slow and not dead. To wait for it is not the call's own time.
+            // The earlier owner may be slow but alive. Waiting for it does not count towards the call's timeout.
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return None,
                 () = self.clock.sleep(self.doubt) => {}
             }
             let reconcile = self.reconcile(input.to_value(), &prepared.context);
-            match self.within(&mut left, &cancel, reconcile).await {
+            match self.within(&mut remaining, &cancel, reconcile).await {
                 Ok(Ok(result)) => return Some(self.ended(prepared, Ok(result))),
                 Ok(Err(None)) => {}
                 Ok(Err(Some(message))) => {
-                    return Some(Try::failed(ErrorCode::ToolOutcomeUnknown, message));
+                    return Some(AttemptOutcome::failed(ErrorCode::ToolOutcomeUnknown, message));
                 }
                 Err(done) => return Some(done),
             }
         }
-        if !self.starts().await {
+        if !self.may_start().await {
             return None;
         }
         let invoke = async {
@@ -178,17 +178,17 @@ impl CallRun {
             fault::point("tool.after");
             returned
         };
-        Some(match self.within(&mut left, &cancel, invoke).await {
+        Some(match self.within(&mut remaining, &cancel, invoke).await {
             Ok(returned) => self.ended(prepared, returned),
             Err(done) => done,
         })
     }
 
-    /// Waits until the run is this process's and, if the call must not run twice, its start is on record.
-    /// Returns `true` if it is to run.
-    async fn starts(&self) -> bool {
+    /// Waits until this process owns the run and, for an at-most-once call, until the start is recorded.
+    /// Returns `true` if the call may run.
+    async fn may_start(&self) -> bool {
         if !self.task.at_most_once || mutant!("start-not-recorded") {
-            return self.is_owned(Left::Some).await;
+            return self.is_owned(LeaseMargin::Third).await;
         }
         let call = self.task.call.clone();
         let start = Event::ToolStarted {
@@ -201,96 +201,99 @@ impl CallRun {
             () = self.cancel.cancelled() => false,
             is_recorded = self.starts.recorded(call, start) => is_recorded,
         };
-        is_recorded && self.is_owned(Left::Half).await
+        is_recorded && self.is_owned(LeaseMargin::Half).await
     }
 
-    /// Waits until so much of the lease is left. Returns `false` if the call was cancelled.
-    async fn is_owned(&self, left: Left) -> bool {
+    /// Waits until so much of the lease is remaining. Returns `false` if the call was cancelled.
+    async fn is_owned(&self, margin: LeaseMargin) -> bool {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => false,
-            () = self.ownership.holds(left) => true,
+            () = self.ownership.holds(margin) => true,
         }
     }
 
-    /// Does a part of a try within what is left of its time.
+    /// Runs a part of an attempt within what is left of its time.
     ///
     /// # Errors
-    /// What the try came to if the part panicked, or took longer.
+    /// Returns a failed attempt if the part panicked or timed out.
     async fn within<T>(
         &self,
-        left: &mut Duration,
+        remaining: &mut Duration,
         cancel: &CancellationToken,
-        part: impl Future<Output = T> + Send,
-    ) -> Result<T, Try> {
-        let begun = self.clock.monotonic();
-        let ended = tokio::time::timeout(*left, caught_async("the tool", || part)).await;
-        *left = left.saturating_sub(self.clock.monotonic().saturating_sub(begun));
+        work: impl Future<Output = T> + Send,
+    ) -> Result<T, AttemptOutcome> {
+        let started = self.clock.monotonic();
+        let ended = tokio::time::timeout(*remaining, caught_async("the tool", || work)).await;
+        *remaining = remaining.saturating_sub(self.clock.monotonic().saturating_sub(started));
         match ended {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(panic)) => {
                 tracing::error!(tool = %self.call.name, call = %self.call.id, "the tool panicked");
-                Err(Try::failed(ErrorCode::ToolPanicked, panic.in_full()))
+                Err(AttemptOutcome::failed(ErrorCode::ToolPanicked, panic.in_full()))
             }
             Err(_) => {
                 cancel.cancel();
                 let message = format!("the tool did not finish within {:?}", self.timeout);
-                let mut done = Try::failed(ErrorCode::ToolTimeout, message);
-                done.passing = true;
+                let mut done = AttemptOutcome::failed(ErrorCode::ToolTimeout, message);
+                done.is_transient = true;
                 Err(done)
             }
         }
     }
 
-    /// Has the hooks told that come before the tool.
+    /// Calls the hooks that run before the tool.
     ///
     /// # Errors
-    /// What the try came to if the tool is not to be called.
+    /// Returns a failed attempt if the tool must not be called.
     async fn prepare(
         &self,
         number: u32,
-        ticket: AttemptHandle,
+        attempt: AttemptHandle,
         cancel: CancellationToken,
-    ) -> Result<Prepared, Try> {
+    ) -> Result<Prepared, AttemptOutcome> {
         let point = HookPoint::Of("before_tool", self.call.id.clone());
         let cx = HookContext::new(&self.place, point, Arc::clone(&self.state));
         let view = ToolCallView { call: &self.call.id, tool: &self.call.name, input: &self.input };
         let changed = match self.hooks.before_tool(&cx, view).await {
             Ok(changed) => changed,
             Err(reason) => {
-                return Err(Try::failed(ErrorCode::ToolRefused, format!("not run: {reason}")));
+                return Err(AttemptOutcome::failed(
+                    ErrorCode::ToolRefused,
+                    format!("not run: {reason}"),
+                ));
             }
         };
         if let Some(changed) = &changed
             && let Err(violations) = self.tool.validate(&changed.to_value())
         {
             let message = format!("a hook's arguments do not fit: {}", violations.join("; "));
-            return Err(Try::failed(ErrorCode::ToolInputInvalid, message));
+            return Err(AttemptOutcome::failed(ErrorCode::ToolInputInvalid, message));
         }
         let before = cx.changes();
         let mut state = Arc::clone(&self.state);
         if !before.is_empty() {
             before.apply(Arc::make_mut(&mut state));
         }
-        let context = self.context(number, ticket, cancel, state);
+        let context = self.context(number, attempt, cancel, state);
         Ok(Prepared { context, changed, before })
     }
 
-    /// What a try came to that returned.
-    fn ended(&self, prepared: Prepared, returned: Result<Json, ToolError>) -> Try {
+    /// Builds the outcome of an attempt in which the tool returned.
+    fn ended(&self, prepared: Prepared, returned: Result<Json, ToolError>) -> AttemptOutcome {
         let Prepared { context, changed, before } = prepared;
         let effects = context.effects();
-        let passing = returned.as_ref().is_err_and(|error| error.is_retryable());
-        Try {
+        let is_transient = returned.as_ref().is_err_and(|error| error.is_retryable());
+        AttemptOutcome {
             outcome: judge(&self.agent, &self.tool, returned),
-            passing,
+            is_transient,
             patch: before.then(effects.state_patch),
             input: changed,
             usage: effects.usage,
         }
     }
 
-    /// Finds out about a call that must not run twice. `Err(None)`: it did not act, run it.
+    /// Determines the outcome of an at-most-once call in doubt. `Err(None)` means that it was not executed and may run.
     async fn reconcile(&self, input: Value, cx: &ToolContext) -> Result<Json, Option<String>> {
         let found = match self.tool.reconciler() {
             Some(reconcile) => reconcile(input, cx.clone()).await,
@@ -311,12 +314,15 @@ impl CallRun {
     fn context(
         &self,
         number: u32,
-        ticket: AttemptHandle,
+        attempt: AttemptHandle,
         cancel: CancellationToken,
         state: Arc<Value>,
     ) -> ToolContext {
-        let stream_writer =
-            CallFeed { stream_writer: self.stream_writer.clone(), ticket, step: self.place.step };
+        let stream_writer = CallStream {
+            stream_writer: self.stream_writer.clone(),
+            attempt,
+            step: self.place.step,
+        };
         ToolContext::new(ToolContextConfig {
             agent: Arc::clone(&self.place.agent),
             session: self.place.session.clone(),
@@ -339,19 +345,19 @@ impl CallRun {
         self.tool.retry_policy()?.backoff(retry, jitter)
     }
 
-    fn show(&self, ticket: AttemptHandle, kind: ChunkKind) {
-        self.stream_writer.show(Some(ticket), self.place.step, kind);
+    fn show(&self, attempt: AttemptHandle, kind: ChunkKind) {
+        self.stream_writer.show(Some(attempt), self.place.step, kind);
     }
 
-    fn show_end(&self, ticket: AttemptHandle, outcome: &ToolOutcome) {
+    fn show_end(&self, attempt: AttemptHandle, outcome: &ToolOutcome) {
         for kind in end_of_call(&self.call, outcome) {
-            self.show(ticket, kind);
+            self.show(attempt, kind);
         }
     }
 }
 
 impl CallEnd {
-    /// The facts of it, in order.
+    /// Returns the events of the completed call, in log order.
     pub fn facts(&self) -> impl Iterator<Item = Event> {
         let usage = self.usage.iter().map(|(name, amount)| Event::UsageRecorded {
             source_type: format!("tool:{}", self.tool),

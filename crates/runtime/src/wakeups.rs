@@ -1,4 +1,4 @@
-//! Requests that this process appended, on their way to its own runs.
+//! Notifications to live runs about requests that this process appended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,27 @@ use tokio::sync::watch;
 #[cfg(test)]
 mod tests;
 
-/// Lets runs of this process look into their logs: each only when something was appended to its own session.
+/// Notifies the runs of this process to re-read their logs, each only when its own session has a new request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wakeups(Arc<Mutex<HashMap<SessionId, watch::Sender<()>>>>);
 
-/// A run's end of [`Wakeups`].
+/// The receiving side of [`Wakeups`] for one run.
 #[derive(Debug)]
-pub(crate) struct Nudged {
+pub(crate) struct WakeupReceiver {
     wakeups: Wakeups,
     session: SessionId,
     receiver: watch::Receiver<()>,
 }
 
 impl Wakeups {
-    /// What tells a run of this session.
-    pub(crate) fn of(&self, session: &SessionId) -> Nudged {
+    /// Subscribes to the notifications of a session.
+    pub(crate) fn subscribe(&self, session: &SessionId) -> WakeupReceiver {
         let receiver = self.lock().entry(session.clone()).or_default().subscribe();
-        Nudged { wakeups: self.clone(), session: session.clone(), receiver }
+        WakeupReceiver { wakeups: self.clone(), session: session.clone(), receiver }
     }
 
-    /// Lets the runs of a session look for requests: one was appended.
-    pub(crate) fn tell(&self, session: &SessionId) {
+    /// Notifies the runs of a session that a request was appended.
+    pub(crate) fn notify(&self, session: &SessionId) {
         if let Some(sender) = self.lock().get(session) {
             sender.send_replace(());
         }
@@ -40,21 +40,21 @@ impl Wakeups {
     }
 }
 
-impl Nudged {
-    /// Waits until something was appended to the session.
+impl WakeupReceiver {
+    /// Waits until a request was appended to the session.
     ///
     /// # Cancel safety
     /// May be dropped and called again at any time.
-    pub(crate) async fn told(&mut self) {
-        // The sender stays in the map as long as this does.
+    pub(crate) async fn notified(&mut self) {
+        // The sender stays in the map for as long as this receiver exists.
         let _ = self.receiver.changed().await;
     }
 }
 
-impl Drop for Nudged {
+impl Drop for WakeupReceiver {
     fn drop(&mut self) {
         let mut sessions = self.wakeups.lock();
-        // The last one, which is this.
+        // This is the last receiver.
         if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() <= 1) {
             sessions.remove(&self.session);
         }

@@ -1,14 +1,14 @@
-//! Runs in parts, for engines whose workers carry them out: each part finds the run in the log, does one
-//! thing, and says what is next. An engine keeps parts and answers in a journal of its own, so they are
-//! ids only; what they are about is in the log.
+//! Splits a run into work items for engines with their own journal and workers. Each item loads the run from the
+//! log, performs one step and returns the next item. An engine stores items and their results in its journal, so
+//! they contain only ids; the data stays in the log.
 //!
-//! A part that is done once more, because its answer was lost, finds its effect on record and does not
-//! repeat it; hooks of results may be told once more then. A call that runs alone is a part like any other.
-//! Those that run side by side are carried out each by itself, record their result and decide nothing;
-//! [`WorkItem::Settle`] takes the decisions when all are done, and has the hooks told of what they left.
+//! An item that is executed again because its result was lost finds its effect in the log and does not repeat it;
+//! result hooks may be called again in that case. A call that runs alone is an ordinary item. Calls that run
+//! concurrently are executed individually, record their results and take no decisions; [`WorkItem::Settle`] takes
+//! the decisions when all calls are done, and calls the hooks for their results.
 //!
-//! An engine may take somebody for dead who is not, and have another one do the same part. Only one of them
-//! gets it into the log; the other finds that out, looks at the log anew and goes on from there.
+//! An engine may consider a live worker dead and have another worker execute the same item. Only one of them can
+//! append to the log; the other detects this, reloads the log and continues from there.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -37,156 +37,168 @@ use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start;
 
-/// How often somebody who was overtaken looks at the log anew.
+/// The maximum number of times that a superseded worker reloads the log and retries an item.
 const MAX_TRIES: u32 = 16;
 
-/// One thing to do for a run, alone: no other part of the run is under way.
+/// A unit of work of a run that is executed exclusively: no other item of the run is in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkItem {
-    /// Tell that the run began.
+    /// Show the start of the run and call the start hooks.
     Open,
     /// Make the model call of this step.
     Model(u32),
-    /// Begin the sessions of children.
+    /// Start the sessions of children.
     Children,
-    /// Carry out calls of companion tools.
+    /// Execute calls of companion tools.
     Companions,
-    /// Carry out this call, the only one that is next.
+    /// Execute this call, which is the only next one.
     Call(CallId),
-    /// Go on after these calls, which ran side by side.
+    /// Continue after these calls, which ran concurrently.
     Settle(Vec<CallId>),
 }
 
-/// What is next of a run.
+/// The next work of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// This part.
+    /// One work item.
+    #[serde(rename = "part")]
     WorkItem(WorkItem),
-    /// These calls and children, side by side, and then the part that goes on after them.
+    /// Concurrent calls and children, followed by the item that continues after them.
     Calls {
-        /// The calls to carry out.
+        /// The calls to execute.
         calls: Vec<CallId>,
-        /// How many of them at once.
+        /// The maximum number of concurrent calls.
         at_once: usize,
         /// The children to wait for.
         children: Vec<ChildRef>,
-        /// What is next then.
+        /// The next item after all calls and children.
         then: WorkItem,
     },
-    /// Nothing: the run has ended, or another one owns the session.
+    /// No more work: the run has ended, or another run owns the session.
     Over,
 }
 
-/// A child that is waited for.
+/// A child that the run waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildRef {
-    /// The call.
+    /// The sub-agent call.
     pub call: CallId,
     /// The child's session.
     pub session: SessionId,
 }
 
-/// A run, found in the log by somebody who carries out a part of it.
-struct Attached {
+/// A run that was loaded from the log to execute one of its items.
+struct AttachedRun {
     driver: Box<Driver>,
     lease: LeaseKeeper,
 }
 
 impl Runtime {
-    /// Carries out a part of a run, and says what is next. `is_first` says that nobody has begun it
-    /// before, as far as the engine knows. A part that is tried again is counted in the log first, so that
-    /// one that no process outlives ends with [`ErrorCode::CrashLoop`].
+    /// Executes a work item of a run and returns the next work. `is_first` states that no worker has started the
+    /// item before, as far as the engine knows. Retries are counted in the log first, so that an item that crashes
+    /// every process ends with [`ErrorCode::CrashLoop`].
     ///
     /// # Errors
-    /// Those that stop a run; the part may be tried again.
-    pub async fn perform(&self, of: &RunRef, part: &WorkItem, is_first: bool) -> Result<Next> {
-        for tried in 0..MAX_TRIES {
-            let Some(mut run) = self.attach(of, true).await? else { return self.over(of).await };
-            let tried = match (is_first, tried) {
-                (true, 0) => Tried::Never,
-                (false, 0) => Tried::Elsewhere,
-                _ => Tried::Here,
+    /// Returns the errors that stop a run. The item may be retried.
+    pub async fn perform(&self, run_ref: &RunRef, item: &WorkItem, is_first: bool) -> Result<Next> {
+        for round in 0..MAX_TRIES {
+            let Some(mut run) = self.attach(run_ref, true).await? else {
+                return self.over(run_ref).await;
             };
-            let done = run.perform(part, tried).await;
+            let prior = match (is_first, round) {
+                (true, 0) => PriorExecution::Never,
+                (false, 0) => PriorExecution::Elsewhere,
+                _ => PriorExecution::Here,
+            };
+            let done = run.perform(item, prior).await;
             match done {
                 Ok(next) => return run.close(next).await,
-                Err(error) if error.code() == ErrorCode::Superseded => run.overtaken().await,
+                Err(error) if error.code() == ErrorCode::Superseded => {
+                    run.discard_superseded().await
+                }
                 Err(error) => {
                     run.driver.stream_writer.close().await;
                     return Err(error);
                 }
             }
         }
-        Err(start::busy(&of.session))
+        Err(start::busy(&run_ref.session))
     }
 
-    /// Runs one of several calls that run side by side, and records its result. A call that must not run
-    /// twice is in doubt if its start is on record, whichever process recorded it.
+    /// Runs one of several concurrent calls and records its result. An at-most-once call is in doubt if its start is
+    /// on record, regardless of which process recorded it.
     ///
     /// # Errors
-    /// As [`perform`](Self::perform).
-    pub async fn perform_call(&self, of: &RunRef, call: &CallId) -> Result<()> {
-        self.one_of_several(of, call, true).await
+    /// Same as [`perform`](Self::perform).
+    pub async fn perform_call(&self, run_ref: &RunRef, call: &CallId) -> Result<()> {
+        self.one_of_several(run_ref, call, true).await
     }
 
-    /// [`perform_call`](Self::perform_call), of a call that somebody has tried before without an answer: that
-    /// is counted in the log first. After too many tries the call is left to be answered with
-    /// [`ErrorCode::CrashLoop`].
+    /// Retries a call that a worker has started before without returning a result. Like
+    /// [`perform_call`](Self::perform_call), but counts the retry in the log first. After too many retries the call
+    /// is answered with [`ErrorCode::CrashLoop`].
     ///
     /// # Errors
-    /// As [`perform`](Self::perform).
-    pub async fn perform_call_again(&self, of: &RunRef, call: &CallId) -> Result<()> {
-        self.one_of_several(of, call, false).await
+    /// Same as [`perform`](Self::perform).
+    pub async fn perform_call_again(&self, run_ref: &RunRef, call: &CallId) -> Result<()> {
+        self.one_of_several(run_ref, call, false).await
     }
 
-    async fn one_of_several(&self, of: &RunRef, call: &CallId, is_first: bool) -> Result<()> {
-        let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
+    async fn one_of_several(&self, run_ref: &RunRef, call: &CallId, is_first: bool) -> Result<()> {
+        let Some(mut run) = self.attach(run_ref, false).await? else { return Ok(()) };
         let done = run.one_of_several(call, is_first).await;
         run.unless_superseded(done).await
     }
 
-    /// Waits until a child has ended or has to wait itself, or so much time has passed: the next
-    /// [`WorkItem::Settle`] finds out which, and a child that goes on is among what is next again. While calls
-    /// of other sub-agents wait for room, the end of any child that runs beside it is enough.
+    /// Waits until a child has ended or is suspended, or until the limit has passed. The next [`WorkItem::Settle`]
+    /// determines which; a child that is still running is part of the next work again. While calls of other
+    /// sub-agents are queued, the wait also ends when any concurrent child ends.
     ///
     /// # Errors
-    /// As [`perform`](Self::perform).
-    pub async fn follow_child(&self, of: &RunRef, call: &CallId, limit: Duration) -> Result<()> {
-        let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
+    /// Same as [`perform`](Self::perform).
+    pub async fn follow_child(
+        &self,
+        run_ref: &RunRef,
+        call: &CallId,
+        limit: Duration,
+    ) -> Result<()> {
+        let Some(mut run) = self.attach(run_ref, false).await? else { return Ok(()) };
         let done = tokio::time::timeout(limit, run.follow(call)).await;
         run.unless_superseded(done.unwrap_or(Ok(()))).await
     }
 
-    /// Gives up a run that nobody carries out any more, so that others may go on with it at once.
-    pub async fn give_up(&self, of: &RunRef) {
+    /// Releases the lease of a run without an active worker, so that another process can take over immediately.
+    pub async fn give_up(&self, run_ref: &RunRef) {
         let context = self.context();
-        context.local_runs().remove(&of.run);
-        context.folds.forget(&of.session);
-        lease::release(&*context.store, &of.session, &of.run, context.lease).await;
+        context.local_runs().remove(&run_ref.run);
+        context.folds.forget(&run_ref.session);
+        lease::release(&*context.store, &run_ref.session, &run_ref.run, context.lease).await;
     }
 
-    /// The run, if it still is its session's, with a lease that is good for a while.
-    async fn attach(&self, of: &RunRef, alone: bool) -> Result<Option<Attached>> {
+    /// Loads the run with a sufficiently long lease. Returns `None` if it is no longer the session's current run.
+    async fn attach(&self, run_ref: &RunRef, alone: bool) -> Result<Option<AttachedRun>> {
         let context = self.context();
-        let Some((head, lease)) = LeaseKeeper::attach(context, of).await? else { return Ok(None) };
-        let LocalRunContext { agent, hooks } = self.carried_out_with(of, &head).await?;
+        let Some((head, lease)) = LeaseKeeper::attach(context, run_ref).await? else {
+            return Ok(None);
+        };
+        let LocalRunContext { agent, hooks } = self.run_context(run_ref, &head).await?;
         let mut fold = context.folds.get(&*context.store, &head, alone).await?;
-        if fold.current_run().is_none_or(|run| run.id != of.run) {
+        if fold.current_run().is_none_or(|run| run.id != run_ref.run) {
             return Ok(None);
         }
         fold.observe(head.read_at);
-        let journal = start::journal(context, &agent, fold, &of.run);
+        let journal = start::journal(context, &agent, fold, &run_ref.run);
         let mut driver = start::driver(self, agent, journal, hooks);
         driver.in_parts = true;
-        Ok(Some(Attached { driver, lease }))
+        Ok(Some(AttachedRun { driver, lease }))
     }
 
-    /// The agent of a run, and its hooks.
-    async fn carried_out_with(&self, of: &RunRef, head: &Head) -> Result<LocalRunContext> {
+    /// Returns the agent and the hooks of a run.
+    async fn run_context(&self, run_ref: &RunRef, head: &Head) -> Result<LocalRunContext> {
         let context = self.context();
-        let known = context.local_runs().get(&of.run).cloned();
+        let known = context.local_runs().get(&run_ref.run).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
@@ -195,63 +207,68 @@ impl Runtime {
         Ok(LocalRunContext { agent, hooks })
     }
 
-    /// Nothing is next of a run. Whoever ended it may have died before it told anybody.
+    /// Handles a run that is no longer current. The process that ended the run may have crashed before it updated
+    /// the stream and notified the parent and children, so this is repeated here.
     ///
     /// # Errors
-    /// If it is not so: the run has begun since it was looked for.
-    async fn over(&self, of: &RunRef) -> Result<Next> {
+    /// Returns an error if the run is current after all, because it started concurrently.
+    async fn over(&self, run_ref: &RunRef) -> Result<Next> {
         let context = self.context();
-        let fold = context.logs().overview(&of.session).await?;
-        if fold.current_run().is_some_and(|run| run.id == of.run) {
-            return Err(start::busy(&of.session));
+        let fold = context.logs().overview(&run_ref.session).await?;
+        if fold.current_run().is_some_and(|run| run.id == run_ref.run) {
+            return Err(start::busy(&run_ref.session));
         }
-        let known = context.local_runs().remove(&of.run);
-        if fold.current_run().is_none() && fold.last_run().is_some_and(|run| run.id == of.run) {
-            context.show_end(&of.session).await;
+        let known = context.local_runs().remove(&run_ref.run);
+        if fold.current_run().is_none() && fold.last_run().is_some_and(|run| run.id == run_ref.run)
+        {
+            context.show_end(&run_ref.session).await;
             let with = match known {
                 Some(known) => Ok(known),
-                None => self.carried_out_with(of, &self.head(&of.session).await?).await,
+                None => self.run_context(run_ref, &self.head(&run_ref.session).await?).await,
             };
             match with {
                 Ok(LocalRunContext { agent, hooks }) => {
-                    family::tell(self, &agent, &fold, &hooks).await
+                    family::propagate_end(self, &agent, &fold, &hooks).await
                 }
-                Err(error) => tracing::warn!(session = %of.session, %error, "nobody was told"),
+                Err(error) => {
+                    tracing::warn!(session = %run_ref.session, %error, "the end of the run was not propagated")
+                }
             }
         }
         Ok(Next::Over)
     }
 }
 
-/// Who has tried a part before.
+/// The kind of earlier executions of a work item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tried {
+enum PriorExecution {
+    /// No execution.
     Never,
-    /// This very execution, until another process was found to be further.
+    /// This execution, which found that another process was ahead.
     Here,
-    /// Another execution, which left no answer.
+    /// Another execution, which returned no result.
     Elsewhere,
 }
 
-impl Attached {
-    async fn perform(&mut self, part: &WorkItem, tried: Tried) -> Result<Next> {
-        let is_first = tried == Tried::Never;
+impl AttachedRun {
+    async fn perform(&mut self, item: &WorkItem, prior: PriorExecution) -> Result<Next> {
+        let is_first = prior == PriorExecution::Never;
         if !is_first {
-            // Who did it may have died before the stream had it.
+            // An earlier execution may have crashed before it updated the stream.
             self.driver.realign(&mut self.lease).await?;
         }
-        // Code of the user's runs in all parts but those that only wait for children.
-        let waits = matches!(part, WorkItem::Settle(calls) if calls.is_empty());
-        if tried == Tried::Elsewhere && !waits {
-            let call = if let WorkItem::Call(call) = part { Some(call) } else { None };
+        // All items run user code, except those that only wait for children.
+        let waits = matches!(item, WorkItem::Settle(calls) if calls.is_empty());
+        if prior == PriorExecution::Elsewhere && !waits {
+            let call = if let WorkItem::Call(call) = item { Some(call) } else { None };
             let call = call.filter(|call| self.is_open(call));
             self.count_repeat(call.cloned()).await?;
         }
         if !is_first {
-            // The execution that recorded them may have been cut off before the hooks had run.
+            // The execution that recorded the results may have crashed before it called the hooks.
             note_all(&mut self.driver);
         }
-        self.drive(part, is_first).await?;
+        self.drive(item, is_first).await?;
         self.advance().await
     }
 
@@ -261,26 +278,26 @@ impl Attached {
         step.and_then(|step| step.call(call)).is_some_and(|state| state.finish.is_none())
     }
 
-    /// Records that the part is tried again.
+    /// Records a retry of the item.
     async fn count_repeat(&mut self, call: Option<CallId>) -> Result<()> {
         let Self { driver, lease } = self;
-        tracing::warn!(session = %driver.session().id(), ?call, "a part of the run is tried again");
+        tracing::warn!(session = %driver.session().id(), ?call, "a work item of the run is retried");
         driver.record_facts(lease, &[Event::PartRepeated { call }]).await?;
-        driver.leave_out_hooks_that_stop_it();
+        driver.drop_hooks_after_max_takeovers();
         Ok(())
     }
 
-    async fn drive(&mut self, part: &WorkItem, is_first: bool) -> Result<()> {
+    async fn drive(&mut self, item: &WorkItem, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
-        match (part, driver.next()?) {
+        match (item, driver.next()?) {
             (WorkItem::Open, _) => self.open().await,
-            (WorkItem::Model(asked), Action::CallModel { step, force_completion })
-                if step == *asked =>
+            (WorkItem::Model(expected), Action::CallModel { step, force_completion })
+                if step == *expected =>
             {
                 driver.call_model(lease, step, force_completion).await
             }
             (WorkItem::Children, Action::StartChildren(tasks)) => {
-                // Of what was refused beside them nobody was told yet.
+                // Hooks have not been called yet for calls that were refused at the same time.
                 note_all(driver);
                 Box::pin(driver.start_children(lease, &tasks)).await
             }
@@ -292,16 +309,16 @@ impl Attached {
                 Some(facts) => self.driver.record(&mut self.lease, facts).await,
                 None => Ok(()),
             },
-            // It is not next: something came in between, or it is on record and its answer was lost.
+            // The item is not next: another event was recorded first, or its result was recorded and then lost.
             (WorkItem::Model(_) | WorkItem::Children | WorkItem::Companions, _) => Ok(()),
         }
     }
 
-    /// Says that the run began.
+    /// Executes [`WorkItem::Open`].
     async fn open(&mut self) -> Result<()> {
         let Self { driver, lease } = self;
         let (session, run) = (driver.session(), Some(&driver.live().run));
-        // Unless others appended meanwhile, the append that started the run is the last one.
+        // Unless other processes appended events, the append that started the run is the last one.
         let last = session.last_append();
         let started = session.current_run().is_some_and(|run| last.start < run.version);
         let after = if started { last.start } else { 0 };
@@ -310,18 +327,19 @@ impl Attached {
         let Some(first) = own.next() else { return Ok(()) };
         for append in own {
             let events = decode(driver.session().id(), append)?;
-            if !events.iter().all(|it| matches!(it.event, Event::PartRepeated { .. })) {
-                // This part was carried out before.
+            if !events.iter().all(|recorded| matches!(recorded.event, Event::PartRepeated { .. })) {
+                // This item was executed before.
                 return Ok(());
             }
         }
-        let begun = decode(driver.session().id(), first)?;
-        let begun: Vec<_> = begun.into_iter().map(|recorded| recorded.event).collect();
-        driver.open_at(lease, &begun, first.version()).await?;
+        let start_events = decode(driver.session().id(), first)?;
+        let start_events: Vec<_> =
+            start_events.into_iter().map(|recorded| recorded.event).collect();
+        driver.open_at(lease, &start_events, first.version()).await?;
         driver.record(lease, Vec::new()).await
     }
 
-    /// Takes over what children came to. One that goes on meanwhile stays open, and is next again.
+    /// Records the outcomes of children. A child that is still running stays open and is next again.
     async fn settle(&mut self, calls: &[CallId], next: &Action, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         if is_first && !driver.hooks.is_empty() {
@@ -334,12 +352,12 @@ impl Attached {
         let cancel = CancellationToken::new();
         let mut facts = Vec::with_capacity(children.len());
         for child in driver.children(children, &cancel) {
-            facts.extend(child.found().await?);
+            facts.extend(child.current_event().await?);
         }
         driver.record(lease, facts).await
     }
 
-    /// Takes the decisions up to the next effect.
+    /// Records decisions until the next effect.
     async fn advance(&mut self) -> Result<Next> {
         let Self { driver, lease } = self;
         loop {
@@ -356,9 +374,11 @@ impl Attached {
                 Action::RunTools { calls, children } => {
                     let at_once = driver.agent().limits().tool_concurrency;
                     let calls = calls.into_iter().map(|task| task.call).collect();
-                    side_by_side(driver, calls, at_once, children)
+                    concurrent_calls(driver, calls, at_once, children)
                 }
-                Action::RunFinishTool(task) => side_by_side(driver, vec![task.call], 1, Vec::new()),
+                Action::RunFinishTool(task) => {
+                    concurrent_calls(driver, vec![task.call], 1, Vec::new())
+                }
                 decision if decision.is_decision() => {
                     driver.record(lease, Vec::new()).await?;
                     continue;
@@ -371,7 +391,7 @@ impl Attached {
         }
     }
 
-    /// One of several calls, whose result leaves it to others what follows.
+    /// Runs one of several concurrent calls. Records its result without taking decisions.
     async fn one_of_several(&mut self, call: &CallId, is_first: bool) -> Result<()> {
         if !is_first && self.is_open(call) {
             self.count_repeat(Some(call.clone())).await?;
@@ -386,7 +406,7 @@ impl Attached {
         }
     }
 
-    /// The result of a call, unless it is not next, or is left to be answered by the abort.
+    /// Runs a call and returns its events. Returns `None` if the call is not next, or if the abort answers it.
     async fn call(&mut self, call: &CallId) -> Result<Option<Vec<Event>>> {
         let Self { driver, lease } = self;
         let Some(task) = task_of(driver.next()?, call) else { return Ok(None) };
@@ -400,15 +420,15 @@ impl Attached {
                     tokio::select! {
                         biased;
                         end = run.as_mut() => Either::Left(end),
-                        asked = starts.next() => Either::Right(asked),
+                        requested = starts.next() => Either::Right(requested),
                     }
                 });
                 driver.guarded(lease, next).await
             };
             match next {
                 Ok(Either::Left(end)) => break end,
-                Ok(Either::Right(asked)) => {
-                    for start in asked {
+                Ok(Either::Right(requested)) => {
+                    for start in requested {
                         if !driver.record_start(lease, start).await? {
                             return Ok(None);
                         }
@@ -416,31 +436,31 @@ impl Attached {
                 }
                 Err(CancelReason::Aborted) => {
                     cancel.cancel();
-                    // What does not stop in time is answered by the abort.
+                    // If the call does not stop in time, the abort answers it.
                     let late = pin!(tokio::time::timeout(driver.context().grace, run.as_mut()));
                     match driver.under_lease(lease, late).await? {
                         Ok(end) => break end,
                         Err(_) => return Ok(None),
                     }
                 }
-                Err(stop) => return Err(driver.error(stop)),
+                Err(reason) => return Err(driver.error(reason)),
             }
         };
         let Some(end) = end else { return Ok(None) };
-        driver.settles([end.ticket]);
+        driver.settles([end.attempt]);
         Ok(Some(end.facts().collect()))
     }
 
-    /// One of several children.
+    /// Follows one of several children.
     async fn follow(&mut self, call: &CallId) -> Result<()> {
         let Self { driver, lease } = self;
-        driver.meet_interrupt(lease).await;
+        driver.handle_interrupt(lease).await;
         let Action::RunTools { children, .. } = driver.next()? else { return Ok(()) };
         let (own, others): (Vec<_>, Vec<_>) =
             children.into_iter().partition(|child| child.call == *call);
         let cancel = CancellationToken::new();
         let Some(child) = driver.children(&own, &cancel).pop() else { return Ok(()) };
-        let others = match driver.has_children_to_begin() {
+        let others = match driver.has_unstarted_children() {
             true => driver.children(&others, &cancel),
             false => Vec::new(),
         };
@@ -450,8 +470,8 @@ impl Attached {
                 tokio::select! {
                     biased;
                     end = child.as_mut() => end.map(drop),
-                    // The next child begins in the place of one that has ended.
-                    () = any_rests(&others) => Ok(()),
+                    // The next queued child starts when one has ended.
+                    () = any_idle(&others) => Ok(()),
                 }
             });
             driver.guarded(lease, either).await
@@ -464,11 +484,11 @@ impl Attached {
                 let late = pin!(tokio::time::timeout(grace, child));
                 driver.under_lease(lease, late).await.map(drop)
             }
-            Err(stop) => Err(driver.error(stop)),
+            Err(reason) => Err(driver.error(reason)),
         }
     }
 
-    /// Ends a part, and with it the run if it is over.
+    /// Completes an item, and the run if it is over.
     async fn close(self, next: Next) -> Result<Next> {
         let Self { driver, lease } = self;
         let context = Arc::clone(driver.context());
@@ -484,18 +504,17 @@ impl Attached {
         Ok(next)
     }
 
-    /// Takes back what it showed that another process has recorded.
-    async fn overtaken(mut self) {
-        self.driver.abandon();
+    /// Discards attempts whose outcome another process has recorded.
+    async fn discard_superseded(mut self) {
+        self.driver.discard();
         self.driver.stream_writer.close().await;
     }
 
-    /// The end of a call or a wait. One whose run was superseded has nothing more to do than to take back
-    /// what it showed.
+    /// Completes a call or a wait. If the run was superseded, this only discards its attempts.
     async fn unless_superseded(self, done: Result<()>) -> Result<()> {
         match done {
             Err(error) if error.code() == ErrorCode::Superseded => {
-                self.overtaken().await;
+                self.discard_superseded().await;
                 Ok(())
             }
             done => done,
@@ -503,24 +522,24 @@ impl Attached {
     }
 }
 
-/// Returns once one of these children has ended or has to wait itself; never if there are none.
-async fn any_rests(children: &[ChildRun]) {
-    let mut rests: FuturesUnordered<_> = children.iter().map(ChildRun::rests).collect();
-    if rests.next().await.is_none() {
+/// Resolves once one of these children has ended or is suspended. Never resolves for an empty slice.
+async fn any_idle(children: &[ChildRun]) {
+    let mut until_idle: FuturesUnordered<_> = children.iter().map(ChildRun::until_idle).collect();
+    if until_idle.next().await.is_none() {
         std::future::pending().await
     }
 }
 
-/// Notes all results that hooks may not have been told of.
+/// Registers all results for which hooks may not have been called.
 fn note_all(driver: &mut Driver) {
     if !driver.hooks.is_empty() {
         driver.results = Results::left_before(driver.session(), driver.agent());
     }
 }
 
-/// These, and then what goes on after them and after those whose results wait to be told of. A call that
-/// nothing of that is beside is a part like any other.
-fn side_by_side(
+/// Returns these calls and children as the next work, followed by an item that also settles calls whose results
+/// still need hooks. A single call without children or such results becomes an ordinary item.
+fn concurrent_calls(
     driver: &Driver,
     calls: Vec<CallId>,
     at_once: usize,
@@ -539,7 +558,7 @@ fn side_by_side(
     Next::Calls { calls, at_once, children: children.into_iter().map(child).collect(), then }
 }
 
-/// The call among those that are next.
+/// Returns the task of the call if it is among the next ones.
 fn task_of(next: Action, call: &CallId) -> Option<CallTask> {
     match next {
         Action::RunTools { calls, .. } => calls.into_iter().find(|task| task.call == *call),

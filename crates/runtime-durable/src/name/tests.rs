@@ -1,4 +1,4 @@
-//! Names of steps, and names that cannot be used.
+//! Step names and validation of names.
 
 use helix_agents_core::id::CallId;
 use helix_agents_runtime::WorkItem;
@@ -6,11 +6,11 @@ use helix_agents_runtime::WorkItem;
 use super::{problem_of_app, problem_of_schema, step};
 
 #[test]
-fn steps_are_called_after_what_they_do_and_for_which_call() {
+fn step_names_contain_the_kind_and_the_call() {
     let calls = vec![CallId::new(3, 0), CallId::new(3, 1)];
     let only = WorkItem::Call(CallId::new(3, 2));
     let settle = WorkItem::Settle(calls);
-    let context = [
+    let items = [
         WorkItem::Open,
         WorkItem::Model(3),
         WorkItem::Children,
@@ -18,12 +18,12 @@ fn steps_are_called_after_what_they_do_and_for_which_call() {
         only,
         settle,
     ];
-    let names: Vec<_> = context.iter().map(step).collect();
+    let names: Vec<_> = items.iter().map(step).collect();
     assert_eq!(names, ["open", "model/3", "children", "companions", "call/3.2", "settle/3"]);
 }
 
 #[test]
-fn names_that_cannot_be_used_are_found_out() {
+fn invalid_names_are_rejected() {
     assert_eq!(problem_of_schema("helix_dbos"), None);
     for bad in ["", "Helix", "1st", "a-b", "a\"b", "pg_own", "information_schema", &"x".repeat(64)]
     {

@@ -1,5 +1,4 @@
-//! What becomes of runs when their runtime is shut down, when somebody cancels their workflow, when they
-//! panic; and what is left of them.
+//! Shutdown, manual cancellation, panics, retries, cleanup and concurrency limits.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -21,7 +20,7 @@ use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 
-use crate::support::{Corner, Count, Word, act, acts_once, counting, registry, scratch, teller};
+use crate::support::{Count, TestApp, Word, act, acts_once, counting, registry, scratch, teller};
 
 fn in_session(id: &str) -> ExecuteOptions {
     ExecuteOptions::default().session(SessionId::from(id))
@@ -30,10 +29,10 @@ fn in_session(id: &str) -> ExecuteOptions {
 #[tokio::test]
 async fn shutdown_stops_runs_and_another_runtime_recovers_them_at_once() {
     let (store, _folder) = scratch().await;
-    let (corner, gate) = (Corner::new(), Gate::new());
+    let (app, gate) = (TestApp::new(), Gate::new());
     let agent = teller().build().unwrap();
     let builder = |llm| {
-        let builder = corner.builder().store(store.clone()).registry(registry(&agent)).llm(llm);
+        let builder = app.builder().store(store.clone()).registry(registry(&agent)).llm(llm);
         builder.lease(Duration::from_secs(60)).grace(Duration::from_millis(50))
     };
     let llm = ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
@@ -49,7 +48,7 @@ async fn shutdown_stops_runs_and_another_runtime_recovers_them_at_once() {
     }
     let refused = first.execute(agent.erased(), "go".into(), ExecuteOptions::default()).await;
     assert_eq!(refused.unwrap_err().code(), ErrorCode::Closed);
-    corner.stands(&[("teller__a", "PENDING"), ("teller__b", "PENDING")]).await;
+    app.wait_for_statuses(&[("teller__a", "PENDING"), ("teller__b", "PENDING")]).await;
 
     let second = builder(ScriptedLlm::new([Reply::text("done")])).connect().await.unwrap();
     let recovered = second.recover().await.unwrap();
@@ -57,33 +56,33 @@ async fn shutdown_stops_runs_and_another_runtime_recovers_them_at_once() {
     for handle in recovered {
         assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     }
-    let mut stands = corner.workflows().await;
-    stands.sort();
-    assert_eq!(stands[0], ("teller__a".to_owned(), "CANCELLED".to_owned()));
-    assert_eq!(stands[2], ("teller__b".to_owned(), "CANCELLED".to_owned()));
+    let mut workflows = app.workflows().await;
+    workflows.sort();
+    assert_eq!(workflows[0], ("teller__a".to_owned(), "CANCELLED".to_owned()));
+    assert_eq!(workflows[2], ("teller__b".to_owned(), "CANCELLED".to_owned()));
     within(second.shutdown()).await;
 }
 
 #[tokio::test]
 async fn a_runtime_that_is_idle_shuts_down_at_once_and_twice() {
     let (store, _folder) = scratch().await;
-    let builder = Corner::new();
+    let builder = TestApp::new();
     let runtime = builder.builder().store(store).llm(acts_once()).connect().await.unwrap();
     within(runtime.shutdown()).await;
     within(runtime.shutdown()).await;
 }
 
-/// A model that tells when it is dropped in the middle.
+/// A model that opens a gate when its call is dropped.
 #[derive(Debug)]
 struct Watched {
     model: ScriptedLlm,
     dropped: Gate,
 }
 
-/// Opens a gate when it goes.
-struct Leaves(Gate);
+/// Opens a gate when dropped.
+struct OpenOnDrop(Gate);
 
-impl Drop for Leaves {
+impl Drop for OpenOnDrop {
     fn drop(&mut self) {
         self.0.open();
     }
@@ -96,7 +95,7 @@ impl LlmAdapter for Watched {
         request: LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
-        let _leaves = Leaves(self.dropped.clone());
+        let _guard = OpenOnDrop(self.dropped.clone());
         self.model.generate_step(request, sink).await
     }
 
@@ -106,12 +105,12 @@ impl LlmAdapter for Watched {
 }
 
 #[tokio::test]
-async fn a_workflow_cancelled_by_hand_stops_in_the_middle_and_its_run_is_taken_over() {
+async fn a_manually_cancelled_workflow_stops_immediately_and_its_run_is_taken_over() {
     let (store, _folder) = scratch().await;
-    let (corner, gate, dropped) = (Corner::new(), Gate::new(), Gate::new());
+    let (app, gate, dropped) = (TestApp::new(), Gate::new(), Gate::new());
     let agent = teller().build().unwrap();
     let builder = || {
-        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        let builder = app.builder().store(store.clone()).registry(registry(&agent));
         builder.lease(Duration::from_secs(60))
     };
     let model = ScriptedLlm::new([Reply::text("never").at_gate(&gate)]);
@@ -120,12 +119,12 @@ async fn a_workflow_cancelled_by_hand_stops_in_the_middle_and_its_run_is_taken_o
     let handle = first.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     gate.reached().await;
 
-    let client = corner.client().await;
-    client.cancel(&format!("{}__teller__s", corner.app)).await.unwrap();
+    let client = app.client().await;
+    client.cancel(&format!("{}__teller__s", app.app)).await.unwrap();
     client.close().await;
     within(dropped.pass()).await;
     assert_eq!(within(handle.result()).await.unwrap_err().code(), ErrorCode::Cancelled);
-    // Others who wait hear of it, too.
+    // Handles of other processes report it, too.
     let second = builder().llm(ScriptedLlm::new([Reply::text("done")])).connect().await.unwrap();
     let seen = second.handle(handle.session()).await.unwrap();
     assert_eq!(within(seen.result()).await.unwrap_err().code(), ErrorCode::Cancelled);
@@ -133,12 +132,12 @@ async fn a_workflow_cancelled_by_hand_stops_in_the_middle_and_its_run_is_taken_o
     let swept = second.sweep().await.unwrap();
     assert_eq!(swept.len(), 1);
     assert_eq!(within(swept[0].result()).await.unwrap().status, RunStatus::Completed);
-    corner.stands(&[("teller__s", "CANCELLED"), ("teller__s__resume-1", "SUCCESS")]).await;
+    app.wait_for_statuses(&[("teller__s", "CANCELLED"), ("teller__s__resume-1", "SUCCESS")]).await;
     within(first.shutdown()).await;
     within(second.shutdown()).await;
 }
 
-/// A model with a mistake in it.
+/// A model that panics.
 #[derive(Debug)]
 struct Panics;
 
@@ -154,18 +153,18 @@ impl LlmAdapter for Panics {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_model_fails_the_run_and_its_words_stay_out_of_the_tables() {
+async fn a_panic_of_the_model_fails_the_run_and_its_message_is_not_stored() {
     let (store, _folder) = scratch().await;
-    let corner = Corner::new();
+    let app = TestApp::new();
     let agent = teller().build().unwrap();
-    let builder = || corner.builder().store(store.clone()).registry(registry(&agent));
+    let builder = || app.builder().store(store.clone()).registry(registry(&agent));
     let first = builder().llm(Panics).connect().await.unwrap();
     let handle = first.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     let failed = within(handle.result()).await.unwrap();
     let code = failed.error.as_ref().map(|error| &*error.code);
     assert_eq!((failed.status, code), (RunStatus::Failed, Some("code_panicked")));
-    corner.stands(&[("teller__s", "SUCCESS")]).await;
-    assert!(!corner.dump().await.contains("secret"));
+    app.wait_for_statuses(&[("teller__s", "SUCCESS")]).await;
+    assert!(!app.dump().await.contains("secret"));
     let second = builder().llm(ScriptedLlm::new([Reply::text("done")])).connect().await.unwrap();
     let seen = second.handle(handle.session()).await.unwrap();
     assert_eq!(within(seen.result()).await.unwrap().status, RunStatus::Failed);
@@ -173,90 +172,90 @@ async fn a_panic_of_the_model_fails_the_run_and_its_words_stay_out_of_the_tables
     within(second.shutdown()).await;
 }
 
-/// The store is asked again by the step, for nothing below it has the patience.
+/// The step itself retries the store, because retries below it are disabled.
 #[tokio::test]
-async fn a_part_that_the_store_kept_from_its_end_is_tried_again() {
+async fn a_work_item_that_fails_because_of_the_store_is_retried() {
     let (store, _folder) = scratch().await;
-    let (corner, count) = (Corner::new(), Count::default());
+    let (app, count) = (TestApp::new(), Count::default());
     let agent = teller().tool(counting(&count)).build().unwrap();
     let llm = acts_once();
     let faults = FaultStore::new(Arc::new(store.clone()))
         .on("\"done\"", Fault::Refuse(ErrorCode::StoreBusy))
         .on("\"done\"", Fault::Refuse(ErrorCode::StoreUnavailable));
-    let builder = corner.builder().state_store(Arc::new(faults)).stream_manager(Arc::new(store));
+    let builder = app.builder().state_store(Arc::new(faults)).stream_manager(Arc::new(store));
     let builder = builder.store_retry_timeout(Duration::ZERO).llm(llm.clone());
     let runtime = builder.connect().await.unwrap();
     let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!((llm.calls(), count.get()), (4, 1), "two replies were lost, and nothing else");
-    corner.stands(&[("teller__s", "SUCCESS")]).await;
+    assert_eq!((llm.calls(), count.get()), (4, 1), "only two replies were lost");
+    app.wait_for_statuses(&[("teller__s", "SUCCESS")]).await;
     within(runtime.shutdown()).await;
 }
 
 #[tokio::test]
-async fn a_session_that_was_deleted_begins_anew() {
+async fn a_deleted_session_can_be_created_again() {
     let (store, _folder) = scratch().await;
-    let (corner, count) = (Corner::new(), Count::default());
+    let (app, count) = (TestApp::new(), Count::default());
     let agent = teller().tool(counting(&count)).build().unwrap();
-    let runtime = corner.builder().store(store.clone()).llm(acts_once()).connect().await.unwrap();
+    let runtime = app.builder().store(store.clone()).llm(acts_once()).connect().await.unwrap();
     for times in 1..3 {
         let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
         assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
         assert_eq!(count.get(), times);
-        corner.stands(&[("teller__s", "SUCCESS")]).await;
+        app.wait_for_statuses(&[("teller__s", "SUCCESS")]).await;
         store.delete(handle.session()).await.unwrap();
     }
     within(runtime.shutdown()).await;
 }
 
 #[tokio::test]
-async fn what_ended_is_removed_after_its_time() {
+async fn ended_workflows_are_removed_after_the_retention_time() {
     let (store, _folder) = scratch().await;
-    let corner = Corner::new();
+    let app = TestApp::new();
     let agent = teller().build().unwrap();
-    let builder = corner.builder().store(store).llm(ScriptedLlm::new([Reply::text("done")]));
+    let builder = app.builder().store(store).llm(ScriptedLlm::new([Reply::text("done")]));
     let runtime = builder.keep_history(Duration::from_millis(1)).connect().await.unwrap();
     let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     within(handle.result()).await.unwrap();
-    corner.stands(&[]).await;
-    assert_eq!(corner.dump().await, "");
-    // The log has it still.
+    app.wait_for_statuses(&[]).await;
+    assert_eq!(app.dump().await, "");
+    // The log still contains the run.
     let again = runtime.handle(handle.session()).await.unwrap();
     assert_eq!(within(again.result()).await.unwrap().status, RunStatus::Completed);
     within(runtime.shutdown()).await;
 }
 
 #[tokio::test]
-async fn the_tables_hold_ids_and_no_word_of_the_conversation() {
+async fn the_tables_contain_ids_and_no_conversation_text() {
     let (store, _folder) = scratch().await;
-    let (corner, count) = (Corner::new(), Count::default());
+    let (app, count) = (TestApp::new(), Count::default());
     let agent = teller().tool(counting(&count)).build().unwrap();
     let calls = [("act", json!({ "word": "secret" })), ("act", json!({ "word": "secret" }))];
     let llm = ScriptedLlm::new([Reply::calls(calls), Reply::text("secret")]);
-    let runtime = corner.builder().store(store).llm(llm).connect().await.unwrap();
+    let runtime = app.builder().store(store).llm(llm).connect().await.unwrap();
     let options = in_session("s");
     let handle = runtime.execute(agent.erased(), "secret".into(), options).await.unwrap();
     within(handle.result()).await.unwrap();
-    corner.stands(&[("teller__s", "SUCCESS")]).await;
-    let steps = corner.steps("teller__s").await;
+    app.wait_for_statuses(&[("teller__s", "SUCCESS")]).await;
+    let steps = app.steps("teller__s").await;
     assert_eq!(steps, ["open", "model/1", "call/1.0", "call/1.1", "settle/1", "model/2"]);
-    let dump = corner.dump().await;
+    let dump = app.dump().await;
     assert!(dump.contains("teller__s") && !dump.contains("secret"), "{dump}");
     within(runtime.shutdown()).await;
 }
 
 #[tokio::test]
-async fn runs_beyond_the_limit_wait_for_their_turn_and_stay_alive() {
+async fn runs_beyond_the_limit_wait_for_a_permit_and_keep_their_leases() {
     let (store, _folder) = scratch().await;
-    let (corner, gate) = (Corner::new(), Gate::new());
+    let (app, gate) = (TestApp::new(), Gate::new());
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
-    let builder = corner.builder().store(store.clone()).llm(llm).registry(registry(&agent));
+    let builder = app.builder().store(store.clone()).llm(llm).registry(registry(&agent));
     let runtime = builder.lease(Duration::from_millis(600)).max_runs(1).connect().await.unwrap();
     let first = runtime.execute(agent.erased(), "go".into(), in_session("a")).await.unwrap();
     gate.reached().await;
     let second = runtime.execute(agent.erased(), "go".into(), in_session("b")).await.unwrap();
-    outlives_its_lease(&store, second.session()).await;
+    wait_past_lease(&store, second.session()).await;
     assert_eq!(gate.arrived(), 1);
     assert!(runtime.recover().await.unwrap().is_empty());
     gate.open();
@@ -266,13 +265,13 @@ async fn runs_beyond_the_limit_wait_for_their_turn_and_stay_alive() {
     within(runtime.shutdown()).await;
 }
 
-/// Waits until the lease has run out that a session had.
-async fn outlives_its_lease(store: &SqliteStore, session: &SessionId) {
+/// Waits until a session's current lease would have expired without renewal.
+async fn wait_past_lease(store: &SqliteStore, session: &SessionId) {
     let lease = async || store.head(session).await.unwrap().unwrap();
     let first = lease().await.lease_until.unwrap();
     loop {
         let head = lease().await;
-        assert!(head.is_leased(), "nobody kept the lease of {session}");
+        assert!(head.is_leased(), "the lease of {session} was not renewed");
         if head.read_at > first {
             return;
         }
@@ -281,22 +280,22 @@ async fn outlives_its_lease(store: &SqliteStore, session: &SessionId) {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_its_child_leaves_it_the_turn() {
+async fn a_run_that_waits_for_its_child_releases_its_permit() {
     let (store, _folder) = scratch().await;
-    let corner = Corner::new();
+    let app = TestApp::new();
     let helper = teller_of("helper").description("Helps.").output::<bool>().build().unwrap();
     let boss = teller_of("boss").sub_agent(&helper).build().unwrap();
     let asks = Reply::tool_call("subagent__helper", json!({ "message": "help" }));
     let asks = ScriptedLlm::new([asks, Reply::text("done")]);
     let helps = ScriptedLlm::new([Reply::finish(json!(true))]);
     let llm = RoutingScriptedLlm::new().agent("boss", asks).agent("helper", helps);
-    let runtime = corner.builder().store(store).llm(llm).max_runs(1).connect().await.unwrap();
+    let runtime = app.builder().store(store).llm(llm).max_runs(1).connect().await.unwrap();
     let handle = runtime.execute(boss.erased(), "go".into(), in_session("s")).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     within(runtime.shutdown()).await;
 }
 
-/// A tool that executes another agent on the runtime in this place, and waits for it.
+/// Returns a tool that executes another agent on this runtime and waits for it.
 fn delegating(runtime: &Arc<OnceLock<Weak<DurableRuntime>>>, to: &Agent) -> Tool {
     let (runtime, to) = (Arc::clone(runtime), to.clone());
     Tool::function("act", "Acts.", move |_: Word, _: ToolContext| {
@@ -310,15 +309,15 @@ fn delegating(runtime: &Arc<OnceLock<Weak<DurableRuntime>>>, to: &Agent) -> Tool
 }
 
 #[tokio::test]
-async fn a_run_that_a_tool_executes_needs_no_turn_of_its_own() {
+async fn a_run_that_a_tool_executes_needs_no_permit() {
     let (store, _folder) = scratch().await;
-    let (corner, place) = (Corner::new(), Arc::new(OnceLock::new()));
+    let (app, place) = (TestApp::new(), Arc::new(OnceLock::new()));
     let helper = teller_of("helper").build().unwrap();
     let boss = teller_of("boss").tool(delegating(&place, &helper)).build().unwrap();
     let asks = ScriptedLlm::new([act(), Reply::text("done")]);
     let helps = ScriptedLlm::new([Reply::text("helped")]);
     let llm = RoutingScriptedLlm::new().agent("boss", asks).agent("helper", helps);
-    let runtime = corner.builder().store(store.clone()).llm(llm).max_runs(1).connect().await;
+    let runtime = app.builder().store(store.clone()).llm(llm).max_runs(1).connect().await;
     let runtime = Arc::new(runtime.unwrap());
     place.set(Arc::downgrade(&runtime)).unwrap();
     let handle = runtime.execute(boss.erased(), "go".into(), in_session("s")).await.unwrap();
@@ -337,20 +336,20 @@ fn teller_of(name: &str) -> helix_agents_core::agent::AgentBuilder {
 }
 
 #[tokio::test]
-async fn a_run_whose_rows_were_deleted_stops_at_its_next_step_and_is_free() {
+async fn a_run_whose_rows_were_deleted_stops_at_its_next_step_and_is_released() {
     let (store, _folder) = scratch().await;
-    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let (app, gate, count) = (TestApp::new(), Gate::new(), Count::default());
     let agent = teller().tool(counting(&count)).build().unwrap();
     let builder = || {
-        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        let builder = app.builder().store(store.clone()).registry(registry(&agent));
         builder.lease(Duration::from_secs(60))
     };
     let model = ScriptedLlm::new([act().at_gate(&gate), Reply::text("never")]);
     let first = builder().llm(model).connect().await.unwrap();
     let handle = first.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     gate.reached().await;
-    let client = corner.client().await;
-    client.delete(&format!("{}__teller__s", corner.app)).await.unwrap();
+    let client = app.client().await;
+    client.delete(&format!("{}__teller__s", app.app)).await.unwrap();
     client.close().await;
     gate.open();
     within(handle.result()).await.unwrap_err();
@@ -359,7 +358,7 @@ async fn a_run_whose_rows_were_deleted_stops_at_its_next_step_and_is_free() {
     let recovered = second.recover().await.unwrap();
     assert_eq!(within(recovered[0].result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(count.get(), 1);
-    corner.stands(&[("teller__s__resume-1", "SUCCESS")]).await;
+    app.wait_for_statuses(&[("teller__s__resume-1", "SUCCESS")]).await;
     within(first.shutdown()).await;
     within(second.shutdown()).await;
 }

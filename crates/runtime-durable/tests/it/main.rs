@@ -1,5 +1,4 @@
-//! The durable runtime against the executor contract, on every store it is used with, and what only it
-//! does.
+//! Tests of the durable runtime, including the executor contract on every shared store.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod building;

@@ -1,4 +1,4 @@
-//! DBOS's database is away for a while; the sessions' store is not.
+//! Outages of DBOS's database while the session store is available.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::support::{Corner, Count, act, counting, registry, scratch, teller};
+use crate::support::{Count, TestApp, act, counting, registry, scratch, teller};
 
-/// A line to the server that can be cut.
-struct Line {
+/// A proxy to the server that can be disconnected.
+struct Proxy {
     url: String,
     is_up: watch::Sender<bool>,
 }
 
-impl Line {
+impl Proxy {
     async fn to(url: &str) -> Self {
         let (user, place) = url.rsplit_once('@').unwrap();
         let (address, path) = place.split_once('/').unwrap();
@@ -31,12 +31,12 @@ impl Line {
         tokio::spawn(async move {
             let mut listener = listener;
             loop {
-                let carried = up.clone();
+                let connected = up.clone();
                 tokio::select! {
                     cut = up.wait_for(|up| !up) => drop(cut),
-                    () = carry(&listener, &address, &carried) => {}
+                    () = forward(&listener, &address, &connected) => {}
                 }
-                // Nobody listens: who connects is refused.
+                // Without a listener, connections are refused.
                 drop(listener);
                 if up.wait_for(|up| *up).await.is_err() {
                     return;
@@ -56,14 +56,14 @@ impl Line {
     }
 }
 
-/// Carries what is said on each connection, until the line is cut.
-async fn carry(listener: &TcpListener, address: &str, up: &watch::Receiver<bool>) {
+/// Forwards each connection until the proxy is disconnected.
+async fn forward(listener: &TcpListener, address: &str, up: &watch::Receiver<bool>) {
     while let Ok((mut client, _)) = listener.accept().await {
         let (mut up, address) = (up.clone(), address.to_owned());
         tokio::spawn(async move {
             let mut server = TcpStream::connect(&address).await.unwrap();
             tokio::select! {
-                carried = copy_bidirectional(&mut client, &mut server) => drop(carried),
+                copied = copy_bidirectional(&mut client, &mut server) => drop(copied),
                 cut = up.wait_for(|up| !up) => drop(cut),
             }
         });
@@ -75,19 +75,19 @@ fn in_session(id: &str) -> ExecuteOptions {
 }
 
 #[tokio::test]
-async fn what_ends_meanwhile_is_recorded_later_and_not_done_again() {
+async fn an_effect_that_ends_during_an_outage_is_recorded_later_and_not_repeated() {
     let (store, _folder) = scratch().await;
-    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
-    let line = Line::to(&corner.url).await;
+    let (app, gate, count) = (TestApp::new(), Gate::new(), Count::default());
+    let proxy = Proxy::to(&app.url).await;
     let agent = teller().tool(counting(&count)).build().unwrap();
     let llm = ScriptedLlm::new([act().at_gate(&gate), Reply::text("done")]);
-    let builder = corner.builder().database(&line.url).store(store.clone()).llm(llm.clone());
+    let builder = app.builder().database(&proxy.url).store(store.clone()).llm(llm.clone());
     let runtime = builder.lease(Duration::from_secs(60)).connect().await.unwrap();
     let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     gate.reached().await;
-    line.cut();
+    proxy.cut();
     gate.open();
-    // The log has the reply. DBOS asks for its database again and again.
+    // The log has the reply. DBOS keeps retrying its database.
     let replied = async {
         while load(&store, handle.session()).await.unwrap().last_step() == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -95,36 +95,36 @@ async fn what_ends_meanwhile_is_recorded_later_and_not_done_again() {
     };
     within(replied).await;
     assert_eq!(count.get(), 0);
-    line.mend();
+    proxy.mend();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!((llm.calls(), count.get()), (2, 1));
-    corner.stands(&[("teller__s", "SUCCESS")]).await;
+    app.wait_for_statuses(&[("teller__s", "SUCCESS")]).await;
     within(runtime.shutdown()).await;
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_begin_is_refused_and_can_be_gone_on_with() {
+async fn a_run_that_cannot_start_is_refused_and_can_be_resumed() {
     let (store, _folder) = scratch().await;
-    let corner = Corner::new();
-    let line = Line::to(&corner.url).await;
+    let app = TestApp::new();
+    let proxy = Proxy::to(&app.url).await;
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("done")]);
     let builder = || {
-        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        let builder = app.builder().store(store.clone()).registry(registry(&agent));
         builder.lease(Duration::from_secs(1)).llm(llm.clone())
     };
-    let first = builder().database(&line.url).connect().await.unwrap();
-    line.cut();
+    let first = builder().database(&proxy.url).connect().await.unwrap();
+    proxy.cut();
     let refused = first.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::StoreUnavailable, "{refused}");
 
-    // Its lease was given up.
+    // The lease was released.
     let second = builder().connect().await.unwrap();
     let recovered = within(second.recover()).await.unwrap();
     assert_eq!(within(recovered[0].result()).await.unwrap().status, RunStatus::Completed);
-    corner.stands(&[("teller__s__resume-1", "SUCCESS")]).await;
+    app.wait_for_statuses(&[("teller__s__resume-1", "SUCCESS")]).await;
     assert_eq!(llm.calls(), 1);
-    line.mend();
+    proxy.mend();
     within(first.shutdown()).await;
     within(second.shutdown()).await;
 }

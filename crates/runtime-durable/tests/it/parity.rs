@@ -1,4 +1,4 @@
-//! The parity suite, on every store that other processes see.
+//! The parity suite on every store that processes can share.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use helix_agents_core::id::SessionId;
 use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
 
-use crate::support::Corner;
+use crate::support::TestApp;
 
-type Harness<S> = Processes<S, Corner>;
+type Harness<S> = Processes<S, TestApp>;
 
 #[async_trait]
-impl Boot for Corner {
+impl Boot for TestApp {
     async fn boot(&self, with: Beginning) -> StartedRun {
         let Beginning { world, store, streams, tasks_on } = with;
         let runtime = self
@@ -40,12 +40,12 @@ impl Boot for Corner {
 mod sqlite {
     use helix_agents_store_sqlite::SqliteStore;
 
-    use super::{Corner, Harness};
+    use super::{Harness, TestApp};
 
     async fn harness() -> Harness<SqliteStore> {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("test.db")).await.unwrap();
-        Harness::new(store, folder, Corner::new())
+        Harness::new(store, folder, TestApp::new())
     }
 
     helix_agents_testkit::runtime_suite!(harness);
@@ -55,14 +55,14 @@ mod postgres {
     use helix_agents_store_postgres::PostgresStore;
     use helix_agents_testkit::servers::{self, Afterwards};
 
-    use super::{Corner, Harness};
+    use super::{Harness, TestApp};
 
     async fn harness() -> Harness<PostgresStore> {
         let url = servers::postgres();
         let builder = PostgresStore::builder(&url).schema(servers::unique()).connections(4);
         let gone = builder.clone();
         let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
-        Harness::new(builder.open().await.unwrap(), gone, Corner::new())
+        Harness::new(builder.open().await.unwrap(), gone, TestApp::new())
     }
 
     helix_agents_testkit::runtime_suite!(harness);
@@ -72,13 +72,13 @@ mod redis {
     use helix_agents_store_redis::RedisStore;
     use helix_agents_testkit::servers::{self, Afterwards};
 
-    use super::{Corner, Harness};
+    use super::{Harness, TestApp};
 
     async fn harness() -> Harness<RedisStore> {
         let builder = RedisStore::builder(&servers::redis()).prefix(servers::unique());
         let gone = builder.clone();
         let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
-        Harness::new(builder.open().await.unwrap(), gone, Corner::new())
+        Harness::new(builder.open().await.unwrap(), gone, TestApp::new())
     }
 
     helix_agents_testkit::runtime_suite!(harness);

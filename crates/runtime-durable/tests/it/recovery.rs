@@ -1,4 +1,4 @@
-//! Processes that die, and what the next one makes of their runs.
+//! Recovery of runs after process crashes.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -21,23 +21,23 @@ use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::json;
 
 use crate::support::{
-    Corner, Count, Process, Word, act, acts_once, counting, registry, scratch, teller,
+    Count, Process, TestApp, Word, act, acts_once, counting, registry, scratch, teller,
 };
 
 fn in_session(id: &str) -> ExecuteOptions {
     ExecuteOptions::default().session(SessionId::from(id))
 }
 
-/// Long enough that nobody takes anything over by it.
+/// A lease that does not expire during a test.
 const LONG: Duration = Duration::from_secs(600);
 
 #[tokio::test]
-async fn what_a_process_left_goes_on_when_one_of_its_name_connects() {
+async fn runs_of_a_process_continue_when_its_executor_id_connects_again() {
     let (store, _folder) = scratch().await;
-    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let (test_app, gate, count) = (TestApp::new(), Gate::new(), Count::default());
     let agent = teller().tool(counting(&count)).build().unwrap();
     let builder = |llm| {
-        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        let builder = test_app.builder().store(store.clone()).registry(registry(&agent));
         builder.lease(LONG).executor_id("slot-1").llm(llm)
     };
     let llm = ScriptedLlm::new([act(), Reply::text("never").at_gate(&gate)]);
@@ -51,22 +51,22 @@ async fn what_a_process_left_goes_on_when_one_of_its_name_connects() {
     let same = second.runtime.handle(handle.session()).await.unwrap();
     assert_eq!(same.run(), handle.run());
     assert_eq!(within(same.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(count.get(), 1, "its step is on record in DBOS, and its result in the log");
-    assert_eq!(llm.calls(), 1, "the reply that was under way, and no other");
-    corner.stands(&[("teller__s", "SUCCESS")]).await;
-    let steps = corner.steps("teller__s").await;
+    assert_eq!(count.get(), 1, "its step is recorded in DBOS, and its result in the log");
+    assert_eq!(llm.calls(), 1, "only the interrupted model call is repeated");
+    test_app.wait_for_statuses(&[("teller__s", "SUCCESS")]).await;
+    let steps = test_app.steps("teller__s").await;
     assert_eq!(steps, ["open", "model/1", "call/1.0", "model/2"]);
     within(second.runtime.shutdown()).await;
 }
 
-/// The steps of the journal are gone, as when somebody copies the store and not DBOS's tables.
+/// The recorded steps are missing, for example after the store was copied without DBOS's tables.
 #[tokio::test]
-async fn steps_that_are_carried_out_again_find_their_effects_on_record() {
+async fn repeated_steps_find_their_effects_in_the_log() {
     let (store, _folder) = scratch().await;
-    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let (test_app, gate, count) = (TestApp::new(), Gate::new(), Count::default());
     let agent = teller().tool(counting(&count)).build().unwrap();
     let builder = |llm| {
-        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        let builder = test_app.builder().store(store.clone()).registry(registry(&agent));
         builder.lease(LONG).executor_id("slot-1").llm(llm)
     };
     let llm = ScriptedLlm::new([act(), act(), Reply::text("never").at_gate(&gate)]);
@@ -75,7 +75,7 @@ async fn steps_that_are_carried_out_again_find_their_effects_on_record() {
     gate.reached().await;
     first.kill().await;
     assert_eq!(count.get(), 2);
-    corner.forget_steps().await;
+    test_app.forget_steps().await;
 
     let llm = ScriptedLlm::new([act(), act(), Reply::text("done")]);
     let second = Process::boot(builder(llm.clone())).await;
@@ -88,10 +88,10 @@ async fn steps_that_are_carried_out_again_find_their_effects_on_record() {
 #[tokio::test]
 async fn two_runtimes_take_over_from_each_other() {
     let (store, _folder) = scratch().await;
-    let (corner, count) = (Corner::new(), Count::default());
+    let (test_app, count) = (TestApp::new(), Count::default());
     let agent = teller().tool(counting(&count)).build().unwrap();
     let builder = || {
-        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        let builder = test_app.builder().store(store.clone()).registry(registry(&agent));
         builder.lease(Duration::from_secs(1))
     };
     let replies =
@@ -119,19 +119,19 @@ async fn two_runtimes_take_over_from_each_other() {
     let ends = ["CANCELLED", "CANCELLED", "CANCELLED", "CANCELLED", "SUCCESS"];
     let ids = ["", "__resume-1", "__resume-2", "__resume-3", "__resume-4"];
     let ids = ids.map(|end| format!("teller__s{end}"));
-    let stands: Vec<_> = ids.iter().map(String::as_str).zip(ends).collect();
-    corner.stands(&stands).await;
+    let statuses: Vec<_> = ids.iter().map(String::as_str).zip(ends).collect();
+    test_app.wait_for_statuses(&statuses).await;
     within(last.runtime.shutdown()).await;
 }
 
-/// The local runtime knows nothing of workflows, and so one is left that nobody ends.
+/// The local runtime does not know about workflows, so it leaves an orphaned one.
 #[tokio::test]
-async fn another_runtime_goes_on_and_what_is_left_in_dbos_is_removed() {
+async fn another_runtime_continues_and_orphaned_workflows_are_removed() {
     let (store, _folder) = scratch().await;
-    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let (test_app, gate, count) = (TestApp::new(), Gate::new(), Count::default());
     let agent = teller().tool(counting(&count)).build().unwrap();
     let llm = ScriptedLlm::new([act(), Reply::text("never").at_gate(&gate)]);
-    let builder = corner.builder().store(store.clone()).lease(Duration::from_secs(1)).llm(llm);
+    let builder = test_app.builder().store(store.clone()).lease(Duration::from_secs(1)).llm(llm);
     let first = Process::boot(builder).await;
     let handle = first.runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     gate.reached().await;
@@ -142,15 +142,15 @@ async fn another_runtime_goes_on_and_what_is_left_in_dbos_is_removed() {
     let resumed = within(local.resume(agent.erased(), handle.session(), options)).await.unwrap();
     assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(count.get(), 1);
-    corner.stands(&[("teller__s", "PENDING")]).await;
+    test_app.wait_for_statuses(&[("teller__s", "PENDING")]).await;
 
-    let builder = corner.builder().store(store).llm(acts_once());
+    let builder = test_app.builder().store(store).llm(acts_once());
     let tidy = builder.keep_history(Duration::from_millis(1)).connect().await.unwrap();
-    corner.stands(&[]).await;
+    test_app.wait_for_statuses(&[]).await;
     within(tidy.shutdown()).await;
 }
 
-/// What both processes have: a tool that must not act twice, and one that may.
+/// Returns the agent of both processes, with an at-most-once tool and a repeatable tool.
 fn risky(acts: impl Fn(&str) + Clone + Send + Sync + 'static) -> Agent {
     let tool = |name: &'static str, hangs: bool| {
         let acts = acts.clone();
@@ -164,7 +164,7 @@ fn risky(acts: impl Fn(&str) + Clone + Send + Sync + 'static) -> Agent {
             }
         })
     };
-    // Whoever goes on waits so long for an owner that might be slow and not dead.
+    // The next owner waits for this timeout, because the earlier one could be slow but alive.
     let once = tool("once", true).effect(EffectClass::AtMostOnce).timeout(Duration::from_secs(2));
     teller().tool(tool("quick", false)).tool(once).build().unwrap()
 }
@@ -173,27 +173,27 @@ fn risky_calls() -> Reply {
     Reply::calls([("quick", json!({ "word": "a" })), ("once", json!({ "word": "b" }))])
 }
 
-fn slot(corner: &Corner, store: SqliteStore, agent: &Agent) -> DurableRuntimeBuilder {
-    let builder = corner.builder().store(store).registry(registry(agent)).lease(LONG);
+fn slot(test_app: &TestApp, store: SqliteStore, agent: &Agent) -> DurableRuntimeBuilder {
+    let builder = test_app.builder().store(store).registry(registry(agent)).lease(LONG);
     let llm = ScriptedLlm::new([risky_calls(), Reply::text("done")]);
     builder.executor_id("slot-1").llm(llm)
 }
 
-/// What the process does that is killed. In a plain run of the tests nothing.
+/// The main function of the process that is killed. Does nothing in a normal test run.
 #[tokio::test]
 async fn other_process() {
     let Ok(app) = std::env::var("HELIX_TEST_APP") else { return };
     let file = std::env::var("HELIX_TEST_FILE").unwrap();
-    let corner = Corner::of(app);
+    let test_app = TestApp::of(app);
     let store = SqliteStore::open(Path::new(&file)).await.unwrap();
     let agent = risky(|name| println!("acts: {name}"));
-    let runtime = slot(&corner, store, &agent).connect().await.unwrap();
+    let runtime = slot(&test_app, store, &agent).connect().await.unwrap();
     let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     drop(handle.result().await);
 }
 
-/// The process until both of its tools act.
-fn killed_once_both_act(app: &str, file: &Path) {
+/// Starts the process and kills it once both of its tools are running.
+fn kill_once_both_act(app: &str, file: &Path) {
     let mut child: Child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "recovery::other_process", "--nocapture", "--test-threads=1"])
         .env("HELIX_TEST_APP", app)
@@ -204,7 +204,7 @@ fn killed_once_both_act(app: &str, file: &Path) {
     let mut acting = BTreeSet::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
-        // The harness prints lines of its own, and not always whole ones.
+        // The test harness prints other lines, sometimes without a line break.
         let Some((_, name)) = line.split_once("acts: ") else { continue };
         assert!(acting.insert(name.to_owned()));
         if acting.len() == 2 {
@@ -219,22 +219,22 @@ fn killed_once_both_act(app: &str, file: &Path) {
 #[tokio::test]
 async fn kill_in_the_middle_of_a_call_that_must_not_run_twice() {
     let (store, folder) = scratch().await;
-    let corner = Corner::new();
-    let (app, file) = (corner.app.clone(), folder.path().join("test.db"));
-    let killed = move || killed_once_both_act(&app, &file);
+    let test_app = TestApp::new();
+    let (app, file) = (test_app.app.clone(), folder.path().join("test.db"));
+    let killed = move || kill_once_both_act(&app, &file);
     within(tokio::task::spawn_blocking(killed)).await.unwrap();
 
     let count = Count::default();
     let counted = count.clone();
     let agent = risky(move |name| {
-        assert_eq!(name, "quick", "what may have acted is not begun again");
-        counted.one_more();
+        assert_eq!(name, "quick", "a tool that may have acted is not called again");
+        counted.increment();
     });
-    let second = Process::boot(slot(&corner, store.clone(), &agent)).await;
+    let second = Process::boot(slot(&test_app, store.clone(), &agent)).await;
     let same = second.runtime.handle(&SessionId::from("s")).await.unwrap();
     assert_eq!(within(same.result()).await.unwrap().status, RunStatus::Completed);
     let session = load(&store, same.session()).await.unwrap();
-    assert_eq!(session.runs().count(), 1, "the same run, in another process");
+    assert_eq!(session.runs().count(), 1, "the same run in another process");
     let results: Vec<_> = session
         .transcript()
         .iter()
@@ -244,15 +244,15 @@ async fn kill_in_the_middle_of_a_call_that_must_not_run_twice() {
         })
         .collect();
     assert!(results[1].contains("it was not run again"), "{results:?}");
-    assert!(count.get() <= 1, "it may run again as long as its result is not on record");
+    assert!(count.get() <= 1, "it may run again while its result is not recorded");
     within(second.runtime.shutdown()).await;
 }
 
-/// Each process of this name makes the same try in the same run, and the last one gives up.
+/// Each process with this executor id repeats the same calls in the same run, and the last one ends the run.
 #[tokio::test]
-async fn a_call_that_no_process_of_a_name_outlives_is_given_up() {
+async fn a_call_that_crashes_every_process_of_an_executor_id_ends_the_run() {
     let (store, _folder) = scratch().await;
-    let (corner, gate) = (Corner::new(), Gate::new());
+    let (test_app, gate) = (TestApp::new(), Gate::new());
     let closed = gate.clone();
     let tool = Tool::function("die", "Dies.", move |_: Word, _: ToolContext| {
         let gate = closed.clone();
@@ -263,7 +263,7 @@ async fn a_call_that_no_process_of_a_name_outlives_is_given_up() {
     });
     let agent = teller().tool(tool).max_takeovers(2).build().unwrap();
     let builder = || {
-        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        let builder = test_app.builder().store(store.clone()).registry(registry(&agent));
         let call = Reply::calls([("die", json!({ "word": "a" })), ("die", json!({ "word": "b" }))]);
         builder.lease(LONG).executor_id("slot-1").llm(ScriptedLlm::new([call]))
     };

@@ -1,4 +1,4 @@
-//! What the tests have in common: a corner of DBOS's tables, processes that die, and an agent.
+//! Test support: applications in DBOS's tables, processes that can be killed, and an agent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,18 +19,18 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use tempfile::TempDir;
 
-/// The schema that all tests share: to make one takes longer than most of them.
+/// The schema shared by all tests, because creating a schema takes longer than most tests.
 pub(crate) const SCHEMA: &str = "helix_dbos_tests";
 
-/// An application of a test's own in DBOS's tables, until this is dropped.
+/// A separate DBOS application for one test, deleted when dropped.
 #[derive(Debug)]
-pub(crate) struct Corner {
+pub(crate) struct TestApp {
     pub(crate) url: String,
     pub(crate) app: String,
     _gone: Option<Afterwards>,
 }
 
-impl Corner {
+impl TestApp {
     pub(crate) fn new() -> Self {
         let (url, app) = (servers::postgres(), servers::unique());
         let (gone_url, gone_app) = (url.clone(), app.clone());
@@ -40,7 +40,7 @@ impl Corner {
                 let there = sqlx::query("SELECT to_regclass($1) IS NOT NULL");
                 let there = there.bind(format!("{SCHEMA}.{table}")).fetch_one(&mut db).await;
                 if !there.unwrap().get::<bool, _>(0) {
-                    // Nobody has connected to DBOS on this server yet.
+                    // No test has created DBOS's tables on this server yet.
                     continue;
                 }
                 let sql = format!("DELETE FROM {SCHEMA}.{table} WHERE application_name = $1");
@@ -50,12 +50,12 @@ impl Corner {
         Self { url, app, _gone: Some(gone) }
     }
 
-    /// That of another process, which removes it.
+    /// Returns the application of another process, which deletes it.
     pub(crate) fn of(app: String) -> Self {
         Self { url: servers::postgres(), app, _gone: None }
     }
 
-    /// Removes what DBOS knows of the steps of its workflows.
+    /// Deletes the recorded steps of the workflows.
     pub(crate) async fn forget_steps(&self) {
         let sql = format!(
             "DELETE FROM {SCHEMA}.operation_outputs o USING {SCHEMA}.workflow_status w
@@ -66,7 +66,7 @@ impl Corner {
         assert!(gone.unwrap().rows_affected() > 0);
     }
 
-    /// A runtime in it.
+    /// Returns a builder for a runtime of this application.
     pub(crate) fn builder(&self) -> DurableRuntimeBuilder {
         DurableRuntime::builder()
             .database(&self.url)
@@ -76,13 +76,13 @@ impl Corner {
             .poll_interval(Duration::from_millis(50))
     }
 
-    /// What people have who look at workflows.
+    /// Returns a DBOS client for inspecting workflows.
     pub(crate) async fn client(&self) -> Client {
         let config = ClientConfig { schema: SCHEMA.to_owned(), ..ClientConfig::new(&self.url) };
         Client::connect(ClientConfig { app_name: Some(self.app.clone()), ..config }).await.unwrap()
     }
 
-    /// The ids of its workflows, without the application's name, and how they stand, oldest first.
+    /// Returns the ids (without the application's name) and statuses of the workflows, oldest first.
     pub(crate) async fn workflows(&self) -> Vec<(String, String)> {
         let sql = format!(
             "SELECT workflow_uuid, status FROM {SCHEMA}.workflow_status
@@ -97,8 +97,8 @@ impl Corner {
         rows.unwrap().into_iter().map(row).collect()
     }
 
-    /// Waits until its workflows stand so: DBOS notes an end after the run has ended in the log.
-    pub(crate) async fn stands(&self, expected: &[(&str, &str)]) {
+    /// Waits until the workflows have these statuses. DBOS records an end after the run has ended in the log.
+    pub(crate) async fn wait_for_statuses(&self, expected: &[(&str, &str)]) {
         let expected: Vec<_> =
             expected.iter().map(|(id, status)| ((*id).to_owned(), (*status).to_owned())).collect();
         let mut found = Vec::new();
@@ -112,7 +112,7 @@ impl Corner {
         assert_eq!(found, expected);
     }
 
-    /// The names of a workflow's steps, in order.
+    /// Returns the step names of a workflow, in order.
     pub(crate) async fn steps(&self, id: &str) -> Vec<String> {
         let client = self.client().await;
         let steps = client.list_workflow_steps(&format!("{}__{id}", self.app)).await.unwrap();
@@ -120,7 +120,7 @@ impl Corner {
         steps.into_iter().map(|step| step.step_name).collect()
     }
 
-    /// Everything that stands in its rows.
+    /// Returns the contents of all rows.
     pub(crate) async fn dump(&self) -> String {
         let sql = format!(
             "SELECT coalesce(string_agg(w::text || coalesce(o::text, ''), E'\\n'), '')
@@ -133,7 +133,7 @@ impl Corner {
     }
 }
 
-/// A process, so to speak: a runtime whose workflows are on a tokio runtime of its own.
+/// A simulated process: a runtime whose workflows run on a separate tokio runtime.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) runtime: DurableRuntime,
@@ -149,7 +149,7 @@ impl Process {
         Self { runtime, threads: Some(threads) }
     }
 
-    /// Ends it in the middle, with no word to anybody.
+    /// Kills the process without a shutdown.
     pub(crate) async fn kill(mut self) {
         let threads = self.threads.take().unwrap();
         let stop = move || threads.shutdown_timeout(Duration::from_secs(60));
@@ -165,25 +165,25 @@ impl Drop for Process {
     }
 }
 
-/// A store in a scratch folder.
+/// Returns a store in a temporary folder.
 pub(crate) async fn scratch() -> (SqliteStore, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("test.db")).await.unwrap();
     (store, folder)
 }
 
-/// Input with one member.
+/// A tool input with one field.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Word {
     pub(crate) word: String,
 }
 
-/// How often something was done.
+/// A shared counter.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Count(Arc<AtomicUsize>);
 
 impl Count {
-    pub(crate) fn one_more(&self) {
+    pub(crate) fn increment(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -192,33 +192,33 @@ impl Count {
     }
 }
 
-/// A tool that counts.
+/// Returns a tool that counts its calls.
 pub(crate) fn counting(count: &Count) -> Tool {
     let count = count.clone();
     Tool::function("act", "Acts.", move |input: Word, _: ToolContext| {
-        count.one_more();
+        count.increment();
         async move { Ok(input.word) }
     })
 }
 
-/// A call of it.
+/// Returns a call of the counting tool.
 pub(crate) fn act() -> Reply {
     Reply::tool_call("act", json!({ "word": "x" }))
 }
 
-/// An agent under way.
+/// Returns an agent builder.
 pub(crate) fn teller() -> AgentBuilder {
     Agent::builder("teller").system_prompt("You tell.").model("scripted")
 }
 
-/// A registry with it.
+/// Returns a registry with this agent.
 pub(crate) fn registry(agent: &Agent) -> AgentRegistry {
     let registry = AgentRegistry::default();
     registry.register(agent).unwrap();
     registry
 }
 
-/// A model that acts and then says that it is done.
+/// Returns a model that calls the tool once and then answers.
 pub(crate) fn acts_once() -> ScriptedLlm {
     ScriptedLlm::new([act(), Reply::text("done")])
 }

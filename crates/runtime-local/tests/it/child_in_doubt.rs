@@ -1,4 +1,4 @@
-//! A child whose creation was not acknowledged: it may be there, so its call must not fail.
+//! A child whose creation was not acknowledged. It may exist, so its call must not fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_child_that_may_be_there_is_found_by_the_next_run() {
+async fn the_next_run_finds_a_child_that_may_exist() {
     let memory = MemoryStore::default();
     let store = FaultStore::new(Arc::new(memory.clone())).on("\"parent\"", Fault::LoseReply);
     let child = Agent::builder("child").description("Works.").system_prompt("p").model("scripted");
     let child = child.output::<String>().build().unwrap();
     let boss = Agent::builder("boss").system_prompt("p").model("scripted").sub_agent(&child);
     let boss = boss.build().unwrap().erased();
-    let begin = Reply::tool_call("subagent__child", json!({"message": "go"}));
-    let replies = [begin, Reply::finish(json!("done")), Reply::text("So.")];
+    let call = Reply::tool_call("subagent__child", json!({"message": "go"}));
+    let replies = [call, Reply::finish(json!("done")), Reply::text("So.")];
     let runtime = LocalRuntime::builder()
         .state_store(Arc::new(store))
         .stream_manager(Arc::new(memory.clone()))
@@ -44,8 +44,8 @@ async fn a_child_that_may_be_there_is_found_by_the_next_run() {
     let ended = within(handle.result()).await.unwrap();
     assert_eq!(ended.status, RunStatus::Completed, "{ended:?}");
     let known = list_all(&memory as &dyn StateStore, &SessionFilter::default()).await.unwrap();
-    assert_eq!(known.len(), 2, "the caller and one child: {known:?}");
+    assert_eq!(known.len(), 2, "the parent and one child: {known:?}");
     let fold = runtime.handle(&session).await.unwrap().fold().await.unwrap();
-    let call = fold.transcript().iter().find(|it| format!("{it:?}").contains("done"));
+    let call = fold.transcript().iter().find(|message| format!("{message:?}").contains("done"));
     assert!(call.is_some(), "the call has the child's output: {:?}", fold.transcript());
 }

@@ -1,4 +1,4 @@
-//! What a runtime says of itself.
+//! The guarantees that a runtime reports.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
 
 fn one(guarantees: &[Guarantee], promise: GuaranteeKind) -> &Guarantee {
-    guarantees.iter().find(|it| it.promise == promise).unwrap()
+    guarantees.iter().find(|guarantee| guarantee.promise == promise).unwrap()
 }
 
 #[test]
-fn a_runtime_says_something_of_every_promise() {
+fn a_runtime_reports_every_guarantee() {
     let guarantees = LocalRuntime::builder().guarantees();
-    let promises: Vec<_> = guarantees.iter().map(|it| it.promise).collect();
+    let promises: Vec<_> = guarantees.iter().map(|guarantee| guarantee.promise).collect();
     assert_eq!(promises, GuaranteeKind::OF_RUNTIMES);
 }
 
 #[test]
-fn what_a_crash_costs_depends_on_when_facts_are_appended() {
+fn crash_losses_depend_on_the_durability() {
     for (durability, holds) in [(Durability::PerEffect, true), (Durability::PerStep, false)] {
         let guarantees = LocalRuntime::builder().durability(durability).guarantees();
         let losses = one(&guarantees, GuaranteeKind::LosesNoFinishedEffect);
@@ -30,7 +30,7 @@ fn what_a_crash_costs_depends_on_when_facts_are_appended() {
 }
 
 #[tokio::test]
-async fn a_takeover_needs_a_store_that_others_reach() {
+async fn a_takeover_needs_a_shared_store() {
     let builder = || LocalRuntime::builder().lease(Duration::from_millis(2500));
     let alone = builder().store(MemoryStore::new()).guarantees();
     assert!(!one(&alone, GuaranteeKind::TakenOver).holds);

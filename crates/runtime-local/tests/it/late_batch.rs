@@ -1,4 +1,4 @@
-//! A stream that cannot take a batch at first, or at all.
+//! Streams that reject a batch once, with a retryable or a final error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,14 +21,14 @@ use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::{Value, json};
 
-/// Does not answer the first batch with such an operation.
+/// A stream manager that fails the first batch with a matching operation.
 #[derive(Debug)]
 struct Refusing {
     store: MemoryStore,
     what: fn(&StreamOp) -> bool,
-    /// Says whether it may be asked again.
+    /// The error code, which determines whether the batch is retried.
     with: ErrorCode,
-    /// Whether it takes that batch all the same: only the answer is lost.
+    /// `true` if the batch is stored nevertheless, so only the response is lost.
     takes: bool,
     has_refused: AtomicBool,
 }
@@ -50,7 +50,7 @@ impl Refusing {
 }
 
 fn shows_a_result(op: &StreamOp) -> bool {
-    let is_end = |it: &Chunk| matches!(it.kind, ChunkKind::ToolEnd { .. });
+    let is_end = |chunk: &Chunk| matches!(chunk.kind, ChunkKind::ToolEnd { .. });
     matches!(op, StreamOp::Chunks { chunks, .. } if chunks.iter().any(is_end))
 }
 
@@ -83,7 +83,7 @@ impl StreamManager for Refusing {
     }
 }
 
-/// A run of two calls and an answer, on that stream.
+/// Executes a run of two calls and an answer with these streams.
 async fn completed(store: MemoryStore, streams: &Arc<Refusing>) -> RunHandle {
     let call = || Reply::tool_call("act", json!({}));
     let runtime = LocalRuntime::builder()
@@ -94,7 +94,7 @@ async fn completed(store: MemoryStore, streams: &Arc<Refusing>) -> RunHandle {
         .build()
         .unwrap();
     let act = Tool::function("act", "Acts.", |_: Value, _: ToolContext| async { Ok("done") });
-    // The start of such a call is recorded, and shown, before it runs. Its result is in a later batch.
+    // The start of an at-most-once call is recorded and shown before it runs, so its result is in a later batch.
     let act = act.effect(EffectClass::AtMostOnce);
     let agent: Agent = Agent::builder("a").system_prompt("p").model("m").tool(act).build().unwrap();
     let options = ExecuteOptions::default().session("s");
@@ -105,7 +105,7 @@ async fn completed(store: MemoryStore, streams: &Arc<Refusing>) -> RunHandle {
     handle
 }
 
-/// The calls whose results the stream shows, in its order.
+/// Returns the calls whose results the stream contains, in stream order.
 async fn shown_results(handle: &RunHandle) -> Vec<String> {
     let mut shown = handle.stream().await.unwrap();
     let mut calls = Vec::new();
@@ -120,17 +120,17 @@ async fn shown_results(handle: &RunHandle) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_batch_that_was_not_taken_is_written_before_the_next() {
+async fn a_failed_batch_is_written_before_the_next() {
     let store = MemoryStore::new();
     let streams = Refusing::new(&store, shows_a_result, ErrorCode::StoreBusy);
     let handle = completed(store, &streams).await;
     assert_eq!(shown_results(&handle).await, ["1.0", "2.0"]);
-    // What became of each try was told, too.
+    // All attempts are settled, too.
     assert_eq!(streams.info(&SessionId::from("s")).await.unwrap().open, []);
 }
 
 #[tokio::test]
-async fn a_batch_whose_answer_is_lost_is_shown_once() {
+async fn a_batch_whose_response_is_lost_is_shown_once() {
     let store = MemoryStore::new();
     let streams = Refusing::with(&store, shows_a_result, ErrorCode::StoreUnavailable, true);
     let handle = completed(store, &streams).await;
@@ -142,7 +142,7 @@ fn settles(op: &StreamOp) -> bool {
 }
 
 #[tokio::test]
-async fn what_a_lost_batch_settled_is_settled_by_the_next_mark() {
+async fn the_next_watermark_settles_the_attempts_of_a_lost_batch() {
     let store = MemoryStore::new();
     let streams = Refusing::new(&store, settles, ErrorCode::Internal);
     completed(store, &streams).await;

@@ -1,4 +1,4 @@
-//! What only this runtime has: recovery on start-up, shutdown, building.
+//! Recovery, shutdown and building of the local runtime.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -53,7 +53,7 @@ async fn shutdown_stops_runs_and_another_runtime_recovers_them_at_once() {
     }
     let refused = first.execute(agent().erased(), "go".into(), ExecuteOptions::default()).await;
     assert_eq!(refused.unwrap_err().code(), ErrorCode::Closed);
-    // The lease of a minute was given up, so nobody has to wait for it.
+    // The lease of one minute was released, so no process has to wait for it.
     let second = runtime(&store, ScriptedLlm::new([Reply::text("done")]));
     let recovered = second.recover().await.unwrap();
     assert_eq!(recovered.len(), 3);
@@ -69,7 +69,7 @@ async fn a_runtime_that_is_idle_shuts_down_at_once() {
 }
 
 #[tokio::test]
-async fn recovery_leaves_sessions_of_unknown_agents_alone() {
+async fn recovery_skips_sessions_of_unknown_agents() {
     let store = MemoryStore::default();
     let gate = Gate::new();
     let first = runtime(&store, ScriptedLlm::new([Reply::text("done").at_gate(&gate)]));
@@ -86,9 +86,9 @@ async fn recovery_leaves_sessions_of_unknown_agents_alone() {
     assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
 }
 
-/// A newer process wrote to it, say.
+/// For example because a newer process wrote to it.
 #[tokio::test]
-async fn a_log_that_cannot_be_read_keeps_no_other_from_recovery() {
+async fn an_unreadable_log_does_not_prevent_other_recoveries() {
     let store = MemoryStore::default();
     let gate = Gate::new();
     let first = runtime(&store, ScriptedLlm::new([Reply::text("done").at_gate(&gate)]));
@@ -98,7 +98,7 @@ async fn a_log_that_cannot_be_read_keeps_no_other_from_recovery() {
     }
     gate.reached_by(2).await;
     within(first.shutdown()).await;
-    // The one that a sweep comes to first.
+    // The session that a sweep processes first.
     let heads = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
     let strange = Append {
         session: heads[0].session.clone(),
@@ -121,7 +121,7 @@ async fn a_log_that_cannot_be_read_keeps_no_other_from_recovery() {
 }
 
 #[tokio::test]
-async fn a_runtime_without_its_parts_is_not_built() {
+async fn a_runtime_without_required_options_is_not_built() {
     let error = LocalRuntime::builder().build().unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
     let short = LocalRuntime::builder()
@@ -131,9 +131,9 @@ async fn a_runtime_without_its_parts_is_not_built() {
     assert_eq!(short.build().unwrap_err().code(), ErrorCode::ConfigInvalid);
 }
 
-/// It may come yet: an import writes it last.
+/// An import writes the parent last, so it may appear later.
 #[tokio::test]
-async fn a_child_whose_parent_is_missing_is_left_alone() {
+async fn a_child_whose_parent_is_missing_is_skipped() {
     let helper = Agent::builder("helper").description("Helps.").system_prompt("You help.");
     let helper = helper.model("scripted").output::<bool>().build().unwrap();
     let boss = Agent::builder("boss").system_prompt("You ask.").model("scripted");
@@ -161,7 +161,7 @@ async fn a_child_whose_parent_is_missing_is_left_alone() {
     let there = FaultStore::new(Arc::new(MemoryStore::new())).on("\"boss\"", Fault::FailBefore);
     import_session(&there, &export).await.unwrap_err();
     let sessions = there.list(&SessionFilter::default(), &Page::default()).await.unwrap();
-    assert_eq!(sessions.len(), 1, "only the child is there");
+    assert_eq!(sessions.len(), 1, "only the child exists");
     let second = runtime(Arc::new(there.clone()), &Gate::opened());
     assert!(second.sweep().await.unwrap().is_empty());
     import_session(&there, &export).await.unwrap();
@@ -170,11 +170,11 @@ async fn a_child_whose_parent_is_missing_is_left_alone() {
     assert_eq!(within(swept[0].result()).await.unwrap().status, RunStatus::Completed);
 }
 
-/// Notes how often each call may be tried again.
+/// An adapter that records the maximum number of retries of each call.
 #[derive(Debug, Clone)]
 struct Retries {
     model: ScriptedLlm,
-    told: Arc<Mutex<Vec<u32>>>,
+    limits: Arc<Mutex<Vec<u32>>>,
 }
 
 #[async_trait]
@@ -184,7 +184,7 @@ impl LlmAdapter for Retries {
         request: LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
-        self.told.lock().unwrap().push(request.max_retries);
+        self.limits.lock().unwrap().push(request.max_retries);
         self.model.generate_step(request, sink).await
     }
 
@@ -194,8 +194,8 @@ impl LlmAdapter for Retries {
 }
 
 #[tokio::test]
-async fn a_model_call_is_tried_again_as_often_as_the_agent_says_or_three_times() {
-    let llm = Retries { model: ScriptedLlm::new([Reply::text("done")]), told: Arc::default() };
+async fn model_calls_use_the_retry_limit_of_the_agent_or_three() {
+    let llm = Retries { model: ScriptedLlm::new([Reply::text("done")]), limits: Arc::default() };
     let runtime =
         LocalRuntime::builder().store(MemoryStore::default()).llm(llm.clone()).build().unwrap();
     let builder = || Agent::builder("waiter").system_prompt("You wait.").model("scripted");
@@ -204,5 +204,5 @@ async fn a_model_call_is_tried_again_as_often_as_the_agent_says_or_three_times()
         let handle = runtime.execute(agent, "go".into(), ExecuteOptions::default()).await.unwrap();
         within(handle.result()).await.unwrap();
     }
-    assert_eq!(*llm.told.lock().unwrap(), [3, 7]);
+    assert_eq!(*llm.limits.lock().unwrap(), [3, 7]);
 }

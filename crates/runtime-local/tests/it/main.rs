@@ -1,4 +1,4 @@
-//! The local runtime against the executor contract, on every store it is used with.
+//! Tests of the local runtime, including the executor contract on every store.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod child_in_doubt;

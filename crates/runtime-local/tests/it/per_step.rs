@@ -1,4 +1,4 @@
-//! One append per step, which only this runtime offers: fewer rows, and the same promises.
+//! One append per step, which only the local runtime offers.
 
 use helix_agents_core::agent::{Agent, AgentBuilder};
 use helix_agents_core::budget::Budget;
@@ -38,14 +38,14 @@ fn teller() -> AgentBuilder<Notes> {
     Agent::builder("teller").system_prompt("You tell.").model("scripted").state().tool(note())
 }
 
-/// A runtime on the store, with streams of its own.
+/// Returns a runtime with this store and separate streams.
 fn runtime(store: impl StateStore, llm: impl LlmAdapter) -> LocalRuntime {
     let runtime = LocalRuntime::builder().state_store(std::sync::Arc::new(store)).llm(llm);
     let runtime = runtime.stream_manager(std::sync::Arc::new(MemoryStore::default()));
     runtime.durability(Durability::PerStep).build().unwrap()
 }
 
-async fn begin<S>(runtime: &LocalRuntime, agent: &Agent<S>) -> RunHandle {
+async fn start<S>(runtime: &LocalRuntime, agent: &Agent<S>) -> RunHandle {
     let options = ExecuteOptions::default().session("story");
     runtime.execute(agent.erased(), "go".into(), options).await.unwrap()
 }
@@ -54,16 +54,16 @@ async fn end(handle: &RunHandle) -> AgentResult {
     within(handle.result()).await.unwrap()
 }
 
-/// The durability changes the rows, not the story.
+/// The durability mode changes the appends, not the events.
 #[tokio::test]
-async fn one_append_per_step_tells_the_same_story() {
+async fn one_append_per_step_records_the_same_events() {
     let store = MemoryStore::default();
     let llm = ScriptedLlm::new([
         Reply::calls([notes("a"), notes("b")]),
         Reply::calls([notes("c")]),
         Reply::text("done"),
     ]);
-    let handle = begin(&runtime(store.clone(), llm), &teller().build().unwrap()).await;
+    let handle = start(&runtime(store.clone(), llm), &teller().build().unwrap()).await;
     assert_eq!(end(&handle).await.status, RunStatus::Completed);
     let appends = StateStore::read_log(&store, &"story".into(), 0, 100).await.unwrap();
     assert_eq!(appends.len(), 4, "the start and one append for each step");
@@ -89,23 +89,23 @@ async fn one_append_per_step_tells_the_same_story() {
     .assert_eq(&normalise::log(&events));
 }
 
-/// Budgets hold just the same.
+/// Budgets apply unchanged.
 #[tokio::test]
 async fn one_append_per_step_is_held_to_the_same_budget() {
     let store = MemoryStore::default();
     let call = || Reply::calls([notes("a")]);
     let llm = ScriptedLlm::new([call(), call(), call(), Reply::text("done")]);
     let agent = teller().budget(Budget::new().tokens(40)).build().unwrap();
-    let failed = end(&begin(&runtime(store.clone(), llm.clone()), &agent).await).await;
+    let failed = end(&start(&runtime(store.clone(), llm.clone()), &agent).await).await;
     assert!(failed.error.as_ref().unwrap().is(ErrorCode::BudgetExceeded), "{failed:?}");
     let spent = load(&store, &"story".into()).await.unwrap().spent();
     assert_eq!((spent.tokens, spent.tool_calls, llm.calls()), (45, 2, 3));
 }
 
-/// If it were not, a process that dies now would leave a child behind of which nobody knows, and the
-/// model, asked again, might give the call's id to another call.
+/// Otherwise a crash at this point would leave an unknown child behind, and the repeated model call could assign the
+/// call's id to another call.
 #[tokio::test]
-async fn a_reply_is_on_record_before_its_children_begin() {
+async fn a_reply_is_recorded_before_its_children_start() {
     let store = MemoryStore::default();
     let gate = Gate::new();
     let held = FaultStore::new(std::sync::Arc::new(store.clone()))
@@ -117,10 +117,10 @@ async fn a_reply_is_on_record_before_its_children_begin() {
     let helper = Agent::builder("helper").description("Finds out.").system_prompt("You find out.");
     let helper = helper.model("scripted").output::<Notes>().build().unwrap();
     let agent = teller().sub_agent(&helper).build().unwrap();
-    let handle = begin(&runtime(held, llm), &agent).await;
+    let handle = start(&runtime(held, llm), &agent).await;
     gate.reached().await;
     let fold = load(&store, &"story".into()).await.unwrap();
-    assert!(fold.open_step().is_some(), "the child began before the reply");
+    assert!(fold.open_step().is_some(), "the child started before the reply was recorded");
     gate.open();
     assert_eq!(end(&handle).await.status, RunStatus::Completed);
 }

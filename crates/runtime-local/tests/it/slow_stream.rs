@@ -1,4 +1,4 @@
-//! A stream that takes its time.
+//! A stream with slow writes.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::gate::{Gate, within};
 use tokio::sync::Notify;
 
-/// Writes of text stand at the gate.
+/// A stream manager that holds writes of text at a gate.
 #[derive(Debug)]
 struct Held {
     store: MemoryStore,
@@ -58,7 +58,7 @@ impl StreamManager for Held {
     }
 }
 
-/// Says half of it, and the rest when it is told.
+/// A model that emits half of its text, and the rest after the gate opens.
 #[derive(Debug)]
 struct Speaker {
     half: String,
@@ -89,7 +89,7 @@ impl LlmAdapter for Speaker {
     }
 }
 
-/// Tells that the model is done.
+/// Hooks that notify when the model call has completed.
 struct Done(Arc<Notify>);
 
 #[async_trait]
@@ -100,9 +100,9 @@ impl AgentHooks for Done {
     }
 }
 
-/// The write began before the model was done, and ends after.
+/// The write starts before the model call completes and ends after it.
 #[tokio::test]
-async fn a_write_that_is_under_way_when_an_effect_ends_is_not_lost() {
+async fn a_write_in_progress_at_the_end_of_an_effect_is_not_lost() {
     let (gate, rest, done) = (Gate::new(), Gate::new(), Arc::new(Notify::new()));
     let store = MemoryStore::new();
     let half = "Much to say. ".repeat(500);

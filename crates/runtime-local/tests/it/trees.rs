@@ -1,7 +1,7 @@
-//! Random trees of agents, whose processes die at random.
+//! Random trees of agents whose processes crash at random.
 //!
-//! `HELIX_SEED=N` tells one story again, with `HELIX_MOVES=N` only its beginning; `HELIX_SEEDS=N`
-//! tells the first N.
+//! `HELIX_SEED=N` replays one scenario, with `HELIX_MOVES=N` only its first N moves; `HELIX_SEEDS=N` runs the first N
+//! scenarios.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::trees::{Again, Booted, Open, Process, Stores, tell_all};
 
-/// How many stories are told in CI.
+/// The number of scenarios in CI.
 const SEEDS: u64 = 2_000;
 
-/// How many of them on a bad network.
+/// The number of scenarios on a bad network.
 const DISTURBED: u64 = 200;
 
 fn boot(process: Process) -> BoxFuture<'static, Booted> {
@@ -62,7 +62,7 @@ fn whatever_happens_a_tree_ends_and_its_logs_agree() {
     tell_all(SEEDS, &in_memory, &boot);
 }
 
-/// Every third operation is late, lost, unanswered or done twice.
+/// Every third operation is delayed, lost, executed without a response, or executed twice.
 #[test]
 fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
     tell_all(DISTURBED, &in_memory, &|process: Process| {

@@ -1,4 +1,4 @@
-//! A session that changes while a start looks at it.
+//! A session that changes while a start reads it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 
-/// Answers the first question for a head with an old one.
+/// A store that returns an outdated head once.
 #[derive(Debug)]
 struct Slow {
     store: MemoryStore,
@@ -90,9 +90,9 @@ impl StateStore for Slow {
     }
 }
 
-/// The head is from before another process's run began, the log from after.
+/// The head is from before the start of another process's run, the log is from after it.
 #[tokio::test]
-async fn a_run_that_begins_between_two_looks_counts_as_alive() {
+async fn a_run_that_starts_between_two_reads_counts_as_running() {
     let (store, gate) = (MemoryStore::new(), Gate::new());
     let agent = Agent::builder("teller").system_prompt("You tell.").build().unwrap();
     let options = || ExecuteOptions::default().session("s");

@@ -1,4 +1,4 @@
-//! What is left of a run that waits for people: nothing in memory, and lines in the program's log.
+//! Suspended runs: they keep nothing in memory, and write log lines.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ async fn expires(store: &MemoryStore, session: &str, deadline: Timestamp) {
 }
 
 async fn tasks() -> usize {
-    // Whatever is about to end gets the time to.
+    // Let tasks that are about to end complete.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -58,7 +58,7 @@ async fn tasks() -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_in_memory_waits_for_people() {
+async fn suspended_runs_keep_no_tasks() {
     let store = MemoryStore::default();
     let (runtime, agent) = (runtime(&store), agent(Some(Duration::from_secs(60))));
     suspend(&runtime, &agent, "first").await;
@@ -71,7 +71,7 @@ async fn nothing_in_memory_waits_for_people() {
     assert!(!head.is_leased(), "{head:?}");
 }
 
-/// What the program logs, as text.
+/// The log output of the program.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -90,8 +90,8 @@ impl Lines {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// The line of an event, which is in the log once.
-    fn of(&self, event: &str) -> String {
+    /// Returns the only log line of an event.
+    fn line(&self, event: &str) -> String {
         let all = self.read();
         let found: Vec<_> = all.lines().filter(|line| line.contains(event)).collect();
         assert_eq!(found.len(), 1, "{event} in {all}");
@@ -106,31 +106,31 @@ fn listen() -> (Lines, tracing::subscriber::DefaultGuard) {
     (lines, tracing::subscriber::set_default(subscriber.finish()))
 }
 
-/// The answer to the only call.
+/// Returns an answer to the only call.
 fn answer(value: &Value) -> Submission {
     Submission::result("1.0", value).unwrap()
 }
 
 #[tokio::test]
-async fn a_call_that_waits_and_its_answer_are_logged_without_arguments() {
+async fn a_pending_call_and_its_answer_are_logged_without_arguments() {
     let (lines, _guard) = listen();
     let runtime = runtime(&MemoryStore::default());
     suspend(&runtime, &agent(None), "taken").await;
-    let told = lines.of("client_tool.suspended");
-    assert!(told.contains("session=taken call=1.0 tool=ask"), "{told}");
+    let line = lines.line("client_tool.suspended");
+    assert!(line.contains("session=taken call=1.0 tool=ask"), "{line}");
     let wrong = runtime.submit_tool_result(&"taken".into(), answer(&json!("many"))).await;
     assert_eq!(wrong.unwrap_err().code(), ErrorCode::AnswerInvalid);
-    let told = lines.of("client_tool.validation_failed");
-    assert!(told.contains("WARN") && told.contains("session=taken call=1.0"), "{told}");
+    let line = lines.line("client_tool.validation_failed");
+    assert!(line.contains("WARN") && line.contains("session=taken call=1.0"), "{line}");
     assert_eq!(runtime.pending_calls(&"taken".into()).await.unwrap().len(), 1);
     runtime.submit_tool_result(&"taken".into(), answer(&json!(7))).await.unwrap();
-    let told = lines.of("client_tool.submitted");
-    assert!(told.contains("session=taken call=1.0"), "{told}");
+    let line = lines.line("client_tool.submitted");
+    assert!(line.contains("session=taken call=1.0"), "{line}");
     assert!(!lines.read().contains("secret"), "{}", lines.read());
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_answers_is_logged() {
+async fn an_expired_call_is_logged() {
     let (lines, _guard) = listen();
     let store = MemoryStore::default();
     let (runtime, asks) = (runtime(&store), agent(Some(Duration::from_millis(1))));
@@ -139,25 +139,25 @@ async fn a_call_that_nobody_answers_is_logged() {
     let resumed = runtime.resume(asks.erased(), &"late".into(), ResumeOptions::default()).await;
     let ended = within(resumed.unwrap().result()).await.unwrap();
     assert_eq!(ended.status, RunStatus::Completed);
-    let told = lines.of("client_tool.timeout");
-    assert!(told.contains("WARN") && told.contains("session=late call=1.0"), "{told}");
+    let line = lines.line("client_tool.timeout");
+    assert!(line.contains("WARN") && line.contains("session=late call=1.0"), "{line}");
     assert!(!lines.read().contains("secret"), "{}", lines.read());
 }
 
-/// Without a live run.
+/// The session has no live run.
 #[tokio::test]
-async fn a_call_that_is_given_up_is_logged() {
+async fn an_aborted_call_is_logged() {
     let (lines, _guard) = listen();
     let runtime = runtime(&MemoryStore::default());
     suspend(&runtime, &agent(None), "given-up").await;
     runtime.abort(&"given-up".into(), None).await.unwrap();
-    let told = lines.of("client_tool.aborted");
-    assert!(told.contains("session=given-up call=1.0"), "{told}");
+    let line = lines.line("client_tool.aborted");
+    assert!(line.contains("session=given-up call=1.0"), "{line}");
     assert!(!lines.read().contains("secret"), "{}", lines.read());
 }
 
 #[tokio::test]
-async fn a_child_that_cannot_be_begun_is_logged() {
+async fn a_child_that_cannot_be_started_is_logged() {
     let (lines, _guard) = listen();
     let odd = Agent::builder("odd").description("Odd.").system_prompt("p").model("scripted");
     let odd = SubAgent::new(&odd.output::<u32>().build().unwrap());
@@ -170,6 +170,6 @@ async fn a_child_that_cannot_be_begun_is_logged() {
     let agent = agent.build().unwrap().erased();
     let handle = runtime.execute(agent, "go".into(), options).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    let told = lines.of("subagent.dispatch_failed");
-    assert!(told.contains("ERROR") && told.contains("session=boss"), "{told}");
+    let line = lines.line("subagent.dispatch_failed");
+    assert!(line.contains("ERROR") && line.contains("session=boss"), "{line}");
 }

@@ -1,4 +1,4 @@
-//! Names are stable: they are in the histories of runs that are under way.
+//! Names are stable because they are recorded in the histories of running workflows.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ fn run(number: u32) -> RunRef {
 }
 
 #[test]
-fn a_workflow_tells_its_agent_session_and_run() {
+fn the_summary_contains_agent_session_and_run() {
     assert_eq!(summary(&run(2)), "teller in session story, run 3");
 }
 
 #[test]
-fn an_activity_is_called_by_what_it_is_about_and_how_often_it_was_asked_for() {
+fn activity_ids_contain_the_work_item_and_its_repetition() {
     let mut names = Names::from_step(2);
     let call = CallId::from("2.1");
-    let mut part = |part: WorkItem| names.part(&part);
-    assert_eq!(part(WorkItem::Open), ("open".to_owned(), true));
-    assert_eq!(part(WorkItem::Settle(vec![call.clone()])), ("settle/2".to_owned(), true));
-    assert_eq!(part(WorkItem::Settle(vec![call.clone()])), ("settle/2/2".to_owned(), false));
-    assert_eq!(part(WorkItem::Call(call.clone())), ("call/2.1".to_owned(), true));
+    let mut item = |item: WorkItem| names.item(&item);
+    assert_eq!(item(WorkItem::Open), ("open".to_owned(), true));
+    assert_eq!(item(WorkItem::Settle(vec![call.clone()])), ("settle/2".to_owned(), true));
+    assert_eq!(item(WorkItem::Settle(vec![call.clone()])), ("settle/2/2".to_owned(), false));
+    assert_eq!(item(WorkItem::Call(call.clone())), ("call/2.1".to_owned(), true));
     assert_eq!(names.call(&call), ("call/2.1/2".to_owned(), false));
     assert_eq!(names.follow(&call), "follow/2.1");
-    let mut part = |part: WorkItem| names.part(&part).0;
-    assert_eq!(part(WorkItem::Model(3)), "model/3");
-    assert_eq!(part(WorkItem::Children), "children/3");
-    assert_eq!(part(WorkItem::Companions), "companions/3");
+    let mut item = |item: WorkItem| names.item(&item).0;
+    assert_eq!(item(WorkItem::Model(3)), "model/3");
+    assert_eq!(item(WorkItem::Children), "children/3");
+    assert_eq!(item(WorkItem::Companions), "companions/3");
 }

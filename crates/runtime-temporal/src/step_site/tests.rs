@@ -1,5 +1,5 @@
-//! Recorded histories, carried out again: the workflow has to ask for the same things in the same order, or runs that are under
-//! way when a new version is deployed stop.
+//! Replays of recorded histories. The workflow must issue the same commands in the same order. Otherwise running
+//! workflows stop when a new version is deployed.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use temporalio_sdk::workflow_replayer::{
 
 use crate::workflow::AgentRun;
 
-/// Of this version of the workflow and of all before it.
+/// The histories of this version of the workflow and of all earlier ones.
 const FOLDER: &str = "histories/v1";
 
 fn recorded(name: &str) -> String {
@@ -37,7 +37,7 @@ async fn every_recorded_history_replays() {
     assert!(count >= 6, "{count} histories");
 }
 
-/// Ids of activities say what they are about, so a workflow that asks for something else is found out.
+/// Activity ids contain the work item, so a workflow that requests a different item is detected.
 #[tokio::test]
 async fn a_history_of_another_workflow_does_not_replay() {
     let json = recorded("plain").replace("\"model/1\"", "\"model/2\"");

@@ -1,4 +1,4 @@
-//! What people do to workflows in Temporal, and what becomes of their runs.
+//! Manual operations on workflows in Temporal and their effect on runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use temporalio_common::protos::temporal::api::workflowservice::v1::ResetWorkflow
 
 use crate::deployment::{Deployment, Process, status};
 
-/// A run that stands in its model call, and what carries it out.
+/// A run that is blocked in its model call, with its worker.
 struct Story {
     here: Deployment,
     agents: [AnyAgent; 1],
@@ -38,14 +38,14 @@ async fn in_the_model_call() -> Story {
     let gate = Gate::new();
     let llm = ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
     let worker = here.worker(llm, &agents).await;
-    let handle = worker.begin(&agents[0]).await;
+    let handle = worker.start(&agents[0]).await;
     within(gate.reached()).await;
     Story { here, agents, gate, worker, handle }
 }
 
 impl Story {
-    /// Whoever waits is told, and a sweep begins another run.
-    async fn tell_and_take_over(self) {
+    /// Checks that the handle reports the cancellation, and that a sweep starts another run.
+    async fn check_and_take_over(self) {
         let error = within(self.handle.result()).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::Cancelled);
         assert!(error.message().contains("in Temporal"), "{error}");
@@ -71,26 +71,26 @@ impl Story {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_terminated_run_is_told_of_and_taken_over() {
+async fn a_terminated_run_is_reported_and_taken_over() {
     let story = in_the_model_call().await;
     let workflow = story.here.workflow("teller", "story").await;
     workflow.terminate(Default::default()).await.unwrap();
-    story.tell_and_take_over().await;
+    story.check_and_take_over().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_run_is_given_up_told_of_and_taken_over() {
+async fn a_cancelled_run_is_released_reported_and_taken_over() {
     let story = in_the_model_call().await;
     let workflow = story.here.workflow("teller", "story").await;
     workflow.cancel(Default::default()).await.unwrap();
     within(workflow.get_result(Default::default())).await.unwrap_err();
     assert_eq!(status(&workflow).await, WorkflowExecutionStatus::Canceled);
-    story.tell_and_take_over().await;
+    story.check_and_take_over().await;
 }
 
-/// An explicit resume goes by the lease alone; the workflow that had the run before is ended.
+/// An explicit resume depends only on the lease. The workflow of the superseded run is terminated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_another_one_takes_over_from_has_its_workflow_ended() {
+async fn the_workflow_of_a_superseded_run_is_terminated() {
     let Story { here, agents, gate, worker, handle } = in_the_model_call().await;
     let session = handle.session().clone();
     worker.kill().await;
@@ -105,16 +105,16 @@ async fn a_run_that_another_one_takes_over_from_has_its_workflow_ended() {
     worker.shut_down().await;
 }
 
-/// Somebody lets it begin once more from its first task on, while it stands in a tool: each part is done again, and what is on
-/// record is not asked for again.
+/// The workflow is reset to its first task while it is blocked in a tool. Each work item is executed again, but
+/// recorded effects are not repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reset_workflow_does_not_repeat_what_is_on_record() {
+async fn a_reset_workflow_does_not_repeat_recorded_effects() {
     let here = Deployment::new().await;
     let gate = Gate::new();
     let agents = [agent().tool(held(&gate)).build().unwrap().erased()];
     let llm = ScriptedLlm::new([Reply::tool_call("wait", json!({})), Reply::text("done")]);
     let worker = here.worker(llm.clone(), &agents).await;
-    let handle = worker.begin(&agents[0]).await;
+    let handle = worker.start(&agents[0]).await;
     within(gate.reached()).await;
     let workflow = here.workflow("teller", "story").await;
     let request = ResetWorkflowExecutionRequest {
@@ -139,7 +139,7 @@ async fn a_reset_workflow_does_not_repeat_what_is_on_record() {
     worker.shut_down().await;
 }
 
-/// A tool that stands at the gate.
+/// Returns a tool that waits at the gate.
 fn held(gate: &Gate) -> Tool {
     let gate = gate.clone();
     Tool::function("wait", "Stands still.", move |_: serde_json::Value, _: ToolContext| {

@@ -1,4 +1,4 @@
-//! Workers that die in the middle.
+//! Workers that crash while executing a run.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::deployment::{Deployment, Process, begin};
+use crate::deployment::{Deployment, Process, start};
 
 #[derive(Deserialize, JsonSchema)]
 struct Word {
@@ -27,7 +27,7 @@ fn teller() -> AgentBuilder {
 
 type Trace = Arc<Mutex<Vec<String>>>;
 
-/// A tool that writes down its key, and then stands at the gate.
+/// Returns a tool that records its idempotency key and then waits at the gate.
 fn act(trace: &Trace, gate: &Gate) -> Tool {
     let (trace, gate) = (Arc::clone(trace), gate.clone());
     Tool::function("act", "Acts.", move |input: Word, cx: ToolContext| {
@@ -45,12 +45,12 @@ fn acts() -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_model_call_whose_worker_dies_is_made_by_another_one_in_the_same_run() {
+async fn a_model_call_of_a_crashed_worker_is_repeated_by_another_worker_in_the_same_run() {
     let here = Deployment::new().await;
     let agents = [teller().build().unwrap().erased()];
     let gate = Gate::new();
     let first = here.worker(ScriptedLlm::new([Reply::text("lost").at_gate(&gate)]), &agents).await;
-    let handle = first.begin(&agents[0]).await;
+    let handle = first.start(&agents[0]).await;
     within(gate.reached()).await;
     let client = here.client(&agents).await;
     first.kill().await;
@@ -63,13 +63,13 @@ async fn a_model_call_whose_worker_dies_is_made_by_another_one_in_the_same_run()
     second.shut_down().await;
 }
 
-/// Two workers, of which one dies in the tool; the other one has the same script.
-async fn dies_in_the_tool(agent: &AnyAgent, gate: &Gate) -> Session {
+/// Runs an agent on two workers with the same script. The first worker crashes in the tool.
+async fn crash_in_the_tool(agent: &AnyAgent, gate: &Gate) -> Session {
     let here = Deployment::new().await;
     let agents = [Arc::clone(agent)];
     let script = || ScriptedLlm::new([acts(), Reply::text("done")]);
     let first = here.worker(script(), &agents).await;
-    let session = first.begin(agent).await.session().clone();
+    let session = first.start(agent).await.session().clone();
     within(gate.reached()).await;
     first.kill().await;
     gate.open();
@@ -83,29 +83,29 @@ async fn dies_in_the_tool(agent: &AnyAgent, gate: &Gate) -> Session {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_whose_worker_dies_runs_again_under_the_same_key() {
+async fn a_tool_of_a_crashed_worker_runs_again_with_the_same_key() {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(act(&trace, &gate)).build().unwrap();
-    dies_in_the_tool(&agent.erased(), &gate).await;
+    crash_in_the_tool(&agent.erased(), &gate).await;
     let trace = trace.lock().unwrap();
     assert_eq!(trace.len(), 2);
     assert_eq!(trace[0], trace[1]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_at_most_once_tool_whose_worker_dies_is_not_run_again() {
+async fn an_at_most_once_tool_of_a_crashed_worker_is_not_run_again() {
     let (trace, gate) = (Trace::default(), Gate::new());
     let tool = act(&trace, &gate).effect(EffectClass::AtMostOnce).timeout(Duration::from_secs(1));
     let agent = teller().tool(tool).build().unwrap();
-    let fold = dies_in_the_tool(&agent.erased(), &gate).await;
+    let fold = crash_in_the_tool(&agent.erased(), &gate).await;
     assert_eq!(trace.lock().unwrap().len(), 1);
-    let told = format!("{:?}", fold.transcript());
-    assert!(told.contains("whether it acted is not known"), "{told}");
+    let transcript = format!("{:?}", fold.transcript());
+    assert!(transcript.contains("whether it acted is not known"), "{transcript}");
 }
 
-/// Each worker makes the same tries in the same run, and the last one gives up.
+/// Each worker repeats the same calls in the same run, and the last one ends the run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_no_worker_outlives_is_given_up() {
+async fn a_call_that_crashes_every_worker_ends_the_run() {
     let here = Deployment::new().await;
     let gate = Gate::new();
     let closed = gate.clone();
@@ -121,10 +121,10 @@ async fn a_call_that_no_worker_outlives_is_given_up() {
     let word = || json!({ "word": "x" });
     let script = || ScriptedLlm::new([Reply::calls([("die", word()), ("die", word())])]);
     let client = here.client(&agents).await;
-    let handle = begin(&client, &agent).await;
-    for died in 1..=2 {
+    let handle = start(&client, &agent).await;
+    for crashes in 1..=2 {
         let worker = here.worker(script(), &agents).await;
-        within(gate.reached_by(died * 2)).await;
+        within(gate.reached_by(crashes * 2)).await;
         worker.kill().await;
     }
     let last = here.worker(script(), &agents).await;
@@ -136,9 +136,9 @@ async fn a_call_that_no_worker_outlives_is_given_up() {
     last.shut_down().await;
 }
 
-/// Nobody has to wait for missing heartbeats then.
+/// Other workers do not have to wait for missing heartbeats.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_is_shut_down_hands_over_what_it_is_doing() {
+async fn a_worker_that_is_shut_down_hands_over_its_work() {
     let here = Deployment::new().await;
     let agents = [teller().build().unwrap().erased()];
     let gate = Gate::new();
@@ -146,7 +146,7 @@ async fn a_worker_that_is_shut_down_hands_over_what_it_is_doing() {
     let lease = Duration::from_secs(600);
     let first = Process::new(here.runtime(slow, &agents).lease(lease)).await;
     let client = here.runtime(ScriptedLlm::new([]), &agents).lease(lease).connect().await.unwrap();
-    let handle = begin(&client, &agents[0]).await;
+    let handle = start(&client, &agents[0]).await;
     within(gate.reached()).await;
     within(first.shut_down()).await;
     let quick = ScriptedLlm::new([Reply::text("done")]);

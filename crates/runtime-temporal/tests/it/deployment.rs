@@ -1,4 +1,4 @@
-//! Processes that share a store and a queue, as in production, and what Temporal's own client says of them.
+//! Processes that share a store and a task queue, and access to them with Temporal's own client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use temporalio_client::{
 };
 use tokio::runtime::Runtime;
 
-/// After how long a worker counts as dead: as short as it may be.
+/// The lease and heartbeat timeout: the shortest possible one.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 
-/// What processes share.
+/// The resources that processes share.
 pub(crate) struct Deployment {
     pub(crate) store: SqliteStore,
     pub(crate) prefix: String,
@@ -36,7 +36,7 @@ impl Deployment {
         Self { store, prefix: servers::unique(), queue: servers::unique(), _folder: folder }
     }
 
-    /// A runtime of it, with these agents.
+    /// Returns a builder for a runtime of this deployment, with these agents.
     pub(crate) fn runtime(
         &self,
         llm: impl LlmAdapter,
@@ -57,18 +57,18 @@ impl Deployment {
             .task_queue(&*self.queue)
     }
 
-    /// A process that begins runs and carries none out.
+    /// Returns a runtime that starts runs but executes none.
     pub(crate) async fn client(&self, agents: &[AnyAgent]) -> TemporalRuntime {
-        let nobody = helix_agents_testkit::scripted::ScriptedLlm::new([]);
-        self.runtime(nobody, agents).connect().await.unwrap()
+        let unused = helix_agents_testkit::scripted::ScriptedLlm::new([]);
+        self.runtime(unused, agents).connect().await.unwrap()
     }
 
-    /// A process that carries runs out.
+    /// Starts a process with a worker.
     pub(crate) async fn worker(&self, llm: impl LlmAdapter, agents: &[AnyAgent]) -> Process {
         Process::new(self.runtime(llm, agents)).await
     }
 
-    /// The workflow of a root's first run.
+    /// Returns the workflow of a root session's first run.
     pub(crate) async fn workflow(
         &self,
         agent: &str,
@@ -79,21 +79,21 @@ impl Deployment {
     }
 }
 
-/// Temporal's own client.
+/// Returns Temporal's own client.
 pub(crate) async fn temporal() -> Client {
     let target = Url::parse(&servers::temporal()).unwrap();
     let connection = Connection::connect(ConnectionOptions::new(target).build()).await.unwrap();
     Client::new(connection, ClientOptions::new("default").build()).unwrap()
 }
 
-/// How a workflow is.
+/// Returns the status of a workflow.
 pub(crate) async fn status(
     workflow: &WorkflowHandle<Client, UntypedWorkflow>,
 ) -> WorkflowExecutionStatus {
     workflow.describe(WorkflowDescribeOptions::default()).await.unwrap().status()
 }
 
-/// A process with a worker, on a tokio runtime of its own that dies with it.
+/// A simulated process with a worker, on a separate tokio runtime that ends with it.
 pub(crate) struct Process {
     pub(crate) runtime: TemporalRuntime,
     worker: TemporalWorker,
@@ -105,12 +105,12 @@ impl Process {
         Self::with_slots(builder, 200).await
     }
 
-    /// The same, with a worker that carries out so many activities at once.
+    /// Starts a process whose worker has this number of activity slots.
     pub(crate) async fn with_slots(builder: TemporalRuntimeBuilder, slots: usize) -> Self {
         let tokio =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let tokio = tokio.unwrap();
-        let begin = async move {
+        let start = async move {
             let runtime = builder.connect().await.unwrap();
             let worker = TemporalWorker::builder(&runtime)
                 .activities(slots)
@@ -121,16 +121,16 @@ impl Process {
                 .unwrap();
             (runtime, worker)
         };
-        let (runtime, worker) = tokio.spawn(begin).await.unwrap();
+        let (runtime, worker) = tokio.spawn(start).await.unwrap();
         Self { runtime, worker, tokio }
     }
 
-    /// Begins the session "story".
-    pub(crate) async fn begin(&self, agent: &AnyAgent) -> RunHandle {
-        begin(&self.runtime, agent).await
+    /// Starts the session "story".
+    pub(crate) async fn start(&self, agent: &AnyAgent) -> RunHandle {
+        start(&self.runtime, agent).await
     }
 
-    /// Ends it as SIGKILL does.
+    /// Kills the process without a shutdown.
     pub(crate) async fn kill(self) {
         let Self { worker, tokio, .. } = self;
         let end = move || {
@@ -140,7 +140,7 @@ impl Process {
         tokio::task::spawn_blocking(end).await.unwrap();
     }
 
-    /// Ends it in good order.
+    /// Shuts the process down.
     pub(crate) async fn shut_down(self) {
         let Self { worker, tokio, .. } = self;
         worker.shutdown().await.unwrap();
@@ -148,14 +148,14 @@ impl Process {
     }
 }
 
-/// Begins the session "story".
-pub(crate) async fn begin(runtime: &TemporalRuntime, agent: &AnyAgent) -> RunHandle {
+/// Starts the session "story".
+pub(crate) async fn start(runtime: &TemporalRuntime, agent: &AnyAgent) -> RunHandle {
     let options = ExecuteOptions::default().session("story");
     runtime.execute(Arc::clone(agent), "go".into(), options).await.unwrap()
 }
 
-/// Waits until a run's lease is over.
-pub(crate) async fn until_over(process: &Process, handle: &RunHandle) {
+/// Waits until a run's lease has expired.
+pub(crate) async fn until_lease_expired(process: &Process, handle: &RunHandle) {
     within(async {
         while !matches!(process.runtime.can_resume(handle.session()).await.unwrap(), Resumable::Yes)
         {

@@ -1,4 +1,4 @@
-//! A door before Temporal's server: TLS, certificates of clients, and keys, as operators put them there.
+//! A proxy in front of Temporal's server that requires TLS, client certificates or API keys.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,30 +22,30 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{WantsServerCert, WebPkiClientVerifier};
 use tokio_rustls::rustls::{ConfigBuilder, RootCertStore, ServerConfig, WantsVerifier};
 
-/// What the server says of who has no key, in the numbers of gRPC.
+/// The gRPC status code for a missing or wrong key.
 const UNAUTHENTICATED: &str = "16";
 
-/// Who may come in, and what they asked for.
+/// The required key and the received requests.
 #[derive(Default)]
-struct Book {
-    /// The key that opens, if one is needed.
+struct AccessLog {
+    /// The required API key, if any.
     key: Mutex<Option<String>>,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
 }
 
-/// What a server says of itself before it has a certificate.
+/// A server configuration without a certificate.
 type Unsigned = ConfigBuilder<ServerConfig, WantsServerCert>;
 
-/// The door, which is gone when this is dropped.
+/// The proxy, which stops when dropped.
 pub(crate) struct Door {
     pub(crate) authority: Authority,
     port: u16,
-    book: Arc<Book>,
+    book: Arc<AccessLog>,
     task: AbortHandle,
 }
 
 impl Door {
-    /// One for clients with a certificate of its authority.
+    /// Starts a proxy that requires client certificates of its authority.
     pub(crate) async fn for_certificates() -> Self {
         let authority = Authority::new();
         let mut roots = RootCertStore::empty();
@@ -56,7 +56,7 @@ impl Door {
         Self::open(authority, config, None).await
     }
 
-    /// One for clients with this key.
+    /// Starts a proxy that requires this API key.
     pub(crate) async fn for_key(key: &str) -> Self {
         Self::open(Authority::new(), config().with_no_client_auth(), Some(key.to_owned())).await
     }
@@ -70,38 +70,38 @@ impl Door {
         let tls = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let book = Arc::new(Book { key: Mutex::new(key), ..Book::default() });
+        let book = Arc::new(AccessLog { key: Mutex::new(key), ..AccessLog::default() });
         let task = tokio::spawn(answer(listener, tls, Arc::clone(&book))).abort_handle();
         Self { authority, port, book, task }
     }
 
-    /// From now on this key opens, and no other.
+    /// Replaces the required API key.
     pub(crate) fn change_key(&self, key: &str) {
         *self.book.key.lock().unwrap() = Some(key.to_owned());
     }
 
-    /// The methods that were called, by their paths.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.book.asked.lock().unwrap().clone()
+    /// Returns the paths of the called methods.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.book.requests.lock().unwrap().clone()
     }
 
-    /// How a client comes to it that trusts this authority.
+    /// Returns TLS options that trust this authority.
     pub(crate) fn trusting(authority: &Authority) -> TlsOptions {
         let root = std::fs::read(authority.root()).unwrap();
         TlsOptions::builder().server_root_ca_cert(root).build()
     }
 
-    /// How a client comes to it that has a certificate of this authority.
+    /// Returns TLS options with a client certificate of this authority.
     pub(crate) fn signed_by(&self, authority: &Authority) -> TlsOptions {
         let (certificate, key) = authority.sign("client");
-        let [certificate, key] = [certificate, key].map(|it| std::fs::read(it).unwrap());
+        let [certificate, key] = [certificate, key].map(|path| std::fs::read(path).unwrap());
         let client = ClientTlsOptions::builder().client_cert(certificate).client_private_key(key);
         let mut tls = Self::trusting(&self.authority);
         tls.client_tls_options = Some(client.build());
         tls
     }
 
-    /// What a runtime is told, to come to it so.
+    /// Returns connection options for this proxy.
     pub(crate) fn reached_by(&self, tls: TlsOptions, key: Option<&str>) -> ConnectionOptions {
         let target = Url::parse(&format!("https://localhost:{}", self.port)).unwrap();
         let key = key.map(str::to_owned);
@@ -120,16 +120,16 @@ fn config() -> ConfigBuilder<ServerConfig, WantsVerifier> {
     builder.with_safe_default_protocol_versions().unwrap()
 }
 
-async fn answer(listener: TcpListener, tls: TlsAcceptor, book: Arc<Book>) {
+async fn answer(listener: TcpListener, tls: TlsAcceptor, book: Arc<AccessLog>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        tokio::spawn(let_in(stream, tls.clone(), Arc::clone(&book)));
+        tokio::spawn(forward(stream, tls.clone(), Arc::clone(&book)));
     }
 }
 
-/// Hands on what one client says to the server, and what that answers.
-async fn let_in(stream: TcpStream, tls: TlsAcceptor, book: Arc<Book>) {
-    // Who shows no certificate that is wanted comes no further.
+/// Forwards the requests of one client to the server, and the responses back.
+async fn forward(stream: TcpStream, tls: TlsAcceptor, book: Arc<AccessLog>) {
+    // A client without the required certificate is rejected.
     let Ok(stream) = tls.accept(stream).await else { return };
     let behind = servers::temporal().replace("http://", "");
     let behind = TokioIo::new(TcpStream::connect(behind).await.unwrap());
@@ -137,26 +137,26 @@ async fn let_in(stream: TcpStream, tls: TlsAcceptor, book: Arc<Book>) {
         client::conn::http2::handshake(TokioExecutor::new(), behind).await.unwrap();
     tokio::spawn(connection);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (mut server, opens) = (server.clone(), book.opens(&request));
+        let (mut server, is_allowed) = (server.clone(), book.allows(&request));
         async move {
-            if !opens {
+            if !is_allowed {
                 return Ok(refusal());
             }
             server.send_request(request).await.map(|answer| answer.map(Either::Left))
         }
     });
     let serving = server::conn::http2::Builder::new(TokioExecutor::new());
-    // How a client leaves is its own affair.
+    // Errors at the end of a connection do not matter.
     drop(serving.serve_connection(TokioIo::new(stream), service).await);
 }
 
-impl Book {
-    /// Notes who asks for what, and says whether they may.
-    fn opens(&self, request: &Request<Incoming>) -> bool {
-        self.asked.lock().unwrap().push(request.uri().path().to_owned());
+impl AccessLog {
+    /// Records a request. Returns `true` if it has the required key.
+    fn allows(&self, request: &Request<Incoming>) -> bool {
+        self.requests.lock().unwrap().push(request.uri().path().to_owned());
         let key = self.key.lock().unwrap();
         let Some(key) = key.as_ref() else { return true };
-        request.headers().get(AUTHORIZATION).is_some_and(|said| said == &format!("Bearer {key}"))
+        request.headers().get(AUTHORIZATION).is_some_and(|value| value == &format!("Bearer {key}"))
     }
 }
 

@@ -1,7 +1,8 @@
-//! What stands in the histories of workflows: little, and what replay needs.
+//! The size and the contents of workflow histories.
 //!
-//! `HELIX_RECORD_HISTORIES=1` writes those of some runs into `histories/v1` anew, which unit tests of the workflow replay. They are
-//! kept as long as runs may be under way that an older version of it began: a change that breaks one breaks those.
+//! `HELIX_RECORD_HISTORIES=1` records the histories of some runs in `histories/v1`, which unit tests of the workflow
+//! replay. They are kept for as long as runs of an older version may be in progress: a change that breaks a recorded
+//! history breaks these runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,40 +55,40 @@ fn shouts() -> Reply {
     Reply::tool_call("shout", json!({ "word": "x" }))
 }
 
-/// A run that has ended, and its workflow.
-struct Told {
+/// An ended run and its workflow.
+struct EndedRun {
     handle: RunHandle,
     workflow: WorkflowHandle<Client, UntypedWorkflow>,
 }
 
-/// Carries a run of an agent out, in histories of so many parts.
-async fn tell(agent: &AnyAgent, llm: impl LlmAdapter, parts: u32) -> Told {
+/// Executes a run of an agent, with this maximum number of work items per history.
+async fn execute(agent: &AnyAgent, llm: impl LlmAdapter, parts: u32) -> EndedRun {
     let here = Deployment::new().await;
     let builder = here.runtime(llm, &[Arc::clone(agent)]).parts_per_history(parts);
     let process = Process::new(builder.identity("recorded")).await;
-    let handle = process.begin(agent).await;
+    let handle = process.start(agent).await;
     within(handle.result()).await.unwrap();
     let workflow = here.workflow("teller", "story").await;
     within(workflow.get_result(WorkflowGetResultOptions::default())).await.unwrap();
-    // What the log says of it outlives the process, and the store.
+    // A handle of another runtime remains valid after the process ended.
     let handle = here.client(&[Arc::clone(agent)]).await.handle(handle.session()).await.unwrap();
     process.shut_down().await;
-    Told { handle, workflow }
+    EndedRun { handle, workflow }
 }
 
-impl Told {
+impl EndedRun {
     async fn status(&self) -> RunStatus {
         self.handle.fold().await.unwrap().last_run().unwrap().status
     }
 
-    /// The bytes of its last history, and how long it is.
+    /// Returns the size in bytes and the number of events of the last history.
     async fn size(&self) -> (i64, usize) {
         let seen = self.workflow.describe(WorkflowDescribeOptions::default()).await.unwrap();
         let length = seen.history_length();
         (seen.raw().workflow_execution_info.as_ref().unwrap().history_size_bytes, length)
     }
 
-    /// How many parts it took, in all histories.
+    /// Returns the number of work items in all histories.
     async fn parts(&self) -> u64 {
         let output = self.workflow.get_result(WorkflowGetResultOptions::default()).await.unwrap();
         let output: serde_json::Value =
@@ -102,7 +103,7 @@ impl Told {
         write(name, &self.workflow).await;
     }
 
-    /// The first of its histories.
+    /// Records the first history of the run.
     async fn record_first(&self, name: &str) {
         if std::env::var_os(RECORD).is_none() {
             return;
@@ -134,31 +135,31 @@ async fn write(name: &str, workflow: &WorkflowHandle<Client, UntypedWorkflow>) {
 async fn a_hundred_steps_are_a_small_history() {
     let agent = teller().tool(shout()).max_steps(200).build().unwrap();
     let script = (0..99).map(|_| shouts()).chain([Reply::text("done")]);
-    let told = tell(&agent.erased(), ScriptedLlm::new(script), 1_000).await;
-    assert_eq!(told.status().await, RunStatus::Completed);
-    let (bytes, events) = told.size().await;
+    let ended = execute(&agent.erased(), ScriptedLlm::new(script), 1_000).await;
+    assert_eq!(ended.status().await, RunStatus::Completed);
+    let (bytes, events) = ended.size().await;
     assert!(bytes < 1_000_000, "{bytes} bytes");
-    assert!(events > 900, "{events} events: it was to be one history");
+    assert!(events > 900, "{events} events: expected a single history");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_run_goes_on_in_new_histories() {
+async fn a_long_run_continues_in_new_histories() {
     let agent = teller().tool(shout()).max_steps(40).build().unwrap();
     let script = (0..20).map(|_| shouts()).chain([Reply::text("done")]);
-    let told = tell(&agent.erased(), ScriptedLlm::new(script), 10).await;
-    assert_eq!(told.status().await, RunStatus::Completed);
-    let fold = told.handle.fold().await.unwrap();
+    let ended = execute(&agent.erased(), ScriptedLlm::new(script), 10).await;
+    assert_eq!(ended.status().await, RunStatus::Completed);
+    let fold = ended.handle.fold().await.unwrap();
     assert_eq!((fold.runs().count(), fold.last_step()), (1, 21));
-    let (parts, (_, events)) = (told.parts().await, told.size().await);
+    let (parts, (_, events)) = (ended.parts().await, ended.size().await);
     assert!(parts > 40, "{parts} parts");
-    assert!(events < 120, "{events} events: it was to be several histories");
-    told.record("continued").await;
-    told.record_first("continues").await;
+    assert!(events < 120, "{events} events: expected several histories");
+    ended.record("continued").await;
+    ended.record_first("continues").await;
 }
 
-/// The companion stands in its model call while its caller goes on in a new history.
+/// The companion is blocked in its model call while its parent continues in a new history.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_companion_outlives_the_history_in_which_it_began() {
+async fn a_companion_outlives_the_history_in_which_it_started() {
     let gate = Gate::new();
     let spawn = json!({ "agent": "critic", "message": "judge this", "name": "rex" });
     let spawn = Reply::tool_call("companion__spawnAgent", spawn);
@@ -185,33 +186,34 @@ async fn a_companion_outlives_the_history_in_which_it_began() {
     let llm = RoutingScriptedLlm::new()
         .agent("teller", ScriptedLlm::new(script))
         .agent("critic", ScriptedLlm::new(critic));
-    let told = tell(&agent.erased(), llm, 10).await;
-    assert_eq!(told.status().await, RunStatus::Completed);
-    let transcript = format!("{:?}", told.handle.fold().await.unwrap().transcript());
+    let ended = execute(&agent.erased(), llm, 10).await;
+    assert_eq!(ended.status().await, RunStatus::Completed);
+    let transcript = format!("{:?}", ended.handle.fold().await.unwrap().transcript());
     assert!(transcript.contains("fine"), "{transcript}");
-    let (_, events) = told.size().await;
-    assert!(events < 120, "{events} events: it was to be several histories");
+    let (_, events) = ended.size().await;
+    assert!(events < 120, "{events} events: expected several histories");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plain_run_replays() {
     let agent = teller().build().unwrap();
-    let told = tell(&agent.erased(), ScriptedLlm::new([Reply::text("done")]), 1_000).await;
-    assert_eq!(told.status().await, RunStatus::Completed);
-    told.record("plain").await;
+    let ended = execute(&agent.erased(), ScriptedLlm::new([Reply::text("done")]), 1_000).await;
+    assert_eq!(ended.status().await, RunStatus::Completed);
+    ended.record("plain").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tools_side_by_side_replay() {
+async fn concurrent_tools_replay() {
     let agent = teller().tool(shout()).tool_concurrency(2).build().unwrap();
     let word = json!({ "word": "x" });
     let calls = Reply::calls((0..5).map(|_| ("shout", word.clone())));
-    let told = tell(&agent.erased(), ScriptedLlm::new([calls, Reply::text("done")]), 1_000).await;
-    assert_eq!(told.status().await, RunStatus::Completed);
-    told.record("parallel").await;
+    let ended =
+        execute(&agent.erased(), ScriptedLlm::new([calls, Reply::text("done")]), 1_000).await;
+    assert_eq!(ended.status().await, RunStatus::Completed);
+    ended.record("parallel").await;
 }
 
-/// A sub-agent is a child workflow, which its parent does not take with it.
+/// A sub-agent is a child workflow that is not ended with its parent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sub_agent_is_a_child_workflow() {
     let agent = teller().tool(shout()).sub_agent(&helper("helper")).build().unwrap();
@@ -223,21 +225,21 @@ async fn a_sub_agent_is_a_child_workflow() {
     let llm = RoutingScriptedLlm::new()
         .agent("teller", ScriptedLlm::new([Reply::calls(asks), Reply::text("done")]))
         .agent("helper", ScriptedLlm::new([Reply::finish(json!({ "answer": "yes" }))]));
-    let told = tell(&agent.erased(), llm, 1_000).await;
-    assert_eq!(told.status().await, RunStatus::Completed);
-    let history = told.workflow.fetch_history(WorkflowFetchHistoryOptions::default());
+    let ended = execute(&agent.erased(), llm, 1_000).await;
+    assert_eq!(ended.status().await, RunStatus::Completed);
+    let history = ended.workflow.fetch_history(WorkflowFetchHistoryOptions::default());
     let events = history.into_events().await.unwrap();
     let kinds: Vec<_> = events.iter().map(|event| event.event_type().as_str_name()).collect();
     let children = kinds.iter().filter(|kind| kind.contains("CHILD_WORKFLOW_EXECUTION_STARTED"));
     assert_eq!(children.count(), 2, "{kinds:?}");
-    told.record("children").await;
+    ended.record("children").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_waits_for_people_is_a_workflow_that_has_ended() {
+async fn the_workflow_of_a_suspended_run_has_ended() {
     let agent = teller().tool(shout().requires_approval()).build().unwrap();
     let script = ScriptedLlm::new([shouts(), Reply::text("done")]);
-    let told = tell(&agent.erased(), script, 1_000).await;
-    assert_eq!(told.status().await, RunStatus::SuspendedClientTool);
-    told.record("suspended").await;
+    let ended = execute(&agent.erased(), script, 1_000).await;
+    assert_eq!(ended.status().await, RunStatus::SuspendedClientTool);
+    ended.record("suspended").await;
 }

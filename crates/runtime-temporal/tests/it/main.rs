@@ -1,4 +1,4 @@
-//! Runs on Temporal, on a real server.
+//! Tests of the Temporal runtime on a real server.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod by_hand;

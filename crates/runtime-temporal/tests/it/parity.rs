@@ -1,4 +1,4 @@
-//! The parity suite, on stores that processes share.
+//! The parity suite on every store that processes can share.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const LEAST_LEASE: Duration = Duration::from_secs(3);
 type Harness<S> = Processes<S, Temporal>;
 
 struct Temporal {
-    /// What workflows of this harness are called by: its sessions are those of others, too.
+    /// The workflow id prefix of this harness, because other harnesses use the same session ids.
     prefix: String,
 }
 
@@ -38,7 +38,7 @@ impl Boot for Temporal {
             .stream_manager(streams)
             .llm_adapter(world.llm)
             .registry(world.registry)
-            // Each part takes a way over the server: on a busy machine a lease has to outlast that.
+            // Each work item takes a server round trip, which the lease has to outlast on a busy machine.
             .lease(world.lease.max(LEAST_LEASE))
             .grace(world.grace)
             .auto_resume(world.auto_resume)
@@ -47,18 +47,18 @@ impl Boot for Temporal {
             .task_queue(servers::unique())
             .own_queue(true)
             .prefix(&*self.prefix)
-            // What goes wrong is to be seen, and not to be tried until it is right.
+            // Failures must be visible instead of being retried.
             .attempts(1);
-        let begin = async {
+        let start = async {
             let runtime = builder.connect().await.unwrap();
             let worker = TemporalWorker::builder(&runtime).start().await.unwrap();
             (runtime, worker)
         };
-        let (runtime, worker) = tasks_on.spawn(begin).await.unwrap();
+        let (runtime, worker) = tasks_on.spawn(start).await.unwrap();
         StartedRun { executor: Arc::new(runtime), worker: Box::new(worker) }
     }
 
-    /// The histories of the first runs of root sessions.
+    /// Returns the histories of the first runs of root sessions.
     async fn engine_records(&self, sessions: &[SessionId]) -> String {
         let client = temporal().await;
         let mut records = String::new();
@@ -66,7 +66,7 @@ impl Boot for Temporal {
             let id = format!("{}__teller__{session}", self.prefix);
             let workflow = client.get_workflow_handle::<UntypedWorkflow>(id);
             let history = workflow.fetch_history(WorkflowFetchHistoryOptions::default());
-            // A child's workflow has another id, and is told of in its parent's.
+            // A child's workflow has another id and appears in the history of its parent.
             if let Ok(history) = history.to_json().await {
                 let history = serde_json::from_slice(&history).unwrap();
                 read(&history, &mut records);
@@ -77,7 +77,7 @@ impl Boot for Temporal {
     }
 }
 
-/// Adds every text of a history, payloads as what they hold.
+/// Adds every text of a history, with decoded payloads.
 fn read(value: &Value, records: &mut String) {
     match value {
         Value::String(text) => {
@@ -89,7 +89,7 @@ fn read(value: &Value, records: &mut String) {
     }
 }
 
-/// What a text stands for if it is base64.
+/// Decodes a text as base64.
 fn decoded(text: &str) -> Vec<u8> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());

@@ -1,4 +1,4 @@
-//! Who begins a run and who carries it out need not be the same process.
+//! Runs that are started and executed by different processes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use temporalio_client::{
     WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowGetResultOptions,
 };
 
-use crate::deployment::{Deployment, Process, begin, status, until_over};
+use crate::deployment::{Deployment, Process, start, status, until_lease_expired};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -29,18 +29,18 @@ fn agent() -> Agent {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_without_workers_has_its_runs_carried_out_by_another_one() {
+async fn another_process_executes_the_runs_of_a_process_without_workers() {
     let here = Deployment::new().await;
     let agents = [agent().erased()];
     let client = here.client(&agents).await;
-    let handle = begin(&client, &agents[0]).await;
+    let handle = start(&client, &agents[0]).await;
     let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
     let result = within(handle.result()).await.unwrap();
     assert_eq!(result.status, RunStatus::Completed);
     worker.shut_down().await;
 }
 
-/// Both slots could be taken by waits for children, each for half a minute at a time.
+/// Both slots could be occupied by waits for children of 30 seconds each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parents_that_wait_leave_slots_to_their_children() {
     let here = Deployment::new().await;
@@ -59,19 +59,19 @@ async fn parents_that_wait_leave_slots_to_their_children() {
         .agent("teller", ScriptedLlm::new([Reply::calls(asks), Reply::text("done")]))
         .agent("helper", ScriptedLlm::new([Reply::finish(json!({}))]));
     let worker = Process::with_slots(here.runtime(llm, &agents), 2).await;
-    let began = Instant::now();
-    let handle = worker.begin(&agents[0]).await;
+    let start = Instant::now();
+    let handle = worker.start(&agents[0]).await;
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     worker.shut_down().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_who_look_at_the_workflow_see_whose_it_is_and_what_became_of_it() {
+async fn the_workflow_shows_its_session_and_its_outcome() {
     let here = Deployment::new().await;
     let agents = [agent().erased()];
     let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
-    let handle = worker.begin(&agents[0]).await;
+    let handle = worker.start(&agents[0]).await;
     within(handle.result()).await.unwrap();
     let workflow = here.workflow("teller", "story").await;
     let output: serde_json::Value = within(workflow.get_result(Default::default()))
@@ -87,9 +87,9 @@ async fn people_who_look_at_the_workflow_see_whose_it_is_and_what_became_of_it()
     worker.shut_down().await;
 }
 
-/// It died between the log and the server: here, it spoke to a server that nobody knows any more.
+/// Simulates a crash between the append and the start of the workflow, with a workflow that no worker knows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_the_server_never_heard_of_is_handed_to_it_by_a_sweep() {
+async fn a_sweep_starts_the_workflow_of_a_run_without_one() {
     let here = Deployment::new().await;
     let paid = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&paid);
@@ -104,25 +104,25 @@ async fn a_run_that_the_server_never_heard_of_is_handed_to_it_by_a_sweep() {
         .runtime(ScriptedLlm::new([]), &agents)
         .prefix(servers::unique())
         .task_queue(servers::unique());
-    let handle = begin(&lost.connect().await.unwrap(), &agents[0]).await;
+    let handle = start(&lost.connect().await.unwrap(), &agents[0]).await;
     let replies = [Reply::tool_call("pay", json!({})), Reply::text("done")];
     let worker = here.worker(ScriptedLlm::new(replies), &agents).await;
-    until_over(&worker, &handle).await;
+    until_lease_expired(&worker, &handle).await;
     let taken = worker.runtime.sweep().await.unwrap();
-    assert!(taken.is_empty(), "the run goes on, no other one takes over");
+    assert!(taken.is_empty(), "the run continues, no other run takes over");
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(handle.fold().await.unwrap().runs().count(), 1);
-    assert_eq!(paid.load(Ordering::Relaxed), 1, "nobody can have called it before");
+    assert_eq!(paid.load(Ordering::Relaxed), 1, "no earlier worker can have called it");
     worker.shut_down().await;
 }
 
-/// As long as workers may come back, a sweep begins nothing.
+/// A sweep starts nothing while workers may return.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_whose_workers_are_away_is_left_alone_by_sweeps() {
+async fn sweeps_skip_a_run_whose_workers_are_unavailable() {
     let here = Deployment::new().await;
     let agents = [agent().erased()];
     let client = here.client(&agents).await;
-    let handle = begin(&client, &agents[0]).await;
+    let handle = start(&client, &agents[0]).await;
     let workflow = here.workflow("teller", "story").await;
     let sweeper = Process::new(
         here.runtime(ScriptedLlm::new([]), &agents)
@@ -130,7 +130,7 @@ async fn a_run_whose_workers_are_away_is_left_alone_by_sweeps() {
             .registry(AgentRegistry::default()),
     )
     .await;
-    until_over(&sweeper, &handle).await;
+    until_lease_expired(&sweeper, &handle).await;
     assert!(sweeper.runtime.sweep().await.unwrap().is_empty());
     assert_eq!(status(&workflow).await, WorkflowExecutionStatus::Running);
     let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
@@ -140,15 +140,15 @@ async fn a_run_whose_workers_are_away_is_left_alone_by_sweeps() {
     worker.shut_down().await;
 }
 
-/// As when somebody removes a database file and begins anew.
+/// For example after a database file was deleted and created again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_begins_anew_uses_the_names_of_workflows_that_ended_again() {
+async fn a_new_store_reuses_the_ids_of_closed_workflows() {
     let agents = [agent().erased()];
     let (before, mut here) = (Deployment::new().await, Deployment::new().await);
     here.prefix.clone_from(&before.prefix);
     for deployment in [&before, &here] {
         let worker = deployment.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
-        let handle = worker.begin(&agents[0]).await;
+        let handle = worker.start(&agents[0]).await;
         assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
         let workflow = deployment.workflow("teller", "story").await;
         within(workflow.get_result(WorkflowGetResultOptions::default())).await.unwrap();
@@ -162,7 +162,7 @@ async fn two_stores_do_not_share_a_workflow() {
     let (other, mut here) = (Deployment::new().await, Deployment::new().await);
     here.prefix.clone_from(&other.prefix);
     let (first, second) = (other.client(&agents).await, here.client(&agents).await);
-    begin(&first, &agents[0]).await;
+    start(&first, &agents[0]).await;
     let options = ExecuteOptions::default().session("story");
     let refused = second.execute(Arc::clone(&agents[0]), "go".into(), options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::ConfigInvalid);

@@ -1,4 +1,4 @@
-//! What cannot work is refused before anything begins.
+//! Invalid options are refused before a run starts.
 
 use std::time::Duration;
 
@@ -20,29 +20,30 @@ fn agent() -> Agent {
 }
 
 #[tokio::test]
-async fn a_store_that_no_other_process_sees_is_refused() {
+async fn a_store_of_a_single_process_is_refused() {
     let runtime = TemporalRuntime::builder()
         .store(MemoryStore::new())
         .llm(ScriptedLlm::new([]))
         .target(servers::temporal());
     let error = runtime.connect().await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
-    assert!(error.message().contains("use a store that they share"), "{error}");
+    assert!(error.message().contains("use a shared store"), "{error}");
 }
 
 #[tokio::test]
-async fn a_store_of_one_machine_is_taken_and_told_of() {
+async fn a_store_of_one_machine_is_accepted_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("here.db")).await.unwrap();
     let guarantees = TemporalRuntime::builder().store(store).guarantees();
-    let takeover = guarantees.iter().find(|it| it.promise == GuaranteeKind::TakenOver).unwrap();
+    let takeover =
+        guarantees.iter().find(|guarantee| guarantee.promise == GuaranteeKind::TakenOver).unwrap();
     assert!(takeover.holds && takeover.reason.contains("on this machine only"), "{takeover:?}");
     let anywhere = TemporalRuntime::builder().guarantees();
-    assert!(anywhere.iter().all(|it| !it.reason.contains("machine")), "{anywhere:?}");
+    assert!(anywhere.iter().all(|guarantee| !guarantee.reason.contains("machine")), "{anywhere:?}");
 }
 
 #[tokio::test]
-async fn what_contradicts_itself_is_refused() {
+async fn invalid_options_are_refused() {
     let here = Deployment::new().await;
     let runtime = || here.runtime(ScriptedLlm::new([]), &[]);
     for wrong in [
@@ -57,7 +58,7 @@ async fn what_contradicts_itself_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_waited_for_and_then_named() {
+async fn the_error_for_an_unavailable_server_names_it_after_a_wait() {
     let here = Deployment::new().await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -71,9 +72,9 @@ async fn a_server_that_is_not_there_is_waited_for_and_then_named() {
     assert!(error.to_string().contains(&port.to_string()), "{error}");
 }
 
-/// What takes connections at its address is no server of Temporal, or it hangs.
+/// Another server listens at the address, or the server hangs.
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_not_waited_for_any_longer() {
+async fn a_server_that_does_not_answer_does_not_extend_the_wait() {
     let here = Deployment::new().await;
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let runtime = here
@@ -86,7 +87,7 @@ async fn a_server_that_does_not_answer_is_not_waited_for_any_longer() {
 }
 
 #[tokio::test]
-async fn a_worker_of_a_namespace_that_is_not_there_says_so() {
+async fn a_worker_reports_a_missing_namespace() {
     let here = Deployment::new().await;
     let runtime = here.runtime(ScriptedLlm::new([]), &[]).namespace("nowhere");
     let runtime = runtime.connect().await.unwrap();
@@ -95,7 +96,7 @@ async fn a_worker_of_a_namespace_that_is_not_there_says_so() {
     assert!(format!("{error:?}").contains("nowhere"), "{error:?}");
 }
 
-/// Whoever carries the run out finds the agent by its name.
+/// Workers look up agents by name.
 #[tokio::test]
 async fn an_agent_that_is_not_registered_is_refused() {
     let here = Deployment::new().await;

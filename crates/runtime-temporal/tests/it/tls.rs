@@ -1,4 +1,4 @@
-//! TLS, certificates of clients, and keys.
+//! TLS, client certificates and API keys.
 
 use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::error::{Error, ErrorCode};
@@ -9,7 +9,7 @@ use helix_agents_testkit::certificates::Authority;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 
-use crate::deployment::{Deployment, Process, until_over};
+use crate::deployment::{Deployment, Process, until_lease_expired};
 use crate::door::Door;
 
 fn agents() -> [AnyAgent; 1] {
@@ -17,13 +17,13 @@ fn agents() -> [AnyAgent; 1] {
     [agent.unwrap().erased()]
 }
 
-/// A process that carries runs out over this connection.
+/// Starts a process with a worker that uses this connection.
 async fn worker(here: &Deployment, replies: usize, over: ConnectionOptions) -> Process {
     let llm = ScriptedLlm::new(vec![Reply::text("done"); replies]);
     Process::new(here.runtime(llm, &agents()).connection_options(over)).await
 }
 
-/// What connecting so fails with.
+/// Returns the error of connecting with these options.
 async fn refusal(over: ConnectionOptions) -> Error {
     let here = Deployment::new().await;
     let runtime = here.runtime(ScriptedLlm::new([]), &[]).connection_options(over);
@@ -33,28 +33,28 @@ async fn refusal(over: ConnectionOptions) -> Error {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_certificate_gets_it() {
+async fn a_server_that_requires_a_client_certificate_is_reached() {
     let door = Door::for_certificates().await;
     let here = Deployment::new().await;
     let known = door.reached_by(door.signed_by(&door.authority), None);
     let worker = worker(&here, 1, known).await;
-    let handle = worker.begin(&agents()[0]).await;
+    let handle = worker.start(&agents()[0]).await;
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     worker.shut_down().await;
-    let asked = door.asked();
-    let is_asked = |what: &str| asked.iter().any(|path| path.ends_with(what));
-    assert!(is_asked("/RespondActivityTaskCompleted"), "{asked:?}");
-    assert!(!is_asked("/RecordActivityTaskHeartbeat"), "parts this short are not worth one");
+    let requests = door.requests();
+    let was_called = |method: &str| requests.iter().any(|path| path.ends_with(method));
+    assert!(was_called("/RespondActivityTaskCompleted"), "{requests:?}");
+    assert!(!was_called("/RecordActivityTaskHeartbeat"), "work items this short need no heartbeat");
 }
 
 #[tokio::test]
-async fn who_has_no_certificate_that_the_server_knows_is_told() {
+async fn a_client_without_a_trusted_certificate_gets_an_error() {
     let door = Door::for_certificates().await;
     let nameless = Door::trusting(&door.authority);
     let stranger = door.signed_by(&Authority::new());
-    for (tls, says) in [(nameless, "CertificateRequired"), (stranger, "UnknownCA")] {
+    for (tls, expected) in [(nameless, "CertificateRequired"), (stranger, "UnknownCA")] {
         let error = refusal(door.reached_by(tls, None)).await;
-        assert!(format!("{error:?}").contains(says), "{error:?}");
+        assert!(format!("{error:?}").contains(expected), "{error:?}");
     }
 }
 
@@ -62,7 +62,7 @@ async fn who_has_no_certificate_that_the_server_knows_is_told() {
 async fn a_server_of_another_root_is_not_trusted() {
     let door = Door::for_key("open sesame").await;
     let other = door.reached_by(Door::trusting(&Authority::new()), Some("open sesame"));
-    // Without a word on TLS it is spoken wherever the address says so, and trusts what the system does.
+    // Without TLS options, an `https` target uses TLS with the system's trusted roots.
     let mut usual = other.clone();
     usual.tls_options = None;
     for over in [other, usual] {
@@ -72,7 +72,7 @@ async fn a_server_of_another_root_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_key_gets_it() {
+async fn a_server_that_requires_an_api_key_is_reached() {
     let door = Door::for_key("first").await;
     let here = Deployment::new().await;
     let over = |key| door.reached_by(Door::trusting(&door.authority), key);
@@ -82,10 +82,10 @@ async fn a_server_that_asks_for_a_key_gets_it() {
     }
 
     let worker = worker(&here, 2, over(Some("first"))).await;
-    let handle = worker.begin(&agents()[0]).await;
+    let handle = worker.start(&agents()[0]).await;
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
 
-    // A new one, while the worker is up: what it was refused in between is made up for.
+    // Change the key while the worker is running. The run that was rejected in between is recovered.
     door.change_key("second");
     let options = ExecuteOptions::default().session("another");
     let [agent] = agents();
@@ -93,7 +93,7 @@ async fn a_server_that_asks_for_a_key_gets_it() {
     assert_eq!(within(execute).await.unwrap_err().code(), ErrorCode::ConfigInvalid);
     worker.runtime.set_api_key("second");
     let handle = worker.runtime.handle(&"another".into()).await.unwrap();
-    until_over(&worker, &handle).await;
+    until_lease_expired(&worker, &handle).await;
     worker.runtime.sweep().await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     worker.shut_down().await;

@@ -1,4 +1,4 @@
-//! How long a run is owned, and what waits for it.
+//! Lease expiry, and operations that wait for a renewal.
 
 use std::future::ready;
 use std::pin::pin;
@@ -8,45 +8,45 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use helix_agents_core::clock::Clock as _;
 
-use super::{Left, Ownership};
+use super::{LeaseMargin, Ownership};
 use crate::clock::TokioClock;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Ownership of six seconds that began now, and when that was.
+/// Returns ownership with a lease of six seconds that starts now, and the current time.
 fn owned() -> (Ownership, Duration) {
     let clock = TokioClock::new();
     let sent = clock.monotonic();
     (Ownership::new(Arc::new(clock), 6 * SECOND, sent + 6 * SECOND), sent)
 }
 
-fn left(ownership: &Ownership) -> (bool, bool) {
-    (ownership.has(Left::Half), ownership.has(Left::Some))
+fn margins(ownership: &Ownership) -> (bool, bool) {
+    (ownership.has(LeaseMargin::Half), ownership.has(LeaseMargin::Third))
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_counted_from_the_sending() {
+async fn the_lease_counts_from_the_time_of_sending() {
     let (ownership, sent) = owned();
     tokio::time::advance(2 * SECOND).await;
-    assert_eq!(left(&ownership), (true, true));
+    assert_eq!(margins(&ownership), (true, true));
     tokio::time::advance(SECOND).await;
-    assert_eq!(left(&ownership), (false, true));
+    assert_eq!(margins(&ownership), (false, true));
     tokio::time::advance(SECOND).await;
-    assert_eq!(left(&ownership), (false, false));
-    // The answer came now, and what it acknowledges was sent long ago.
+    assert_eq!(margins(&ownership), (false, false));
+    // The response arrives now, but acknowledges a request that was sent long ago.
     ownership.extend(sent + SECOND);
-    assert_eq!(left(&ownership), (false, true));
+    assert_eq!(margins(&ownership), (false, true));
     ownership.extend(sent);
     assert_eq!(ownership.age(), 3 * SECOND, "an older acknowledgement changes nothing");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_asks_for_a_renewal_and_waits_for_it() {
+async fn a_call_requests_a_renewal_and_waits_for_it() {
     let (ownership, sent) = owned();
-    assert_eq!(ownership.holds(Left::Half).now_or_never(), Some(()));
+    assert_eq!(ownership.holds(LeaseMargin::Half).now_or_never(), Some(()));
     assert_eq!(ownership.wanted().now_or_never(), None);
     tokio::time::advance(3 * SECOND).await;
-    let mut waiting = pin!(ownership.holds(Left::Half));
+    let mut waiting = pin!(ownership.holds(LeaseMargin::Half));
     assert_eq!(waiting.as_mut().now_or_never(), None);
     assert_eq!(ownership.wanted().now_or_never(), Some(()));
     ownership.extend(sent + 3 * SECOND);
@@ -54,7 +54,7 @@ async fn a_call_asks_for_a_renewal_and_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_moves_after_a_gap_before_the_lease_was_renewed() {
+async fn work_pauses_after_a_gap_until_the_lease_is_renewed() {
     let (ownership, sent) = owned();
     let mut work = pin!(ready(1));
     tokio::time::advance(4 * SECOND).await;

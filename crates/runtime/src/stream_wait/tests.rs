@@ -1,4 +1,4 @@
-//! What waits for streams, and for how long.
+//! Waits for streams and their limits.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use tokio::time::advance;
 use super::{LIMIT, PAUSE, StreamWait};
 use crate::clock::TokioClock;
 
-/// The lease of runs that wait.
+/// The lease duration of the waiting runs.
 const LEASE: Duration = Duration::from_secs(15);
 
 #[tokio::test(start_paused = true)]
-async fn streams_that_are_away_are_waited_for_once_in_a_while() {
+async fn unavailable_streams_delay_runs_only_occasionally() {
     let clock = TokioClock::new();
     let wait = StreamWait::new(Arc::new(clock), LEASE);
     assert_eq!(wait.briefly(ready(1)).await, Some(1));
-    let begun = clock.monotonic();
+    let started = clock.monotonic();
     for _ in 0..100 {
         assert_eq!(wait.briefly(pending::<u8>()).await, None);
     }
-    assert_eq!(clock.monotonic() - begun, LIMIT, "one of a hundred waited");
-    assert_eq!(wait.briefly(ready(2)).await, None, "nothing is asked meanwhile");
+    assert_eq!(clock.monotonic() - started, LIMIT, "only one of a hundred calls waited");
+    assert_eq!(wait.briefly(ready(2)).await, None, "streams are not queried during the pause");
     advance(PAUSE).await;
     assert_eq!(wait.briefly(ready(3)).await, Some(3));
 }
@@ -38,11 +38,11 @@ async fn an_answer_ends_the_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_takes_a_small_part_of_a_short_lease() {
+async fn a_wait_uses_a_small_fraction_of_a_short_lease() {
     let (clock, lease) = (TokioClock::new(), Duration::from_millis(400));
     let wait = StreamWait::new(Arc::new(clock), lease);
-    let begun = clock.monotonic();
+    let started = clock.monotonic();
     assert_eq!(wait.briefly(pending::<u8>()).await, None);
-    let waited = clock.monotonic() - begun;
+    let waited = clock.monotonic() - started;
     assert!(waited <= lease / 6, "it waited {waited:?} of a lease of {lease:?}");
 }

@@ -1,4 +1,4 @@
-//! What gathers between two writes of a stream.
+//! The buffer of chunks between two writes of a stream.
 
 use helix_agents_core::stream::{
     Attempt, AttemptRef, Boundary, Chunk, ChunkKind, Effect, StreamOp, Watermark,
@@ -6,117 +6,118 @@ use helix_agents_core::stream::{
 
 use super::AttemptHandle;
 
-/// From how many bytes on a batch does not wait.
+/// The number of bytes from which a batch is written without waiting for more chunks.
 const BATCH_BYTES: usize = 4 * 1024;
 
-/// From how much on it does not wait for the batch before, which cannot be written: bytes, and parts.
-const TOO_MUCH: (usize, usize) = (1024 * 1024, 4 * 1024);
+/// The number of bytes and of pending operations from which a failed earlier batch is dropped.
+const MAX_PENDING: (usize, usize) = (1024 * 1024, 4 * 1024);
 
-/// What is to be written next, and what is known of the tries that it belongs to.
+/// The operations to write next, and the state of the attempts that they belong to.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pending: Vec<Pending>,
-    /// How much of it people wait for.
+    /// The approximate size of the buffered chunks.
     bytes: usize,
-    last_ticket: u32,
-    /// Tries that are neither settled nor begun anew.
-    open: Vec<Open>,
-    /// Attempts on record whose mark the stream could not take: the next mark settles them. Otherwise a mark
-    /// would discard those of earlier runs.
-    owed: Vec<Attempt>,
+    last_handle: u32,
+    /// The attempts that are neither settled nor restarted.
+    open: Vec<OpenAttempt>,
+    /// Recorded attempts whose watermark could not be written. The next watermark settles them; otherwise it would
+    /// discard those of earlier runs.
+    carried_over: Vec<Attempt>,
 }
 
 #[derive(Debug)]
 enum Pending {
     Begin {
-        ticket: AttemptHandle,
+        handle: AttemptHandle,
         effect: Effect,
         origin: Chunk,
     },
     Chunks {
-        ticket: Option<AttemptHandle>,
+        handle: Option<AttemptHandle>,
         chunks: Vec<Chunk>,
     },
-    /// With the tries that it settles, of which the numbers may not be known yet.
+    /// A watermark with the attempts that it settles. Their numbers may not be known yet.
     Watermark {
-        mark: Box<Watermark>,
-        tickets: Vec<AttemptHandle>,
+        watermark: Box<Watermark>,
+        handles: Vec<AttemptHandle>,
     },
 }
 
-/// What can be written in one go.
+/// The operations that can be written in one batch.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) ops: Vec<StreamOp>,
-    /// The tries that it begins.
-    pub(super) begun: Vec<AttemptHandle>,
-    /// Whether there is more, which needs the numbers of these tries.
+    /// The attempts that the batch starts.
+    pub(super) started: Vec<AttemptHandle>,
+    /// `true` if more operations follow, which need the numbers of these attempts.
     pub(super) has_more: bool,
 }
 
 #[derive(Debug)]
-struct Open {
-    ticket: AttemptHandle,
+struct OpenAttempt {
+    handle: AttemptHandle,
     effect: Effect,
-    /// Its number, once it was written.
+    /// The attempt number, once the start was written.
     attempt: Option<Attempt>,
 }
 
-/// What an append of the log means for the stream.
+/// The effect of a log append on the stream.
 #[derive(Debug, Default)]
-pub(crate) struct FeedMark {
-    /// The log's version.
+pub(crate) struct WatermarkUpdate {
+    /// The log version after the append.
     pub(crate) version: u64,
-    /// Tries of this run whose outcome is in the log.
+    /// The attempts of this run whose outcome is in the log.
     pub(crate) settled: Vec<AttemptHandle>,
-    /// Attempts of earlier runs whose outcome is in the log.
+    /// The attempts of earlier runs whose outcome is in the log.
     pub(crate) settled_before: Vec<Attempt>,
-    /// Attempts of earlier runs whose outcome never will be.
+    /// The attempts of earlier runs whose outcome will never be in the log.
     pub(crate) discarded: Vec<Attempt>,
-    /// What the appended events show.
+    /// The chunks of the appended events.
     pub(crate) boundaries: Vec<Boundary>,
 }
 
 impl Batch {
     pub(super) fn begin(&mut self, effect: Effect, origin: Chunk) -> AttemptHandle {
-        self.last_ticket += 1;
-        let ticket = AttemptHandle(self.last_ticket);
+        self.last_handle += 1;
+        let handle = AttemptHandle(self.last_handle);
         self.open.retain(|open| open.effect != effect);
-        self.open.push(Open { ticket, effect: effect.clone(), attempt: None });
-        self.pending.push(Pending::Begin { ticket, effect, origin });
-        ticket
+        self.open.push(OpenAttempt { handle, effect: effect.clone(), attempt: None });
+        self.pending.push(Pending::Begin { handle, effect, origin });
+        handle
     }
 
-    /// Adds a chunk of this try, or a boundary: to the one before it, if both are pieces of one.
+    /// Adds a chunk of an attempt, or a boundary chunk. It is merged with the previous chunk if both are deltas of the
+    /// same content.
     pub(super) fn push(
         &mut self,
-        ticket: Option<AttemptHandle>,
+        handle: Option<AttemptHandle>,
         kind: ChunkKind,
         chunk: impl FnOnce(ChunkKind) -> Chunk,
     ) {
         self.bytes += weight(&kind);
         match self.pending.last_mut() {
-            Some(Pending::Chunks { ticket: of, chunks }) if *of == ticket => {
+            Some(Pending::Chunks { handle: owner, chunks }) if *owner == handle => {
                 let last = chunks.last_mut().map(|chunk| &mut chunk.kind);
-                if let Some(kind) = joined(last, kind) {
+                if let Some(kind) = merged(last, kind) {
                     chunks.push(chunk(kind));
                 }
             }
             _ => {
-                // Most come in twos: the start and the end of something.
+                // Most chunks come in pairs of a start and an end.
                 let mut chunks = Vec::with_capacity(2);
                 chunks.push(chunk(kind));
-                self.pending.push(Pending::Chunks { ticket, chunks });
+                self.pending.push(Pending::Chunks { handle, chunks });
             }
         }
     }
 
-    /// Adds text to the last chunk, if that is text of the same try.
-    pub(super) fn extend_text(&mut self, ticket: AttemptHandle, delta: &str) -> bool {
-        let Some(Pending::Chunks { ticket: of, chunks }) = self.pending.last_mut() else {
+    /// Adds text to the last chunk. Returns `false` if that is not text of the same attempt.
+    pub(super) fn extend_text(&mut self, handle: AttemptHandle, delta: &str) -> bool {
+        let Some(Pending::Chunks { handle: owner, chunks }) = self.pending.last_mut() else {
             return false;
         };
-        let last = chunks.last_mut().filter(|_| *of == Some(ticket));
+        let last = chunks.last_mut().filter(|_| *owner == Some(handle));
         let Some(ChunkKind::TextDelta { delta: before }) = last.map(|chunk| &mut chunk.kind) else {
             return false;
         };
@@ -125,122 +126,130 @@ impl Batch {
         true
     }
 
-    /// Whether it should be written without waiting for more.
+    /// Returns `true` if the batch should be written without waiting for more chunks.
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= BATCH_BYTES
     }
 
-    /// Whether so much has gathered that what cannot be written before it is given up.
-    pub(super) fn is_too_much(&self) -> bool {
-        self.bytes >= TOO_MUCH.0 || self.pending.len() >= TOO_MUCH.1
+    /// Returns `true` if so much is buffered that a failed earlier batch must be dropped.
+    pub(super) fn exceeds_limit(&self) -> bool {
+        self.bytes >= MAX_PENDING.0 || self.pending.len() >= MAX_PENDING.1
     }
 
-    pub(super) fn mark(&mut self, mark: FeedMark, origin: Chunk) {
-        let FeedMark { version, settled, settled_before, discarded, boundaries } = mark;
-        let mark = Watermark { version, settled: settled_before, discarded, origin, boundaries };
-        self.pending.push(Pending::Watermark { mark: Box::new(mark), tickets: settled });
+    pub(super) fn watermark(&mut self, watermark: WatermarkUpdate, origin: Chunk) {
+        let WatermarkUpdate { version, settled, settled_before, discarded, boundaries } = watermark;
+        let watermark =
+            Watermark { version, settled: settled_before, discarded, origin, boundaries };
+        self.pending.push(Pending::Watermark { watermark: Box::new(watermark), handles: settled });
     }
 
-    /// The tries whose outcome is not recorded. That of a try in a waiting mark is.
+    /// Returns the attempts whose outcome is not recorded. The outcomes of attempts in a pending watermark are
+    /// recorded.
     pub(super) fn unsettled(&self) -> Vec<AttemptHandle> {
-        let is_settled = |ticket: &AttemptHandle| {
+        let is_settled = |handle: &AttemptHandle| {
             self.pending.iter().any(|pending| match pending {
-                Pending::Watermark { tickets, .. } => tickets.contains(ticket),
+                Pending::Watermark { handles, .. } => handles.contains(handle),
                 Pending::Begin { .. } | Pending::Chunks { .. } => false,
             })
         };
-        self.open.iter().map(|open| open.ticket).filter(|ticket| !is_settled(ticket)).collect()
+        self.open.iter().map(|open| open.handle).filter(|handle| !is_settled(handle)).collect()
     }
 
-    /// What is tried.
-    pub(super) fn effect(&self, ticket: AttemptHandle) -> Option<&Effect> {
-        self.open.iter().find(|open| open.ticket == ticket).map(|open| &open.effect)
+    /// Returns the effect of an attempt.
+    pub(super) fn effect(&self, handle: AttemptHandle) -> Option<&Effect> {
+        self.open.iter().find(|open| open.handle == handle).map(|open| &open.effect)
     }
 
-    /// Forgets what waits of tries, and discards what was written of them.
-    pub(super) fn abandon(&mut self, tickets: &[AttemptHandle], origin: Chunk) {
+    /// Drops the pending operations of attempts, and discards their written chunks.
+    pub(super) fn discard(&mut self, handles: &[AttemptHandle], origin: Chunk) {
         self.pending.retain(|pending| match pending {
-            Pending::Begin { ticket, .. } | Pending::Chunks { ticket: Some(ticket), .. } => {
-                !tickets.contains(ticket)
+            Pending::Begin { handle, .. } | Pending::Chunks { handle: Some(handle), .. } => {
+                !handles.contains(handle)
             }
-            Pending::Chunks { ticket: None, .. } | Pending::Watermark { .. } => true,
+            Pending::Chunks { handle: None, .. } | Pending::Watermark { .. } => true,
         });
-        let left = self.open.extract_if(.., |open| tickets.contains(&open.ticket));
+        let left = self.open.extract_if(.., |open| handles.contains(&open.handle));
         let discarded: Vec<_> = left.filter_map(|open| open.attempt).collect();
         if !discarded.is_empty() {
-            // It says nothing of how far the log is shown: another one may be about to.
-            self.mark(FeedMark { version: 0, discarded, ..FeedMark::default() }, origin);
+            // Version 0 leaves the watermark version unchanged: a later watermark may be pending.
+            self.watermark(
+                WatermarkUpdate { version: 0, discarded, ..WatermarkUpdate::default() },
+                origin,
+            );
         }
     }
 
-    /// Everything that waits, as the stream takes it, up to a mark that settles what begins before it.
-    /// What belongs to a try that could not be begun is left out.
+    /// Takes all pending operations, up to a watermark that settles an attempt started in the same batch. Chunks of
+    /// an attempt that could not be started are dropped.
     pub(super) fn take(&mut self) -> Taken {
         self.bytes = 0;
         let waiting = std::mem::take(&mut self.pending);
         let mut ops = Vec::with_capacity(waiting.len());
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         let mut waiting = waiting.into_iter();
         while let Some(pending) = waiting.next() {
             match pending {
-                Pending::Begin { ticket, effect, origin } => {
-                    begun.push(ticket);
+                Pending::Begin { handle, effect, origin } => {
+                    started.push(handle);
                     ops.push(StreamOp::Begin { effect, origin });
                 }
-                Pending::Chunks { ticket: None, chunks } => {
+                Pending::Chunks { handle: None, chunks } => {
                     ops.push(StreamOp::Chunks { attempt: None, chunks });
                 }
-                Pending::Chunks { ticket: Some(ticket), chunks } => {
-                    let here = begun.iter().position(|it| *it == ticket).map(AttemptRef::Started);
-                    let attempt = here.or_else(|| self.attempt(ticket).map(AttemptRef::Existing));
+                Pending::Chunks { handle: Some(handle), chunks } => {
+                    let here =
+                        started.iter().position(|other| *other == handle).map(AttemptRef::Started);
+                    let attempt = here.or_else(|| self.attempt(handle).map(AttemptRef::Existing));
                     if attempt.is_some() {
                         ops.push(StreamOp::Chunks { attempt, chunks });
                     }
                 }
-                Pending::Watermark { tickets, mark }
-                    if tickets.iter().any(|it| begun.contains(it)) =>
+                Pending::Watermark { handles, watermark }
+                    if handles.iter().any(|handle| started.contains(handle)) =>
                 {
-                    self.pending.push(Pending::Watermark { mark, tickets });
+                    self.pending.push(Pending::Watermark { watermark, handles });
                     self.pending.extend(waiting);
-                    return Taken { ops, begun, has_more: true };
+                    return Taken { ops, started, has_more: true };
                 }
-                Pending::Watermark { tickets, mut mark } => {
-                    // One that is unknown could not be begun.
-                    mark.settled.append(&mut self.owed);
-                    mark.settled.extend(tickets.iter().filter_map(|it| self.attempt(*it)));
-                    self.open.retain(|open| !tickets.contains(&open.ticket));
-                    ops.push(StreamOp::Watermark(mark));
+                Pending::Watermark { handles, mut watermark } => {
+                    // An attempt without a number could not be started.
+                    watermark.settled.append(&mut self.carried_over);
+                    watermark
+                        .settled
+                        .extend(handles.iter().filter_map(|handle| self.attempt(*handle)));
+                    self.open.retain(|open| !handles.contains(&open.handle));
+                    ops.push(StreamOp::Watermark(watermark));
                 }
             }
         }
-        Taken { ops, begun, has_more: false }
+        Taken { ops, started, has_more: false }
     }
 
-    /// Notes that these operations were given up.
+    /// Records that these operations were dropped.
     pub(super) fn lost(&mut self, ops: &[StreamOp]) {
         for op in ops {
-            if let StreamOp::Watermark(mark) = op {
-                self.owed.extend(&mark.settled);
+            if let StreamOp::Watermark(watermark) = op {
+                self.carried_over.extend(&watermark.settled);
             }
         }
     }
 
-    /// Learns the numbers of tries that were written.
-    pub(super) fn learn(&mut self, begun: Vec<AttemptHandle>, attempts: &[Attempt]) {
-        for (ticket, attempt) in begun.into_iter().zip(attempts) {
-            if let Some(open) = self.open.iter_mut().find(|open| open.ticket == ticket) {
+    /// Stores the numbers of attempts whose start was written.
+    pub(super) fn set_numbers(&mut self, started: Vec<AttemptHandle>, attempts: &[Attempt]) {
+        for (handle, attempt) in started.into_iter().zip(attempts) {
+            if let Some(open) = self.open.iter_mut().find(|open| open.handle == handle) {
                 open.attempt = Some(*attempt);
             }
         }
     }
 
-    fn attempt(&self, ticket: AttemptHandle) -> Option<Attempt> {
-        self.open.iter().find(|open| open.ticket == ticket)?.attempt
+    fn attempt(&self, handle: AttemptHandle) -> Option<Attempt> {
+        self.open.iter().find(|open| open.handle == handle)?.attempt
     }
 }
 
-/// Puts a piece behind the one before it, if they are pieces of the same; else gives it back.
-fn joined(last: Option<&mut ChunkKind>, next: ChunkKind) -> Option<ChunkKind> {
+/// Merges a delta into the previous chunk if both belong to the same content. Otherwise returns it.
+fn merged(last: Option<&mut ChunkKind>, next: ChunkKind) -> Option<ChunkKind> {
     match (last, next) {
         (Some(ChunkKind::TextDelta { delta: before }), ChunkKind::TextDelta { delta })
         | (
@@ -256,8 +265,7 @@ fn joined(last: Option<&mut ChunkKind>, next: ChunkKind) -> Option<ChunkKind> {
     None
 }
 
-/// About how much of a batch it fills. Nothing is so urgent that nobody could wait for it as long as
-/// for the text beside it.
+/// Returns the approximate size of a chunk. No kind of chunk is urgent enough to be written before a batch is due.
 fn weight(kind: &ChunkKind) -> usize {
     match kind {
         ChunkKind::TextDelta { delta } | ChunkKind::ToolArgDelta { delta, .. } => delta.len(),

@@ -1,26 +1,27 @@
-//! Who is told of a request.
+//! Which runs are notified of a request.
 
 use futures_util::FutureExt as _;
 
 use super::Wakeups;
 
 #[test]
-fn a_request_is_told_to_the_runs_of_its_session_alone() {
+fn only_runs_of_the_session_are_notified_of_a_request() {
     let wakeups = Wakeups::default();
-    let (mut here, mut there) = (wakeups.of(&"here".into()), wakeups.of(&"there".into()));
-    wakeups.tell(&"here".into());
-    assert_eq!(here.told().now_or_never(), Some(()));
-    assert_eq!(here.told().now_or_never(), None, "once");
-    assert_eq!(there.told().now_or_never(), None);
+    let (mut here, mut there) =
+        (wakeups.subscribe(&"here".into()), wakeups.subscribe(&"there".into()));
+    wakeups.notify(&"here".into());
+    assert_eq!(here.notified().now_or_never(), Some(()));
+    assert_eq!(here.notified().now_or_never(), None, "the notification is delivered once");
+    assert_eq!(there.notified().now_or_never(), None);
 }
 
 #[test]
-fn a_session_without_runs_is_forgotten() {
+fn a_session_without_runs_is_removed() {
     let wakeups = Wakeups::default();
-    let (first, mut second) = (wakeups.of(&"s".into()), wakeups.of(&"s".into()));
+    let (first, mut second) = (wakeups.subscribe(&"s".into()), wakeups.subscribe(&"s".into()));
     drop(first);
-    wakeups.tell(&"s".into());
-    assert_eq!(second.told().now_or_never(), Some(()));
+    wakeups.notify(&"s".into());
+    assert_eq!(second.notified().now_or_never(), Some(()));
     drop(second);
     assert!(wakeups.lock().is_empty());
 }

@@ -1,4 +1,4 @@
-//! An engine that does nothing by itself: a test carries its runs out, or leaves them lying.
+//! An engine that does nothing by itself. A test executes its runs or abandons them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,19 +24,19 @@ use tokio::sync::watch;
 
 use crate::in_parts;
 
-/// The session at the top.
+/// The root session.
 pub(crate) const S: &str = "story";
 
-/// The engine: what it was handed, and what it says if it is asked.
+/// The engine, with the runs handed to it and its configured responses.
 #[derive(Debug, Default)]
 pub(crate) struct ByHand {
-    /// The runs that it was handed.
-    pub(crate) begun: watch::Sender<Vec<RunRef>>,
-    /// Whether any worker may carry out what another one began.
+    /// The runs that were handed to the engine.
+    pub(crate) started: watch::Sender<Vec<RunRef>>,
+    /// `true` if the engine claims to have remote workers.
     pub(crate) has_workers: bool,
-    /// Where it stands before it says that a run was stopped. Without, it says so of none.
+    /// The gate that the engine passes before it reports that a run was stopped. `None`: it reports no run as stopped.
     pub(crate) stopped: Option<Gate>,
-    /// Where it stands before it says that it goes on with a run. Without, it goes on with none.
+    /// The gate that the engine passes before it reports that it recovers a run. `None`: it recovers no run.
     pub(crate) goes_on: Option<Gate>,
 }
 
@@ -50,9 +50,9 @@ impl Engine for ByHand {
         !self.has_workers
     }
 
-    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
-        let of = begun.in_parts();
-        self.begun.send_modify(|begun| begun.push(of));
+    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+        let run_ref = started.in_parts();
+        self.started.send_modify(|runs| runs.push(run_ref));
         Ok(None)
     }
 
@@ -68,7 +68,7 @@ impl Engine for ByHand {
     }
 }
 
-/// A runtime on such an engine.
+/// A runtime on this engine.
 #[derive(Debug)]
 pub(crate) struct Scene {
     store: MemoryStore,
@@ -77,7 +77,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A scene whose runtime knows these agents by their names.
+    /// Creates a scene whose registry contains these agents.
     pub(crate) fn new(
         engine: ByHand,
         llm: impl LlmAdapter,
@@ -94,55 +94,55 @@ impl Scene {
             lease: Duration::from_secs(60),
             ..Settings::default()
         };
-        let parts = settings.context().unwrap();
-        let runtime = Runtime::new(parts, Arc::<ByHand>::clone(&engine));
+        let context = settings.context().unwrap();
+        let runtime = Runtime::new(context, Arc::<ByHand>::clone(&engine));
         Self { store, engine, runtime }
     }
 
-    /// Begins the story.
-    pub(crate) async fn begin(&self, agent: AnyAgent) -> (RunHandle, RunRef) {
+    /// Starts a run of the root session.
+    pub(crate) async fn start(&self, agent: AnyAgent) -> (RunHandle, RunRef) {
         let options = ExecuteOptions::default().session(S);
         let handle = self.runtime.execute(agent, "go".into(), options).await.unwrap();
-        (handle, self.begun().pop().unwrap())
+        (handle, self.started().pop().unwrap())
     }
 
-    /// Goes on with the story.
+    /// Resumes the root session.
     pub(crate) async fn resume(&self, agent: AnyAgent) -> RunRef {
         self.runtime.resume(agent, &S.into(), ResumeOptions::default()).await.unwrap();
-        self.begun().pop().unwrap()
+        self.started().pop().unwrap()
     }
 
-    /// What the engine was handed, in order.
-    pub(crate) fn begun(&self) -> Vec<RunRef> {
-        self.engine.begun.borrow().clone()
+    /// Returns the runs that were handed to the engine, in order.
+    pub(crate) fn started(&self) -> Vec<RunRef> {
+        self.engine.started.borrow().clone()
     }
 
-    /// The run that it was handed as that one, from 0, once it was.
-    pub(crate) async fn begun_as(&self, index: usize) -> RunRef {
-        let mut begun = self.engine.begun.subscribe();
-        let begun = within(begun.wait_for(|begun| begun.len() > index)).await.unwrap();
-        begun.get(index).cloned().unwrap()
+    /// Waits until the engine was handed the run with this index, and returns it.
+    pub(crate) async fn started_as(&self, index: usize) -> RunRef {
+        let mut receiver = self.engine.started.subscribe();
+        let runs = within(receiver.wait_for(|runs| runs.len() > index)).await.unwrap();
+        runs.get(index).cloned().unwrap()
     }
 
-    /// Carries a run out to its end.
-    pub(crate) async fn drive(&self, of: &RunRef) {
-        within(in_parts::drive(&self.runtime, of, Again::Never)).await.unwrap();
+    /// Executes a run to its end.
+    pub(crate) async fn drive(&self, run_ref: &RunRef) {
+        within(in_parts::drive(&self.runtime, run_ref, Again::Never)).await.unwrap();
     }
 
-    /// Carries a run out up to what is to be done side by side.
-    pub(crate) async fn up_to_calls(&self, of: &RunRef) -> Next {
-        let mut part = WorkItem::Open;
+    /// Executes a run up to its concurrent calls.
+    pub(crate) async fn up_to_calls(&self, run_ref: &RunRef) -> Next {
+        let mut item = WorkItem::Open;
         loop {
-            match self.runtime.perform(of, &part, true).await.unwrap() {
-                Next::WorkItem(next) => part = next,
+            match self.runtime.perform(run_ref, &item, true).await.unwrap() {
+                Next::WorkItem(next) => item = next,
                 next => return next,
             }
         }
     }
 
-    /// Leaves a run lying: it has not ended, and nobody has a lease on it.
-    pub(crate) async fn abandon(&self, of: &RunRef) {
-        self.runtime.give_up(of).await;
+    /// Abandons a run: releases its lease without ending it.
+    pub(crate) async fn abandon(&self, run_ref: &RunRef) {
+        self.runtime.give_up(run_ref).await;
     }
 
     pub(crate) async fn head(&self, session: &SessionId) -> Head {
@@ -153,12 +153,12 @@ impl Scene {
         load(&self.store, session).await.unwrap()
     }
 
-    /// How the runs of a session stand, in order.
+    /// Returns the statuses of a session's runs, in order.
     pub(crate) async fn runs(&self, session: &SessionId) -> Vec<RunStatus> {
         self.fold(session).await.runs().map(|run| run.status).collect()
     }
 
-    /// Waits until the clock of the store has passed that moment.
+    /// Waits until the store's clock has passed this time.
     pub(crate) async fn until_past(&self, moment: Timestamp) {
         let passes = async {
             while self.head(&S.into()).await.read_at <= moment {
@@ -169,38 +169,38 @@ impl Scene {
     }
 }
 
-/// One that answers at once.
+/// Returns an agent that answers immediately.
 pub(crate) fn teller() -> AnyAgent {
     let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
     agent.build().unwrap().erased()
 }
 
-/// What the teller says.
-pub(crate) fn tells() -> ScriptedLlm {
+/// Returns the model of the teller.
+pub(crate) fn teller_model() -> ScriptedLlm {
     ScriptedLlm::new([Reply::text("So.")])
 }
 
-/// One that says yes.
+/// Returns a helper agent that answers `true`.
 pub(crate) fn helps() -> Agent<(), bool> {
     let helper = Agent::builder("helper").description("Helps.").system_prompt("You help.");
     helper.model("scripted").output().build().unwrap()
 }
 
-/// The same, as executors take it.
+/// Returns the type-erased helper agent.
 pub(crate) fn helper() -> AnyAgent {
     helps().erased()
 }
 
-/// One that asks a helper first.
+/// Returns an agent that calls the helper first.
 pub(crate) fn boss() -> AnyAgent {
     let boss = Agent::builder("boss").system_prompt("You ask.").model("scripted");
     boss.sub_agent(&helps()).build().unwrap().erased()
 }
 
-/// What the boss and its helper say.
-pub(crate) fn asks() -> RoutingScriptedLlm {
-    let asks = Reply::tool_call("subagent__helper", json!({ "message": "help" }));
+/// Returns the model of the boss and the helper.
+pub(crate) fn boss_model() -> RoutingScriptedLlm {
+    let call = Reply::tool_call("subagent__helper", json!({ "message": "help" }));
     RoutingScriptedLlm::new()
-        .agent("boss", ScriptedLlm::new([asks, Reply::text("So.")]))
+        .agent("boss", ScriptedLlm::new([call, Reply::text("So.")]))
         .agent("helper", ScriptedLlm::new([Reply::finish(json!(true))]))
 }

@@ -1,4 +1,4 @@
-//! A parent in parts and its child: who goes on with it, and whose word it is to stop.
+//! A parent that is executed as work items and its child: which run resumes the child, and which interrupts it honours.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::by_hand::{ByHand, S, Scene, asks, boss, helps};
+use crate::by_hand::{ByHand, S, Scene, boss, boss_model, helps};
 
-/// How long a child is followed at once.
+/// The maximum time that a child is followed at once.
 const FOLLOW: Duration = Duration::from_secs(1);
 
 fn call() -> CallId {
@@ -27,20 +27,20 @@ fn child() -> SessionId {
 }
 
 fn scene(engine: ByHand) -> Scene {
-    Scene::new(engine, asks(), [boss()])
+    Scene::new(engine, boss_model(), [boss()])
 }
 
-/// A parent that is about to wait for its child, both begun.
-async fn begun(scene: &Scene) -> (RunRef, RunRef) {
-    let (_, parent) = scene.begin(boss()).await;
+/// Starts a parent that is about to wait for its child, and the child. Returns both runs.
+async fn started(scene: &Scene) -> (RunRef, RunRef) {
+    let (_, parent) = scene.start(boss()).await;
     let next = scene.up_to_calls(&parent).await;
     assert!(matches!(next, Next::Calls { ref children, .. } if children.len() == 1), "{next:?}");
-    (parent, scene.begun_as(1).await)
+    (parent, scene.started_as(1).await)
 }
 
-/// The child is asked to stop, and does.
+/// Interrupts the child and waits until it has stopped.
 async fn interrupted(scene: &Scene, run: &RunRef) {
-    // It is later than whatever began before, by the clock that tells.
+    // The interrupt must be later than all earlier starts, by the store's clock.
     let before = scene.head(&S.into()).await.updated_at;
     scene.until_past(before).await;
     scene.runtime.interrupt(&child(), None).await.unwrap();
@@ -52,11 +52,11 @@ async fn follow(scene: &Scene, parent: &RunRef) {
     scene.runtime.follow_child(parent, &call(), FOLLOW).await.unwrap();
 }
 
-/// It was followed before, and is followed again since.
+/// The child is followed before and after the interrupt.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_is_interrupted_between_two_follows_stays_so() {
     let scene = scene(ByHand::default());
-    let (parent, run) = begun(&scene).await;
+    let (parent, run) = started(&scene).await;
     follow(&scene, &parent).await;
     interrupted(&scene, &run).await;
     follow(&scene, &parent).await;
@@ -68,14 +68,14 @@ async fn a_child_that_is_interrupted_between_two_follows_stays_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_begins_after_its_child_was_interrupted_goes_on_with_it() {
+async fn a_run_that_starts_after_its_child_was_interrupted_resumes_it() {
     let scene = scene(ByHand::default());
-    let (parent, run) = begun(&scene).await;
+    let (parent, run) = started(&scene).await;
     interrupted(&scene, &run).await;
     scene.drive(&parent).await;
     let parent = scene.resume(boss()).await;
     let helped = async {
-        let run = scene.begun_as(3).await;
+        let run = scene.started_as(3).await;
         scene.drive(&run).await;
     };
     tokio::join!(scene.drive(&parent), helped);
@@ -85,9 +85,9 @@ async fn a_run_that_begins_after_its_child_was_interrupted_goes_on_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_asked_to_stop_itself_does_not_go_on_with_an_interrupted_child() {
+async fn an_interrupted_run_does_not_resume_an_interrupted_child() {
     let scene = scene(ByHand::default());
-    let (parent, run) = begun(&scene).await;
+    let (parent, run) = started(&scene).await;
     interrupted(&scene, &run).await;
     scene.drive(&parent).await;
     let parent = scene.resume(boss()).await;
@@ -97,30 +97,30 @@ async fn a_run_that_is_asked_to_stop_itself_does_not_go_on_with_an_interrupted_c
     assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted]);
 }
 
-/// Whoever had its lease died, and the engine gives it to another one.
+/// The owner crashed, and the engine hands the run to another worker.
 #[tokio::test(start_paused = true)]
-async fn a_child_that_its_engine_goes_on_with_is_waited_for() {
-    let asked = Gate::opened();
-    let scene = scene(ByHand { goes_on: Some(asked.clone()), ..ByHand::default() });
-    let (parent, run) = begun(&scene).await;
+async fn a_child_that_its_engine_recovers_is_followed() {
+    let gate = Gate::opened();
+    let scene = scene(ByHand { goes_on: Some(gate.clone()), ..ByHand::default() });
+    let (parent, run) = started(&scene).await;
     scene.abandon(&run).await;
-    let carried_out = async {
-        asked.reached().await;
+    let executed = async {
+        gate.reached().await;
         scene.drive(&run).await;
     };
-    tokio::join!(follow(&scene, &parent), carried_out);
+    tokio::join!(follow(&scene, &parent), executed);
     assert_eq!(scene.runs(&child()).await, [RunStatus::Completed]);
     scene.drive(&parent).await;
     assert_eq!(scene.runs(&S.into()).await, [RunStatus::Completed]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_its_engine_does_not_go_on_with_is_taken_over() {
+async fn a_child_that_its_engine_does_not_recover_is_taken_over() {
     let scene = scene(ByHand::default());
-    let (parent, run) = begun(&scene).await;
+    let (parent, run) = started(&scene).await;
     scene.abandon(&run).await;
     let taken_over = async {
-        let run = scene.begun_as(2).await;
+        let run = scene.started_as(2).await;
         scene.drive(&run).await;
     };
     tokio::join!(follow(&scene, &parent), taken_over);
@@ -129,9 +129,9 @@ async fn a_child_that_its_engine_does_not_go_on_with_is_taken_over() {
     assert_eq!(scene.runs(&S.into()).await, [RunStatus::Completed]);
 }
 
-/// One that is not over keeps its place; the next child takes that of the one that is.
+/// The slow child keeps its slot; the next child takes the slot of the one that has ended.
 #[tokio::test(start_paused = true)]
-async fn who_follows_a_slow_child_makes_way_when_another_one_has_ended() {
+async fn following_a_slow_child_ends_when_another_child_has_ended() {
     let call = || ("subagent__helper", json!({ "message": "help" }));
     let llm = RoutingScriptedLlm::new()
         .agent("boss", ScriptedLlm::new([Reply::calls([call(), call(), call()])]))
@@ -139,19 +139,19 @@ async fn who_follows_a_slow_child_makes_way_when_another_one_has_ended() {
     let boss = Agent::builder("boss").system_prompt("You ask.").model("scripted");
     let boss = boss.sub_agent(&helps()).tool_concurrency(2).build().unwrap().erased();
     let scene = Scene::new(ByHand::default(), llm, [Arc::clone(&boss)]);
-    let (_, parent) = scene.begin(boss).await;
+    let (_, parent) = scene.start(boss).await;
     let Next::Calls { children, then, .. } = scene.up_to_calls(&parent).await else {
-        panic!("children are waited for");
+        panic!("expected pending children");
     };
     assert_eq!(children.len(), 2);
     let long = Duration::from_secs(3600);
     let follows = async {
-        let began = Instant::now();
+        let start = Instant::now();
         scene.runtime.follow_child(&parent, &children[0].call, long).await.unwrap();
-        assert!(began.elapsed() < long / 2, "it waited for the slow one");
+        assert!(start.elapsed() < long / 2, "it waited for the slow child");
     };
     let ends = async {
-        let quick = scene.begun_as(2).await;
+        let quick = scene.started_as(2).await;
         assert_eq!(quick.session, children[1].session);
         scene.drive(&quick).await;
     };

@@ -1,4 +1,4 @@
-//! An engine that carries runs out in parts, as those do whose workers are elsewhere.
+//! An engine that executes runs as work items, like engines with remote workers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,10 +16,10 @@ use helix_agents_runtime::{
 };
 use helix_agents_testkit::trees::{Again, Dice};
 
-/// How long a child is followed at once.
+/// The maximum time that a child is followed at once.
 const FOLLOW: Duration = Duration::from_millis(200);
 
-/// A runtime on such an engine.
+/// A runtime on this engine.
 #[derive(Debug)]
 pub(crate) struct InParts {
     runtime: Runtime,
@@ -34,7 +34,7 @@ impl InParts {
     }
 }
 
-/// Runs whose parts are tasks of this process.
+/// An engine that executes work items as tasks of this process.
 #[derive(Debug)]
 struct Tasks {
     again: Again,
@@ -47,46 +47,46 @@ impl Engine for Tasks {
         "in-parts"
     }
 
-    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
-        let runtime = begun.driver.runtime().clone();
-        let of = begun.in_parts();
+    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+        let runtime = started.driver.runtime().clone();
+        let run_ref = started.in_parts();
         let (stopped, again) = (Arc::clone(&self.stopped), self.again);
-        let parts = Arc::clone(runtime.context());
-        drop(parts.tasks.spawn(async move {
-            if let Err(error) = drive(&runtime, &of, again).await {
-                stopped.lock().unwrap().insert(of.clone(), error);
-                runtime.give_up(&of).await;
+        let context = Arc::clone(runtime.context());
+        drop(context.tasks.spawn(async move {
+            if let Err(error) = drive(&runtime, &run_ref, again).await {
+                stopped.lock().unwrap().insert(run_ref.clone(), error);
+                runtime.give_up(&run_ref).await;
             }
         }));
         Ok(None)
     }
 
-    async fn stopped(&self, of: &RunRef) -> Option<Error> {
-        self.stopped.lock().unwrap().remove(of)
+    async fn stopped(&self, run_ref: &RunRef) -> Option<Error> {
+        self.stopped.lock().unwrap().remove(run_ref)
     }
 }
 
-/// Carries a run out to its end.
-pub(crate) async fn drive(runtime: &Runtime, of: &RunRef, again: Again) -> Result<()> {
-    Driven { runtime, of, again }.to_its_end().await
+/// Executes a run to its end.
+pub(crate) async fn drive(runtime: &Runtime, run_ref: &RunRef, again: Again) -> Result<()> {
+    Driven { runtime, run_ref, again }.to_its_end().await
 }
 
-/// Carries out a run, and some of its parts again.
+/// An execution of a run that repeats some of its work items.
 struct Driven<'a> {
     runtime: &'a Runtime,
-    of: &'a RunRef,
+    run_ref: &'a RunRef,
     again: Again,
 }
 
 impl Driven<'_> {
     async fn to_its_end(&self) -> Result<()> {
-        let mut part = WorkItem::Open;
+        let mut item = WorkItem::Open;
         loop {
-            let act = |is_first| self.runtime.perform(self.of, &part, is_first).boxed();
-            let performed = self.done(format!("{part:?}"), act).await;
-            part = match performed? {
+            let act = |is_first| self.runtime.perform(self.run_ref, &item, is_first).boxed();
+            let performed = self.done(format!("{item:?}"), act).await;
+            item = match performed? {
                 Next::Over => return Ok(()),
-                Next::WorkItem(part) => part,
+                Next::WorkItem(item) => item,
                 Next::Calls { calls, at_once, children, then } => {
                     let calls = calls.into_iter().map(async |call| self.call(&call).await);
                     let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
@@ -101,21 +101,21 @@ impl Driven<'_> {
     }
 
     async fn call(&self, call: &CallId) -> Result<()> {
-        let act = |_| self.runtime.perform_call(self.of, call).boxed();
+        let act = |_| self.runtime.perform_call(self.run_ref, call).boxed();
         self.done(format!("{call}"), act).await
     }
 
     async fn child(&self, child: &ChildRef) -> Result<()> {
-        self.runtime.follow_child(self.of, &child.call, FOLLOW).await
+        self.runtime.follow_child(self.run_ref, &child.call, FOLLOW).await
     }
 
-    /// What came of something that may be done again. It is told whether it is the first to be done.
+    /// Returns the result of work that may be repeated. The work receives `true` for its first execution.
     async fn done<'a, T>(
         &self,
-        what: String,
+        name: String,
         act: impl Fn(bool) -> BoxFuture<'a, Result<T>>,
     ) -> Result<T> {
-        let mut dice = Dice::of((&self.of.run, what));
+        let mut dice = Dice::of((&self.run_ref.run, name));
         match self.again {
             Again::Later if dice.once_in(3) => {
                 drop(act(true).await);

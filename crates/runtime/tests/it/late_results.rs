@@ -1,4 +1,4 @@
-//! Results that a worker hands in after another run took over, as the stream shows them.
+//! Stream chunks of results that a worker records after another run took over.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::by_hand::{ByHand, S};
 use crate::in_parts;
 
-/// A process: its runtime, and the engine that leaves its runs to the test.
+/// A process with a runtime whose engine leaves runs to the test.
 struct Process {
     runtime: Runtime,
     engine: Arc<ByHand>,
@@ -45,8 +45,8 @@ impl Process {
         Self { runtime, engine }
     }
 
-    fn begun(&self) -> RunRef {
-        self.engine.begun.borrow().last().cloned().unwrap()
+    fn started(&self) -> RunRef {
+        self.engine.started.borrow().last().cloned().unwrap()
     }
 }
 
@@ -57,7 +57,7 @@ fn agent() -> AnyAgent {
     agent.tool(work).build().unwrap().erased()
 }
 
-/// The starts and ends of calls that a late reader is shown.
+/// Returns the starts and ends of calls in the stream, as a late reader sees them.
 async fn shown_calls(memory: &MemoryStore) -> Vec<String> {
     let stream = SessionId::from(S);
     let last = memory.info(&stream).await.unwrap().last_seq;
@@ -80,9 +80,9 @@ async fn shown_calls(memory: &MemoryStore) -> Vec<String> {
     }
 }
 
-/// A worker stands still before it appends a result. Another one takes over and carries out its first part,
-/// if `opens`. Then the worker continues and hands the result in, between two parts of its successor.
-async fn a_result_is_handed_in_between_parts(opens: bool) {
+/// A worker pauses before it appends a result. Another worker takes over and, if `opens` is set, executes its first
+/// work item. Then the first worker continues and records the result between two work items of its successor.
+async fn record_a_result_between_work_items(opens: bool) {
     let (agent, memory, gate) = (agent(), MemoryStore::new(), Gate::new());
     let faulty = FaultStore::new(Arc::new(memory.clone()));
     faulty.strike(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(gate.clone()));
@@ -91,36 +91,39 @@ async fn a_result_is_handed_in_between_parts(opens: bool) {
 
     let options = ExecuteOptions::default().session(S);
     stalled.runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
-    let (runtime, of) = (stalled.runtime.clone(), stalled.begun());
+    let (runtime, run_ref) = (stalled.runtime.clone(), stalled.started());
     let late = tokio::spawn(async move {
-        drop(in_parts::drive(&runtime, &of, Again::Never).await);
+        drop(in_parts::drive(&runtime, &run_ref, Again::Never).await);
     });
     gate.reached().await;
-    stalled.runtime.give_up(&stalled.begun()).await;
+    stalled.runtime.give_up(&stalled.started()).await;
 
     let session = SessionId::from(S);
     next.runtime.resume(agent, &session, ResumeOptions::default()).await.unwrap();
-    let of = next.begun();
+    let run_ref = next.started();
     if opens {
-        next.runtime.perform(&of, &WorkItem::Open, true).await.unwrap();
+        next.runtime.perform(&run_ref, &WorkItem::Open, true).await.unwrap();
     }
     gate.open();
     within(late).await.unwrap();
     let log = load_events(&memory, &session, 0).await.unwrap();
-    assert!(matches!(log.last().unwrap().event, Event::ToolFinished(_)), "nothing was handed in");
+    assert!(
+        matches!(log.last().unwrap().event, Event::ToolFinished(_)),
+        "no late result was recorded"
+    );
 
-    within(in_parts::drive(&next.runtime, &of, Again::Never)).await.unwrap();
+    within(in_parts::drive(&next.runtime, &run_ref, Again::Never)).await.unwrap();
     let fold = load(&memory, &session).await.unwrap();
     assert_eq!(fold.last_run().unwrap().status, RunStatus::Completed);
     assert_eq!(shown_calls(&memory).await, ["end 1.0", "end 1.1", "start 1.0", "start 1.1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_is_handed_in_before_the_first_part_is_shown_once() {
-    a_result_is_handed_in_between_parts(false).await;
+async fn a_late_result_before_the_first_work_item_is_shown_once() {
+    record_a_result_between_work_items(false).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_is_handed_in_between_two_parts_is_shown_once() {
-    a_result_is_handed_in_between_parts(true).await;
+async fn a_late_result_between_two_work_items_is_shown_once() {
+    record_a_result_between_work_items(true).await;
 }

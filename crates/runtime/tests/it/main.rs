@@ -1,5 +1,5 @@
-//! Runs in parts against the executor contract: an engine of tasks that finds each run in the log again
-//! for each of its parts. And what runtimes make of what engines say: one that does nothing by itself.
+//! Runs as work items against the executor contract, with an engine that reloads each run from the log for each work
+//! item, and the reactions of a runtime to its engine, with an engine that does nothing by itself.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod by_hand;

@@ -1,4 +1,4 @@
-//! The parity suite.
+//! The parity suite with an engine of work items.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use helix_agents_testkit::trees::Again;
 
 use crate::in_parts::InParts;
 
-/// Runs in parts, each of which is done once.
+/// Boots a runtime that executes each work item once.
 struct Once;
 
 #[async_trait]

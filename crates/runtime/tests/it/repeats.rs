@@ -1,4 +1,4 @@
-//! Parts that an engine tries again and again, without another run.
+//! Work items that an engine retries repeatedly within one run.
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::by_hand::{ByHand, S, Scene};
 
-/// How often the parts of this story may be repeated.
+/// The maximum number of repetitions of a work item in these tests.
 const REPEATS: u32 = 2;
 
 fn tool(name: &str, gate: &Gate) -> Tool {
@@ -29,7 +29,7 @@ fn tool(name: &str, gate: &Gate) -> Tool {
     Tool::dynamic(name, "Does it.", json!({"type": "object"}), run)
 }
 
-/// An agent with a tool that no process outlives, and another one.
+/// Returns an agent with a tool that crashes every process and a harmless tool.
 fn agent(deadly: &Gate) -> AnyAgent {
     let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
     let agent = agent.tool(tool("die", deadly)).tool(tool("live", &Gate::opened()));
@@ -40,29 +40,29 @@ fn scene(replies: impl IntoIterator<Item = Reply>) -> Scene {
     Scene::new(ByHand::default(), ScriptedLlm::new(replies), [])
 }
 
-/// Tries something until it stands at the gate for the time that `count` says, where its process dies.
-async fn dies<T>(tried: impl Future<Output = T>, gate: &Gate, count: usize) {
+/// Executes work until it has reached the gate `count` times, and drops it there like a crash.
+async fn crash<T>(work: impl Future<Output = T>, gate: &Gate, count: usize) {
     tokio::select! {
         biased;
-        _ = tried => unreachable!("nothing outlives it"),
+        _ = work => unreachable!("the work never completes"),
         () = gate.reached_by(count) => {}
     }
 }
 
-/// One try at a part.
-fn tried<'a>(
+/// Makes one attempt of a work item.
+fn perform<'a>(
     scene: &'a Scene,
-    of: &'a RunRef,
-    part: &'a WorkItem,
+    run_ref: &'a RunRef,
+    item: &'a WorkItem,
     is_first: bool,
 ) -> BoxFuture<'a, Result<Next>> {
-    scene.runtime.perform(of, part, is_first).boxed()
+    scene.runtime.perform(run_ref, item, is_first).boxed()
 }
 
-/// The part after the opening one.
-async fn opened(scene: &Scene, of: &RunRef) -> WorkItem {
-    match scene.runtime.perform(of, &WorkItem::Open, true).await.unwrap() {
-        Next::WorkItem(part) => part,
+/// Executes the first work item and returns the second one.
+async fn opened(scene: &Scene, run_ref: &RunRef) -> WorkItem {
+    match scene.runtime.perform(run_ref, &WorkItem::Open, true).await.unwrap() {
+        Next::WorkItem(item) => item,
         next => unreachable!("{next:?}"),
     }
 }
@@ -81,54 +81,54 @@ fn repeats(fold: &Session, call: &str) -> u32 {
 }
 
 #[tokio::test]
-async fn a_call_that_no_process_outlives_is_given_up_and_named() {
+async fn a_call_that_crashes_every_process_ends_the_run_and_is_named() {
     let deadly = Gate::new();
     let scene = scene([Reply::tool_call("die", json!({}))]);
-    let (_handle, of) = scene.begin(agent(&deadly)).await;
-    let model = opened(&scene, &of).await;
-    let next = tried(&scene, &of, &model, true).await.unwrap();
+    let (_handle, run_ref) = scene.start(agent(&deadly)).await;
+    let model = opened(&scene, &run_ref).await;
+    let next = perform(&scene, &run_ref, &model, true).await.unwrap();
     let call = WorkItem::Call("1.0".into());
     assert_eq!(next, Next::WorkItem(call.clone()));
-    dies(tried(&scene, &of, &call, true), &deadly, 1).await;
-    dies(tried(&scene, &of, &call, false), &deadly, 2).await;
-    let next = within(tried(&scene, &of, &call, false)).await.unwrap();
+    crash(perform(&scene, &run_ref, &call, true), &deadly, 1).await;
+    crash(perform(&scene, &run_ref, &call, false), &deadly, 2).await;
+    let next = within(perform(&scene, &run_ref, &call, false)).await.unwrap();
     assert_eq!(next, Next::Over);
     let failure = failure(&scene).await;
     assert!(failure.contains("1.0 (`die`)"), "{failure}");
 }
 
 #[tokio::test]
-async fn a_model_call_that_no_process_outlives_is_given_up() {
+async fn a_model_call_that_crashes_every_process_ends_the_run() {
     let deadly = Gate::new();
     let scene = scene([Reply::text("never").at_gate(&deadly)]);
-    let (_handle, of) = scene.begin(agent(&Gate::new())).await;
-    let model = opened(&scene, &of).await;
-    dies(tried(&scene, &of, &model, true), &deadly, 1).await;
-    dies(tried(&scene, &of, &model, false), &deadly, 2).await;
-    let next = within(tried(&scene, &of, &model, false)).await.unwrap();
+    let (_handle, run_ref) = scene.start(agent(&Gate::new())).await;
+    let model = opened(&scene, &run_ref).await;
+    crash(perform(&scene, &run_ref, &model, true), &deadly, 1).await;
+    crash(perform(&scene, &run_ref, &model, false), &deadly, 2).await;
+    let next = within(perform(&scene, &run_ref, &model, false)).await.unwrap();
     assert_eq!(next, Next::Over);
     let failure = failure(&scene).await;
     assert!(failure.contains("the reply of step 1"), "{failure}");
 }
 
-/// The calls beside it still run, and have their results.
+/// The concurrent calls still run and have their results.
 #[tokio::test]
-async fn of_calls_side_by_side_the_one_that_no_process_outlives_is_given_up() {
+async fn of_concurrent_calls_the_one_that_crashes_every_process_ends_the_run() {
     let deadly = Gate::new();
     let scene = scene([Reply::calls([("die", json!({})), ("live", json!({}))])]);
-    let (_handle, of) = scene.begin(agent(&deadly)).await;
-    let Next::Calls { calls, then, .. } = scene.up_to_calls(&of).await else { unreachable!() };
+    let (_handle, run_ref) = scene.start(agent(&deadly)).await;
+    let Next::Calls { calls, then, .. } = scene.up_to_calls(&run_ref).await else { unreachable!() };
     let [die, live] = &*calls else { unreachable!("{calls:?}") };
     let runtime = &scene.runtime;
-    dies(runtime.perform_call(&of, die), &deadly, 1).await;
-    dies(runtime.perform_call_again(&of, die), &deadly, 2).await;
-    within(runtime.perform_call_again(&of, die)).await.unwrap();
-    runtime.perform_call(&of, live).await.unwrap();
-    let mut next = tried(&scene, &of, &then, true).await.unwrap();
-    if let Next::WorkItem(part) = &next {
-        // The one beside it was left for this.
-        assert_eq!(*part, WorkItem::Call(live.clone()));
-        next = tried(&scene, &of, part, true).await.unwrap();
+    crash(runtime.perform_call(&run_ref, die), &deadly, 1).await;
+    crash(runtime.perform_call_again(&run_ref, die), &deadly, 2).await;
+    within(runtime.perform_call_again(&run_ref, die)).await.unwrap();
+    runtime.perform_call(&run_ref, live).await.unwrap();
+    let mut next = perform(&scene, &run_ref, &then, true).await.unwrap();
+    if let Next::WorkItem(item) = &next {
+        // The other call was left for this item.
+        assert_eq!(*item, WorkItem::Call(live.clone()));
+        next = perform(&scene, &run_ref, item, true).await.unwrap();
     }
     assert_eq!(next, Next::Over);
     let failure = failure(&scene).await;
@@ -138,20 +138,20 @@ async fn of_calls_side_by_side_the_one_that_no_process_outlives_is_given_up() {
     assert!(format!("{:?}", fold.transcript()).contains("alive"), "{:?}", fold.transcript());
 }
 
-/// An engine that takes a worker for dead that lives has two of them make the model call. The one that is
-/// first is not stopped by the word that another one tries.
+/// An engine that considers a live worker dead lets two workers make the model call. The first worker is not stopped by
+/// the recorded retry of the second one.
 #[tokio::test]
-async fn a_worker_that_was_taken_for_dead_records_what_it_did() {
+async fn a_worker_that_was_considered_dead_records_its_result() {
     let slow = Gate::new();
     let llm = ScriptedLlm::new([Reply::text("So.").at_gate(&slow)]);
     let scene = Scene::new(ByHand::default(), llm.clone(), []);
-    let (_handle, of) = scene.begin(agent(&Gate::new())).await;
-    let model = opened(&scene, &of).await;
+    let (_handle, run_ref) = scene.start(agent(&Gate::new())).await;
+    let model = opened(&scene, &run_ref).await;
     let both = async {
-        let first = tried(&scene, &of, &model, true);
+        let first = perform(&scene, &run_ref, &model, true);
         let second = async {
             slow.reached().await;
-            tried(&scene, &of, &model, false).await
+            perform(&scene, &run_ref, &model, false).await
         };
         let opens = async {
             slow.reached_by(2).await;
@@ -161,5 +161,5 @@ async fn a_worker_that_was_taken_for_dead_records_what_it_did() {
     };
     let (first, second, ()) = both.await;
     assert_eq!((first.unwrap(), second.unwrap()), (Next::Over, Next::Over));
-    assert_eq!(llm.calls(), 2, "once each");
+    assert_eq!(llm.calls(), 2, "one call per worker");
 }

@@ -1,4 +1,4 @@
-//! Calls side by side, each a part of its own: they meet in the log.
+//! Concurrent calls with separate executions that conflict in the log.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 use crate::in_parts::InParts;
 
-/// How many calls run beside the slow one: more than an append is tried by somebody who decides.
+/// The number of calls next to the slow one, which exceeds the retry limit of appends with decisions.
 const OTHERS: usize = 80;
 
-/// The append of a call's result.
+/// Returns the text that identifies the append of a call's result.
 fn result_of(index: usize) -> String {
     format!(r#""tool_finished":{{"call":"1.{index}""#)
 }
@@ -29,7 +29,7 @@ fn gates(count: usize) -> Vec<Gate> {
     (0..count).map(|_| Gate::new()).collect()
 }
 
-/// Each time it wants to append its result, another call was first.
+/// Each time the call tries to append its result, another call appends first.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_overtaken_by_all_others_still_has_its_result() {
     let (tries, others) = (gates(OTHERS + 1), gates(OTHERS));
@@ -44,7 +44,7 @@ async fn a_call_that_is_overtaken_by_all_others_still_has_its_result() {
     let work = |_: Value, _: ToolContext| async { Ok::<_, ToolError>(json!("done")) };
     let work = Tool::dynamic("work", "Works.", json!({"type": "object"}), work);
     let agent = Agent::builder("worker").system_prompt("You work.").model("scripted");
-    // The slow one, and the next of the others when one has its result.
+    // The slow call and one of the others at a time.
     let agent = agent.tool(work).tool_concurrency(2).build().unwrap();
     let calls = Reply::calls((0..=OTHERS).map(|_| ("work", json!({}))));
     let settings = Settings {

@@ -1,4 +1,4 @@
-//! What hooks are told of results, when somebody is faster than a part of a run.
+//! Hook calls for results when an event is recorded before a work item can append.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,12 +22,12 @@ use serde_json::{Value, json};
 use crate::by_hand::helps;
 use crate::in_parts::InParts;
 
-/// Notes of which results it is told.
+/// Hooks that record the calls with results.
 #[derive(Debug, Clone, Default)]
-struct Told(Arc<Mutex<Vec<String>>>);
+struct RecordingHooks(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
-impl AgentHooks for Told {
+impl AgentHooks for RecordingHooks {
     async fn after_tool(
         &self,
         _: &HookContext,
@@ -54,15 +54,15 @@ fn runtime(store: FaultStore, llm: impl LlmAdapter) -> InParts {
     InParts::new(settings, Again::Never)
 }
 
-/// The part that is about to suspend the run again has had the hooks told, and finds that it goes on.
+/// The work item that is about to suspend the run has called the hooks, and then finds that the run continues.
 #[tokio::test(start_paused = true)]
-async fn results_are_told_of_once_though_an_approval_comes_before_the_run_rests() {
-    let (told, rests) = (Told::default(), Gate::new());
+async fn hooks_are_called_once_although_an_approval_arrives_before_the_run_is_suspended() {
+    let (hooks, ending) = (RecordingHooks::default(), Gate::new());
     let store = FaultStore::new(Arc::new(MemoryStore::new()));
     let agent = Agent::builder("clerk").system_prompt("You sign.").model("scripted");
     let agent = agent.tool(tool("search").requires_approval());
     let agent = agent.tool(tool("sign").requires_approval());
-    let agent = agent.hooks(told.clone()).build().unwrap().erased();
+    let agent = agent.hooks(hooks.clone()).build().unwrap().erased();
     let calls = ["search", "sign", "missing"].map(|name| (name, json!({})));
     let llm = ScriptedLlm::new([Reply::calls(calls), Reply::text("So.")]);
     let runtime = runtime(store.clone(), llm);
@@ -70,23 +70,23 @@ async fn results_are_told_of_once_though_an_approval_comes_before_the_run_rests(
     let handle = runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
     assert!(within(handle.result()).await.unwrap().status.is_suspended());
 
-    store.strike("run_ended", Fault::HoldBefore(rests.clone()));
+    store.strike("run_ended", Fault::HoldBefore(ending.clone()));
     runtime.submit_tool_result(&session, Submission::approve("1.0")).await.unwrap();
     let handle = runtime.resume(agent, &session, ResumeOptions::default()).await.unwrap();
-    rests.reached().await;
-    assert_eq!(*told.0.lock().unwrap(), ["1.2 missing", "1.0 search"]);
+    ending.reached().await;
+    assert_eq!(*hooks.0.lock().unwrap(), ["1.2 missing", "1.0 search"]);
     runtime.submit_tool_result(&session, Submission::approve("1.1")).await.unwrap();
-    rests.open();
+    ending.open();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(*told.0.lock().unwrap(), ["1.2 missing", "1.0 search", "1.1 sign"]);
+    assert_eq!(*hooks.0.lock().unwrap(), ["1.2 missing", "1.0 search", "1.1 sign"]);
 }
 
-/// The part that refuses it is not the one that goes on after the child.
+/// The work item that refuses the call is not the one that continues after the child.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_refused_beside_a_child_is_told_of() {
-    let told = Told::default();
+async fn hooks_are_called_for_a_call_that_is_refused_next_to_a_child() {
+    let hooks = RecordingHooks::default();
     let boss = Agent::builder("boss").system_prompt("You ask.").model("scripted");
-    let boss = boss.sub_agent(&helps()).hooks(told.clone()).build().unwrap();
+    let boss = boss.sub_agent(&helps()).hooks(hooks.clone()).build().unwrap();
     let calls = [("missing", json!({})), ("subagent__helper", json!({"message": "help"}))];
     let llm = RoutingScriptedLlm::new()
         .agent("boss", ScriptedLlm::new([Reply::calls(calls), Reply::text("So.")]))
@@ -95,5 +95,5 @@ async fn a_call_that_is_refused_beside_a_child_is_told_of() {
     let options = ExecuteOptions::default();
     let handle = runtime.execute(boss.erased(), "go".into(), options).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(*told.0.lock().unwrap(), ["1.0 missing"]);
+    assert_eq!(*hooks.0.lock().unwrap(), ["1.0 missing"]);
 }

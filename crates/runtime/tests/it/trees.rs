@@ -1,7 +1,7 @@
-//! Random trees of agents, whose processes die at random.
+//! Random trees of agents whose processes crash at random.
 //!
-//! `HELIX_SEED=N` tells one story again, with `HELIX_MOVES=N` only its beginning; `HELIX_SEEDS=N`
-//! tells the first N.
+//! `HELIX_SEED=N` replays one scenario, with `HELIX_MOVES=N` only its first N moves; `HELIX_SEEDS=N` runs the first N
+//! scenarios.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use helix_agents_testkit::trees::{Again, Booted, Open, Process, Stores, tell_all
 
 use crate::in_parts::InParts;
 
-/// How many stories are told in CI.
+/// The number of scenarios in CI.
 const SEEDS: u64 = 600;
 
-/// How many of them with parts that are carried out again.
+/// The number of scenarios with repeated work items.
 const REPEATED: u64 = 150;
 
-/// How many of them on a bad network.
+/// The number of scenarios on a bad network.
 const DISTURBED: u64 = 100;
 
 fn boot(process: Process, again: Again) -> BoxFuture<'static, Booted> {
@@ -60,7 +60,7 @@ fn whatever_happens_a_tree_ends_and_its_logs_agree() {
     tell_all(SEEDS, &in_memory, &|process| boot(process, Again::Never));
 }
 
-/// Every third operation is late, lost, unanswered or done twice.
+/// Every third operation is delayed, lost, executed without a response, or executed twice.
 #[test]
 fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
     tell_all(DISTURBED, &in_memory, &|process: Process| {
@@ -69,14 +69,14 @@ fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
     });
 }
 
-/// One part in three is carried out once more, because its answer was lost.
+/// One in three work items is executed again because its result was lost.
 #[test]
-fn with_answers_that_are_lost_a_tree_ends_and_its_logs_agree() {
+fn with_lost_results_a_tree_ends_and_its_logs_agree() {
     tell_all(REPEATED, &in_memory, &|process| boot(process, Again::Later));
 }
 
-/// One part in three is carried out by two at once, because one of them was taken for dead.
+/// One in three work items is executed by two workers concurrently, because one of them was considered dead.
 #[test]
-fn with_two_at_the_same_part_a_tree_ends_and_its_logs_agree() {
+fn with_duplicate_workers_a_tree_ends_and_its_logs_agree() {
     tell_all(REPEATED, &in_memory, &|process| boot(process, Again::AtOnce));
 }
