@@ -151,9 +151,9 @@ fn repeated(hand: &mut Hand, call: Option<&str>) {
 fn attempts_within_a_run_count_like_runs() {
     let mut hand = Hand::new(&agent());
     taken_over(&mut hand, 1);
-    tried_again(&mut hand, None);
+    repeated(&mut hand, None);
     assert!(matches!(hand.next(), Action::CallModel { step: 1, .. }), "{:?}", hand.next());
-    tried_again(&mut hand, None);
+    repeated(&mut hand, None);
     hand.drive([]);
     assert_eq!(
         failure(&hand),
