@@ -38,6 +38,8 @@ mod stop;
 mod stream_wait;
 mod sweep;
 mod tasks;
+#[cfg(test)]
+mod testing;
 mod tools;
 
 pub use children::ChildRun;

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
 use crate::feed::{Feed, Ticket};
+use crate::ownership::{Left, Ownership};
 
 /// Makes the model call, and tells what its tokens cost. Failures of the provider, and refusals of hooks, are responses too.
 pub(crate) async fn call(
@@ -28,6 +29,7 @@ pub(crate) async fn call(
     force_completion: bool,
     ticket: Ticket,
     cx: &HookContext,
+    ownership: &Ownership,
 ) -> Result<(LlmResponse, Option<Price>)> {
     let agent = &driver.agent;
     let change = match driver.hooks.before_llm_call(cx, agent.llm()).await {
@@ -73,6 +75,8 @@ pub(crate) async fn call(
         step,
         hidden: Mutex::default(),
     };
+    // Hooks and prompts may block the thread for longer than the lease, and the next poll may be the provider's.
+    ownership.holds(Left::Some).await;
     fault::point("model.before");
     let called =
         caught_async("the model adapter", || driver.parts.llm.generate_step(request, &sink));

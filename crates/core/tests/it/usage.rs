@@ -1,18 +1,22 @@
-//! Usage over many sessions: pages, filters, and sessions that go meanwhile.
+//! Usage and lists of many sessions: pages, filters, and sessions that go meanwhile.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{SCHEMA, encode};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::session::{Logs, Session, UsageQuery, usage_of_sessions, usage_of_tree};
+use helix_agents_core::session::{
+    Logs, Session, UsageQuery, pending_calls, usage_of_sessions, usage_of_tree,
+};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Position, Purge, Reach, Renewal, SessionFilter, SessionStatus, SessionUsage, Snapshot,
-    StateStore, StoredAppend, Summary,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, MAX_PAGE,
+    NewSession, Page, Position, Purge, Reach, Renewal, SessionFilter, SessionStatus, SessionUsage,
+    Snapshot, StateStore, StoredAppend, Summary, list_all,
 };
 use helix_agents_core::usage::UsageRollup;
 use helix_agents_store_memory::MemoryStore;
@@ -30,9 +34,19 @@ fn steps(steps: u64) -> Option<Arc<UsageRollup>> {
 
 /// A session whose log says one step, and whose head says `usage`.
 async fn create(store: &dyn StateStore, number: u32, usage: Option<Arc<UsageRollup>>) {
+    create_below(store, number, id(number), usage).await;
+}
+
+/// The same below a root.
+async fn create_below(
+    store: &dyn StateStore,
+    number: u32,
+    root: SessionId,
+    usage: Option<Arc<UsageRollup>>,
+) {
     let session = id(number);
     let tags = [("parity".to_owned(), (number % 2).to_string())].into();
-    let new = NewSession { agent: "tester".into(), root: session.clone(), parent: None, tags };
+    let new = NewSession { agent: "tester".into(), root, parent: None, tags };
     let summary = Summary {
         status: SessionStatus::Active,
         run: Some("r1".into()),
@@ -95,12 +109,51 @@ async fn the_log_is_read_where_the_head_says_nothing() {
 #[tokio::test]
 async fn a_session_that_is_deleted_meanwhile_ends_no_query() {
     for goes in [Goes::Last, Goes::Page] {
-        let store = Vanishing { store: MemoryStore::new(), goes };
+        let store = Vanishing::new(goes, u32::MAX);
         for number in 1..=600 {
             create(&store, number, steps(1)).await;
         }
         // What was read was read before it went.
         assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 600), "{goes:?}");
+    }
+}
+
+/// More sessions than two pages list.
+const MANY: u32 = 2 * MAX_PAGE + 1;
+
+#[tokio::test]
+async fn a_session_that_is_deleted_meanwhile_ends_no_list() {
+    for goes in [Goes::Last, Goes::Page] {
+        let store = Vanishing::new(goes, 3);
+        for number in 1..=MANY {
+            create(&store, number, None).await;
+        }
+        let heads = list_all(&store, &SessionFilter::default()).await.unwrap();
+        let listed: BTreeSet<_> = heads.iter().map(|head| head.session.clone()).collect();
+        assert_eq!(listed, (1..=MANY).map(id).collect(), "{goes:?}");
+        assert_eq!(heads.len(), listed.len(), "{goes:?}: each once");
+    }
+}
+
+#[tokio::test]
+async fn a_list_gives_up_if_sessions_are_deleted_without_pause() {
+    let store = Vanishing::new(Goes::Last, u32::MAX);
+    for number in 1..=MANY {
+        create(&store, number, None).await;
+    }
+    let error = list_all(&store, &SessionFilter::default()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SessionNotFound);
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_meanwhile_has_no_pending_calls() {
+    for goes in [Goes::Last, Goes::Page] {
+        let store = Vanishing::new(goes, 3);
+        for number in 1..=MANY {
+            create_below(&store, number, id(1), None).await;
+        }
+        let pending = pending_calls(Logs::of(&store), &id(1)).await.unwrap();
+        assert_eq!(pending, [], "{goes:?}");
     }
 }
 
@@ -116,6 +169,33 @@ enum Goes {
 struct Vanishing {
     store: MemoryStore,
     goes: Goes,
+    /// How many more lists delete sessions.
+    lists: AtomicU32,
+}
+
+impl Vanishing {
+    fn new(goes: Goes, lists: u32) -> Self {
+        Self { store: MemoryStore::new(), goes, lists: lists.into() }
+    }
+
+    /// Deletes those of the listed sessions that go.
+    async fn delete_of<'a>(
+        &self,
+        listed: impl DoubleEndedIterator<Item = &'a SessionId>,
+    ) -> Result<()> {
+        let left = |lists: u32| lists.checked_sub(1);
+        if self.lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
+            return Ok(());
+        }
+        let going: Vec<_> = match self.goes {
+            Goes::Last => listed.rev().take(1).collect(),
+            Goes::Page => listed.collect(),
+        };
+        for session in going {
+            self.store.delete(session).await?;
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -159,18 +239,14 @@ impl StateStore for Vanishing {
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.store.list(filter, page).await
+        let found = self.store.list(filter, page).await?;
+        self.delete_of(found.iter().map(|head| &head.session)).await?;
+        Ok(found)
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
         let found = self.store.list_usage(filter, page).await?;
-        let going = match self.goes {
-            Goes::Last => found.last().into_iter().collect::<Vec<_>>(),
-            Goes::Page => found.iter().collect(),
-        };
-        for it in going {
-            self.store.delete(&it.head.session).await?;
-        }
+        self.delete_of(found.iter().map(|usage| &usage.head.session)).await?;
         Ok(found)
     }
 

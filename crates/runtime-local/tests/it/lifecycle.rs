@@ -124,11 +124,13 @@ async fn a_log_that_cannot_be_read_keeps_no_other_from_recovery() {
 async fn a_runtime_without_its_parts_is_not_built() {
     let error = LocalRuntime::builder().build().unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
-    let short = LocalRuntime::builder()
-        .store(MemoryStore::default())
-        .llm(ScriptedLlm::new([]))
-        .lease(Duration::from_millis(10));
-    assert_eq!(short.build().unwrap_err().code(), ErrorCode::ConfigInvalid);
+    for lease in [Duration::from_millis(10), Duration::MAX] {
+        let runtime = LocalRuntime::builder()
+            .store(MemoryStore::default())
+            .llm(ScriptedLlm::new([]))
+            .lease(lease);
+        assert_eq!(runtime.build().unwrap_err().code(), ErrorCode::ConfigInvalid, "{lease:?}");
+    }
 }
 
 /// It may come yet: an import writes it last.

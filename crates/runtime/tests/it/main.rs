@@ -2,6 +2,7 @@
 //! for each of its parts. And what runtimes make of what engines say: one that does nothing by itself.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod away;
 mod by_hand;
 mod children;
 mod handles;

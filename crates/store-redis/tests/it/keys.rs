@@ -159,6 +159,38 @@ async fn stale_entries_of_indexes_are_not_listed_and_go() {
     }
 }
 
+/// A creation writes the entries of a session and then the session. The tree of a root that does not exist is looked up by
+/// no list of its own, so the look at all sessions clears it.
+#[tokio::test]
+async fn a_root_whose_creation_died_leaves_no_tree() {
+    let purge = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Completed] };
+    for by_purge in [false, true] {
+        let corner = Corner::new();
+        let store = corner.store().await;
+        create(&store, &id("s")).await;
+        let mut server = corner.server();
+        let (seconds, _): (u64, u64) = redis::cmd("TIME").query(&mut server).unwrap();
+        let now = (seconds * 1000).to_string();
+        for (session, time) in [("died", "1"), ("young", &*now)] {
+            let member = format!("{session}\0life");
+            for key in ["{index}:sessions".to_owned(), format!("{{{session}}}:tree")] {
+                let key = format!("{}:{key}", corner.prefix());
+                redis::cmd("ZADD").arg(key).arg(time).arg(&member).exec(&mut server).unwrap();
+            }
+        }
+        if by_purge {
+            assert_eq!(store.purge(&purge).await.unwrap(), 0);
+        } else {
+            let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+            assert_eq!(all.len(), 1);
+        }
+        let trees: Vec<_> =
+            corner.keys().into_iter().filter(|key| key.ends_with(":tree")).collect();
+        let expected = ["s", "young"].map(|it| format!("{}:{{{it}}}:tree", corner.prefix()));
+        assert_eq!(trees, expected, "a session that is on its way stays, by purge: {by_purge}");
+    }
+}
+
 /// Chunks outlive their time; what tells an old cursor from a new one does not.
 #[tokio::test]
 async fn a_stream_whose_time_is_over_continues_its_numbers() {

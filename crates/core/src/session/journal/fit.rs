@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{ErrorCode, ErrorRecord};
-use crate::event::{Event, ModelReply, RunOutcome, ToolFinish, ToolOutcome};
+use crate::event::{Event, ModelReply, RunOutcome, Suspension, ToolFinish, ToolOutcome};
 use crate::state::Patch;
 use crate::step::StopReason;
 use crate::text::{MAX_NAME, excerpt};
@@ -55,4 +55,19 @@ pub(super) fn in_place_of(event: &Event, bytes: usize, limit: usize) -> Option<E
         }
         _ => return None,
     })
+}
+
+/// The results of calls that no person can be asked about: the suspension that would ask has `bytes`, and the store
+/// takes at most `limit`.
+///
+/// A suspension repeats a schema per call, so many calls with large schemas can reach the limit. The schemas cannot be
+/// left out: answers are checked against them.
+pub(super) fn unasked(on: &Suspension, bytes: usize, limit: usize) -> Vec<Event> {
+    let message = format!(
+        "not run: the question to people, with all calls of the step that wait for them, has {bytes} bytes, and the \
+         store takes {limit}; fewer calls at once may fit"
+    );
+    let error = ErrorRecord::new(ErrorCode::TooLarge, message);
+    let answer = |call| ToolFinish::without_run(call, ToolOutcome::Error(error.clone()));
+    on.calls.iter().map(|pending| Event::from(answer(pending.call.clone()))).collect()
 }

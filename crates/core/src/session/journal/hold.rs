@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::Journal;
 use super::batch::{Batch, too_large};
-use super::fit::in_place_of;
+use super::fit::{in_place_of, unasked};
 use crate::error::Result;
-use crate::event::Event;
+use crate::event::{Event, RunOutcome};
 use crate::id::CallId;
 use crate::session::{OpenCall, StartedCall, WAIT_USAGE};
 
@@ -74,8 +75,36 @@ impl Journal {
         Ok(Some(bytes))
     }
 
-    /// Takes the decisions that follow from what is in the fold into it as well, and returns them.
+    /// Takes the decisions that follow from what is in the fold into it as well, and returns them. Calls whose
+    /// suspension no append carries are answered: the run would end in an error, and so would each that resumes it.
     pub(super) fn decide(&mut self) -> Result<Vec<Event>> {
+        let mut decided = self.decide_at_once()?;
+        loop {
+            let answers = self.unasked()?;
+            if answers.is_empty() {
+                return Ok(decided);
+            }
+            self.hold(&answers, Oversize::Replaced)?;
+            decided.extend(answers);
+            decided.extend(self.decide_at_once()?);
+        }
+    }
+
+    /// The answers to the calls that the run would be suspended on, if no append carries the suspension.
+    fn unasked(&mut self) -> Result<Vec<Event>> {
+        let Some(RunOutcome::Suspended { on }) = self.iterator.ending() else {
+            return Ok(Vec::new());
+        };
+        let end = Event::RunEnded { outcome: RunOutcome::Suspended { on: Arc::clone(&on) } };
+        let Some(bytes) = self.push(&end)? else {
+            self.held.pop();
+            return Ok(Vec::new());
+        };
+        tracing::warn!(run = %self.run, bytes, "the question to people is too large");
+        Ok(unasked(&on, bytes, self.limit))
+    }
+
+    fn decide_at_once(&mut self) -> Result<Vec<Event>> {
         let mut decided = self.iterator.decide()?;
         for index in 0..decided.len() {
             let Some(event) = decided.get(index) else { break };
@@ -88,7 +117,7 @@ impl Journal {
             self.hold(std::slice::from_ref(&instead), Oversize::Replaced)?;
             decided.truncate(index);
             decided.push(instead);
-            decided.extend(self.decide()?);
+            decided.extend(self.decide_at_once()?);
             break;
         }
         Ok(decided)

@@ -39,6 +39,19 @@ fn a_model_call_that_stops_run_after_run_is_given_up() {
 }
 
 #[test]
+fn five_runs_that_stop_are_the_limit_unless_the_agent_sets_another() {
+    let mut hand = Hand::new(&built(builder()));
+    taken_over(&mut hand, 4);
+    assert!(matches!(hand.next(), Action::CallModel { step: 1, .. }), "{:?}", hand.next());
+    taken_over(&mut hand, 1);
+    hand.drive([]);
+    assert_eq!(
+        failure(&hand),
+        "crash_loop: 5 tries in a row stopped before the reply of step 1 was recorded"
+    );
+}
+
+#[test]
 fn a_call_that_stops_run_after_run_is_given_up_and_named() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({}))]));

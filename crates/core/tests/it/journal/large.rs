@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome, decode};
 use helix_agents_core::executor::Input;
@@ -12,6 +13,7 @@ use helix_agents_core::session::{
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::{Action, StepResult};
 use helix_agents_core::store::{MAX_APPEND_BYTES, MIN_APPEND_BYTES, StateStore};
+use helix_agents_core::tool::Tool;
 use helix_agents_testkit::faults::Fault;
 use helix_agents_testkit::gate::Gate;
 use serde_json::json;
@@ -279,6 +281,56 @@ async fn a_log_that_was_divided_is_read_as_one() {
     assert_eq!(version, journal.acknowledged());
 }
 
+/// An agent whose tool waits for an approval, with a large schema of the arguments that may be edited.
+fn asking() -> AnyAgent {
+    let schema = json!({"type": "object", "description": "x".repeat(MIN_APPEND_BYTES / 3)});
+    let ask = Tool::dynamic("ask", "Asks.", schema, |input, _| async { Ok(input) });
+    let ask = ask.requires_approval().editable();
+    Agent::builder("tester").system_prompt("p").tool(ask).build().unwrap().erased()
+}
+
+/// A journal of a run of that agent, whose model has called its tool so many times.
+async fn asked(world: &World, times: usize) -> Journal {
+    let (session, agent) = (Session::new(id()), asking());
+    let tags = std::collections::BTreeMap::new();
+    let input = Input::from("go");
+    let events = execute_events(&session, &agent, &begin("r1"), &input, &tags, false).unwrap();
+    let mut journal = Journal::new(world.parts(), agent, session, RunId::from("r1"));
+    journal.create(new_session(), events).await.unwrap();
+    journal.stage(&[reply(1, calls(&vec!["ask"; times]))]).unwrap();
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    journal
+}
+
+#[tokio::test]
+async fn calls_whose_suspension_no_append_carries_fail_and_the_run_goes_on() {
+    let world = small();
+    asked(&world, 2).await;
+    assert_eq!(world.session().await.pending_calls().count(), 2, "a suspension that fits");
+
+    let world = small();
+    let mut journal = asked(&world, 4).await;
+    let session = world.session().await;
+    assert_eq!(session.last_run().unwrap().status, RunStatus::Running);
+    let step = session.closed_step().unwrap();
+    assert_eq!(step.calls.len(), 4);
+    for call in &step.calls {
+        let finish = call.finish.as_ref().unwrap();
+        let ToolOutcome::Error(error) = &finish.outcome else { panic!("{:?}", finish.outcome) };
+        assert!(error.is(ErrorCode::TooLarge), "{error}");
+        assert_eq!(finish.attempts, 0, "it did not run");
+    }
+    assert!(matches!(journal.next(), Action::CallModel { step: 2, .. }));
+    // The model asks for less then.
+    journal.stage(&[reply(2, calls(&["ask"]))]).unwrap();
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    let session = world.session().await;
+    assert_eq!(session.pending_calls().count(), 1);
+    assert_eq!(session.position(), journal.session().position());
+}
+
 /// A reply of a model that hands in its output.
 fn handed_in(output: &str) -> StepResult {
     let StepResult::ToolCalls { tool_calls, content, thinking, stop_reason, .. } =
@@ -301,12 +353,8 @@ fn handed_in(output: &str) -> StepResult {
 async fn an_output_that_grows_beyond_an_append_is_corrected() {
     let world = small();
     let schema = json!({"type": "array", "items": {"type": "number"}});
-    let agent = helix_agents_core::agent::Agent::builder("tester")
-        .system_prompt("p")
-        .output_schema(schema)
-        .build()
-        .unwrap()
-        .erased();
+    let agent =
+        Agent::builder("tester").system_prompt("p").output_schema(schema).build().unwrap().erased();
     let session = Session::new(id());
     let tags = std::collections::BTreeMap::new();
     let input = Input::from("go");
