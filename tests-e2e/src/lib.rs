@@ -2,6 +2,7 @@
 
 pub mod runtimes;
 pub mod scenarios;
+pub mod slow_streams;
 pub mod stores;
 pub mod telling;
 pub mod trees;

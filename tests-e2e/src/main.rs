@@ -15,7 +15,7 @@
 
 use anyhow::{Result, bail};
 use helix_agents::session::{Durability, import_session};
-use helix_agents_tests_e2e::{stores, telling::Teller, trees};
+use helix_agents_tests_e2e::{slow_streams, stores, telling::Teller, trees};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> Result<()> {
@@ -54,7 +54,7 @@ async fn drive(runtime: &str) -> Result<()> {
             serde_json::json!({ "status": "imported" })
         }
         [verb, scenario, mode, store, trace, ref rest @ ..] if rest.len() < 2 => {
-            let store = stores::open(store).await?;
+            let store = slow_streams::from_env(stores::open(store).await?, trace.as_ref())?;
             let teller =
                 Teller::new(runtime, scenario, durability(mode)?, store, trace.as_ref()).await?;
             match teller.drive(verb, rest.first().copied()).await? {

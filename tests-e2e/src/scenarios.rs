@@ -148,7 +148,7 @@ fn leave_trace(trace: &Path, cx: &ToolContext) -> std::io::Result<()> {
     note_line(trace, &line.to_string())
 }
 
-fn note_line(file: &Path, line: &str) -> std::io::Result<()> {
+pub(crate) fn note_line(file: &Path, line: &str) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
     file.write_all(format!("{line}\n").as_bytes())
 }

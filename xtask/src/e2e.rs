@@ -42,9 +42,8 @@ struct FaultPoint {
 }
 
 /// Runs the tests, prints the matrix, whether they passed or not, and runs the parity suite of the same
-/// runtimes and stores. With `--store all` it writes what
-/// held into the guide, of one runtime if it is told to; without, of the servers only a sample ran, and
-/// the guide is compared with that.
+/// runtimes and stores. With `--store all` or `--full` it writes the results into the guide, into the columns
+/// of what ran; without, of the servers only a sample ran, and the guide is compared with that.
 /// `--check` runs nothing: it compares the guide with the reports of the last run.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     if args == ["--check"] {
@@ -80,7 +79,8 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     });
     tested.and(shown).and(parity)?;
     match options.page() {
-        Page::Written => page::write(&reports()?),
+        Page::Written => page::write(&reports()?, page::Run::Usual),
+        Page::WrittenInFull => page::write(&reports()?, page::Run::Full),
         Page::Compared => report::gate("e2e", complaints),
         Page::LeftAlone => Ok(()),
     }

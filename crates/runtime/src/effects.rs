@@ -42,7 +42,9 @@ impl Driver {
         let cx = HookContext::new(&self.place(step), "llm_call", state);
         let started = lease.now();
         let ended = {
-            let call = pin!(model::call(self, step, force_completion, attempt, &cx));
+            let ownership = lease.ownership().clone();
+            let call = model::call(self, step, force_completion, attempt, &cx, &ownership);
+            let call = pin!(call);
             self.guarded(lease, call).await
         };
         let (response, price) = match ended {

@@ -237,3 +237,6 @@ pub(crate) async fn release(
         Err(_) => tracing::warn!(%session, "the lease was not released in time"),
     }
 }
+
+#[cfg(test)]
+mod tests;

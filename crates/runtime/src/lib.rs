@@ -35,6 +35,8 @@ mod stream_wait;
 mod stream_writer;
 mod sweep;
 mod tasks;
+#[cfg(test)]
+mod testing;
 mod tools;
 mod wakeups;
 mod work_item;

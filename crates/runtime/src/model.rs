@@ -19,6 +19,7 @@ use helix_agents_core::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
+use crate::ownership::{LeaseMargin, Ownership};
 use crate::stream_writer::{AttemptHandle, StreamWriter};
 
 /// Makes the model call and returns the response with the price of the model. Provider failures and refusals of hooks
@@ -29,6 +30,7 @@ pub(crate) async fn call(
     force_completion: bool,
     attempt: AttemptHandle,
     cx: &HookContext,
+    ownership: &Ownership,
 ) -> Result<(LlmResponse, Option<Price>)> {
     let agent = &driver.agent;
     let change = match driver.hooks.before_llm_call(cx, agent.llm()).await {
@@ -74,6 +76,8 @@ pub(crate) async fn call(
         step,
         hidden: Mutex::default(),
     };
+    // Hooks and prompts may block the thread for longer than the lease, and this poll sends the request to the provider.
+    ownership.holds(LeaseMargin::Third).await;
     fault::point("model.before");
     let called =
         caught_async("the model adapter", || driver.context.llm.generate_step(request, &sink));

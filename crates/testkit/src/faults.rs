@@ -43,6 +43,9 @@ pub const SNAPSHOT: &str = "snapshot";
 /// The name of the next list of sessions in a rule.
 pub const LIST: &str = "list of sessions";
 
+/// The name of the next head of a session that is read, in a rule.
+pub const HEAD: &str = "head of a session";
+
 /// A store with faults. Every rule strikes once, in the order in which they were added.
 #[derive(Debug, Clone)]
 pub struct FaultStore {
@@ -189,7 +192,8 @@ impl StateStore for FaultStore {
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
-        self.inner.head(session).await
+        let fault = self.take_of(HEAD);
+        self.faulty(fault, self.inner.head(session)).await
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {

@@ -325,6 +325,7 @@ macro_rules! runtime_suite {
             panics: a_call_that_no_process_outlives_is_given_up;
             panics: a_model_call_that_no_process_outlives_is_given_up;
             restarts: a_key_does_not_follow_what_a_hook_changes;
+            restarts: a_key_follows_what_an_approver_edits;
             restarts: an_at_most_once_tool_is_reconciled;
             restarts: a_tool_that_is_gone_after_a_restart_is_missing;
             restarts: a_restart_in_the_model_call_discards_its_text;
@@ -359,12 +360,14 @@ macro_rules! runtime_suite {
             imports: resuming_an_imported_log_heals_it_first;
             imports: a_fork_of_an_imported_log_is_healed;
             ownership: a_process_that_stood_still_starts_no_queued_call;
+            ownership: a_process_that_stood_still_in_a_prompt_makes_no_model_call;
             ownership: an_abort_starts_no_queued_call;
             ownership: a_hook_that_outlasts_the_lease_keeps_it;
             ownership: results_are_on_record_before_hooks_are_told;
             ownership: a_start_is_recorded_when_its_call_has_a_slot;
             ownership: a_takeover_has_a_greater_fencing_token;
             away: streams_that_are_away_cost_a_moment;
+            away: streams_that_never_answer_cost_a_moment;
             interleavings: a_lost_reply_is_resolved_by_asking_again;
             interleavings: an_append_that_never_arrived_is_sent_again;
             interleavings: a_run_goes_on_without_whoever_began_it;

@@ -16,7 +16,7 @@ use super::{Scenario, note_line, worker};
 /// Two hooks of the first step, of which each takes `HELIX_HOOK_MS`, if that is set. They leave their keys in the file
 /// `hooks` beside the trace.
 pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
-    if name != "slow_hooks" {
+    if !["slow_hooks", "slow_streams"].contains(&name) {
         return None;
     }
     let takes = std::env::var("HELIX_HOOK_MS").ok().and_then(|time| time.parse().ok());

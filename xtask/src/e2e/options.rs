@@ -13,6 +13,8 @@ const RUNTIMES: &[&str] = &["local", "durable", "temporal", "all"];
 pub(super) enum Page {
     /// All of it ran, or all of one runtime.
     Written,
+    /// All fault points of all of it ran, or of one runtime or store.
+    WrittenInFull,
     /// A sample of all of it ran, as in CI.
     Compared,
     /// Something else ran.
@@ -102,8 +104,9 @@ impl Options {
     pub(super) fn page(&self) -> Page {
         let is_part = self.scenario.is_some() || self.seeds.is_some();
         match self.store.as_deref() {
-            // More scenarios than the page tells of, or fewer.
-            _ if self.full || is_part => Page::LeftAlone,
+            // Fewer scenarios than the page lists.
+            _ if is_part => Page::LeftAlone,
+            _ if self.full => Page::WrittenInFull,
             Some("all") => Page::Written,
             Some(_) => Page::LeftAlone,
             None if self.runtime.is_some() => Page::LeftAlone,

@@ -16,10 +16,22 @@ const END: &str = "<!-- end -->";
 /// The cell of what did not run there.
 const NOTHING: &str = "–";
 
+/// The mark behind a number that a run of all fault points wrote.
+const IN_FULL: char = '*';
+
+/// How many fault points a run covered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run {
+    /// As many as a run has without `--full`.
+    Usual,
+    /// All of them.
+    Full,
+}
+
 /// What was looked at and in which scenario, then runtime and store, then what came of it.
 type Table = BTreeMap<(String, String), BTreeMap<String, String>>;
 
-fn table(reports: &[Report]) -> Table {
+fn table(reports: &[Report], run: Run) -> Table {
     let mut counts: BTreeMap<_, BTreeMap<_, (usize, usize)>> = BTreeMap::new();
     for report in reports {
         let row = counts.entry((report.holds.clone(), report.scenario.clone())).or_default();
@@ -28,6 +40,7 @@ fn table(reports: &[Report]) -> Table {
         cell.1 += report.fault_points.iter().filter(|it| !it.ok).count();
     }
     let text = |(points, failed): (usize, usize)| match failed {
+        0 if run == Run::Full => format!("{points}{IN_FULL}"),
         0 => points.to_string(),
         failed => format!("FAILED in {failed} of {points}"),
     };
@@ -39,22 +52,39 @@ fn table(reports: &[Report]) -> Table {
 /// The reports as a table.
 #[cfg(test)]
 pub(super) fn render(reports: &[Report]) -> String {
-    lines(&table(reports))
+    lines(&table(reports, Run::Usual))
 }
 
-/// The reports as a table, and of runtimes that they say nothing of what the page says.
-pub(super) fn render_beside(page: &str, reports: &[Report]) -> Result<String> {
-    let ran: BTreeSet<_> = reports.iter().map(|it| format!("{} on ", it.runtime)).collect();
-    let mut table = table(reports);
+/// The reports as a table beside the columns of the page that they do not mention. A number that a full run wrote stays
+/// unless a usual run has a larger one; what only full runs do stays until the next of them.
+pub(super) fn render_beside(page: &str, reports: &[Report], run: Run) -> Result<String> {
+    let mut table = table(reports, run);
+    let ran: BTreeSet<String> = table.values().flat_map(|row| row.keys().cloned()).collect();
     for (name, cells) in written(page)? {
-        let others =
-            cells.into_iter().filter(|(column, _)| !ran.iter().any(|it| column.starts_with(it)));
-        let mut others = others.peekable();
-        if others.peek().is_some() {
-            table.entry(name).or_default().extend(others);
+        for (column, before) in cells {
+            let cell = table.get(&name).and_then(|row| row.get(&column));
+            let stays = match cell {
+                None => !ran.contains(&column) || (run == Run::Usual && is_in_full(&before)),
+                Some(cell) => run == Run::Usual && covers_as_much(&before, cell),
+            };
+            if stays {
+                table.entry(name.clone()).or_default().insert(column, before);
+            }
         }
     }
     Ok(lines(&table))
+}
+
+/// Whether a cell holds the number of a full run.
+fn is_in_full(cell: &str) -> bool {
+    cell.ends_with(IN_FULL)
+}
+
+/// Whether a cell holds the number of a full run, and that is no smaller than the one in another cell.
+fn covers_as_much(before: &str, cell: &str) -> bool {
+    let in_full = before.strip_suffix(IN_FULL).and_then(|number| number.parse::<usize>().ok());
+    // No number: something did not hold, and that is always written.
+    in_full.zip(cell.parse().ok()).is_some_and(|(before, cell)| before >= cell)
 }
 
 /// The table that a page has.
@@ -108,9 +138,14 @@ pub(super) fn with_table(page: &str, table: &str) -> Result<String> {
 }
 
 /// Complains if the page has other rows than the reports, or no column for what was run. The number of
-/// fault points depends on timing, and on how much of it ran.
+/// fault points depends on timing, and on how much of it ran. Rows that only full runs wrote are not compared.
 pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> {
     let (_, generated, _) = around(page)?;
+    let only_in_full: BTreeSet<String> = written(page)?
+        .into_iter()
+        .filter(|(_, row)| !row.is_empty() && row.values().all(|cell| is_in_full(cell)))
+        .map(|((holds, scenario), _)| format!("{holds} in `{scenario}`"))
+        .collect();
     let rows = |text: &str| -> BTreeSet<String> {
         let cells = |line: &str| {
             let cells: Vec<_> = line.split('|').map(str::trim).skip(1).take(2).collect();
@@ -118,10 +153,11 @@ pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> 
         };
         text.lines().skip(2).map(cells).collect()
     };
-    let fresh = lines(&table(reports));
+    let fresh = lines(&table(reports, Run::Usual));
     let (is, should) = (rows(generated), rows(&fresh));
     let lacks = should.difference(&is).map(|row| format!("{PAGE} lacks the row `{row}`"));
-    let stale = is.difference(&should).map(|row| format!("{PAGE} has the row `{row}`, of no test"));
+    let stale = is.difference(&should).filter(|row| !only_in_full.contains(*row));
+    let stale = stale.map(|row| format!("{PAGE} has the row `{row}`, of no test"));
     let mut complaints: Vec<_> = lacks.chain(stale).collect();
     let head = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     let columns = head(&fresh);
@@ -136,10 +172,10 @@ pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> 
     Ok(complaints)
 }
 
-/// Writes what was reported into the page; what it says of runtimes that did not run stays.
-pub(super) fn write(reports: &[Report]) -> Result<()> {
+/// Writes the reports of a run into the page; columns that did not run stay.
+pub(super) fn write(reports: &[Report], run: Run) -> Result<()> {
     let page = read()?;
-    let fresh = with_table(&page, &render_beside(&page, reports)?)?;
+    let fresh = with_table(&page, &render_beside(&page, reports, run)?)?;
     if fresh != page {
         std::fs::write(PAGE, fresh).with_context(|| format!("could not write {PAGE}"))?;
     }

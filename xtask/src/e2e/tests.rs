@@ -1,6 +1,7 @@
 //! The matrix of a few reports, and the table of them in the guide.
 
 use super::options::{Options, Page};
+use super::page::Run;
 use super::{Report, matrix, page};
 
 fn report(json: &str) -> Report {
@@ -99,7 +100,7 @@ fn what_the_page_says_of_other_runtimes_stays() {
     one.runtime = "temporal".to_owned();
     other.runtime = "temporal".to_owned();
     other.holds = "same as local".to_owned();
-    let both = page::render_beside(&page, &[one, other]).unwrap();
+    let both = page::render_beside(&page, &[one, other], Run::Usual).unwrap();
     let expected = "\
 | what holds | scenario | local on sqlite | temporal on sqlite |
 |---|---|---|---|
@@ -116,7 +117,69 @@ fn what_the_page_says_of_other_runtimes_stays() {
 |---|---|---|---|
 | consume-once | `plain` | 2 | 1 |
 | kill matrix | `plain` | 2 | – |";
-    assert_eq!(page::render_beside(&page, &[alone]).unwrap(), expected);
+    assert_eq!(page::render_beside(&page, &[alone], Run::Usual).unwrap(), expected);
+}
+
+/// A page whose only table has this cell for `consume-once` in `plain`, and another row.
+fn page_with(cell: &str) -> String {
+    let table = page::render(&reports()).replacen("| 2 |", &format!("| {cell} |"), 1);
+    page::with_table(PAGE, &table).unwrap()
+}
+
+#[test]
+fn a_usual_run_replaces_only_a_smaller_number_of_a_full_run() {
+    for (before, run, ok, expected) in [
+        ("44*", Run::Usual, true, "44*"),
+        ("2*", Run::Usual, true, "2*"),
+        ("1*", Run::Usual, true, "2"),
+        ("44", Run::Usual, true, "2"),
+        ("44*", Run::Usual, false, "FAILED in 1 of 2"),
+        ("44*", Run::Full, true, "2*"),
+        ("1", Run::Full, true, "2*"),
+        ("44*", Run::Full, false, "FAILED in 1 of 2"),
+        ("FAILED in 1 of 44", Run::Usual, true, "2"),
+    ] {
+        let [mut one, other] = reports();
+        one.fault_points[0].ok = ok;
+        let fresh = page::render_beside(&page_with(before), &[one, other], run).unwrap();
+        let row = format!("| consume-once | `plain` | {expected} |");
+        assert!(fresh.lines().any(|line| line == row), "{before} {run:?}: {fresh}");
+    }
+}
+
+#[test]
+fn a_row_that_only_full_runs_have_stays_until_the_next_of_them() {
+    let other = || {
+        let [_, other] = reports();
+        [other]
+    };
+    for (cell, run, stays) in
+        [("44*", Run::Usual, true), ("44", Run::Usual, false), ("44*", Run::Full, false)]
+    {
+        let page = page_with(cell);
+        let fresh = page::render_beside(&page, &other(), run).unwrap();
+        assert_eq!(fresh.contains("consume-once"), stays, "{cell} {run:?}: {fresh}");
+        let complaints = page::complaints(&page, &other()).unwrap();
+        assert_eq!(complaints.is_empty(), cell.ends_with('*'), "{complaints:?}");
+    }
+}
+
+#[test]
+fn a_full_run_on_one_store_leaves_the_columns_of_other_stores() {
+    let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
+    let [_, mut other] = reports();
+    other.store = "redis".to_owned();
+    let expected = "\
+| what holds | scenario | local on redis | local on sqlite |
+|---|---|---|---|
+| consume-once | `plain` | – | 2 |
+| kill matrix | `plain` | 2* | 2 |";
+    assert_eq!(page::render_beside(&page, &[other], Run::Full).unwrap(), expected);
+}
+
+#[test]
+fn the_mark_of_a_full_run_is_no_difference() {
+    assert_eq!(page::complaints(&page_with("44*"), &reports()).unwrap(), [""; 0]);
 }
 
 #[test]
@@ -128,9 +191,13 @@ fn only_what_ran_whole_on_all_stores_is_written_down() {
         (&["--runtime", "local"], Page::LeftAlone),
         (&[], Page::Compared),
         (&["--store", "redis"], Page::LeftAlone),
-        (&["--store", "all", "--full"], Page::LeftAlone),
+        (&["--store", "all", "--full"], Page::WrittenInFull),
+        (&["--store", "redis", "--full"], Page::WrittenInFull),
+        (&["--runtime", "local", "--full"], Page::WrittenInFull),
+        (&["--full", "--scenario", "people"], Page::LeftAlone),
+        (&["--full", "--seeds", "7"], Page::LeftAlone),
         (&["--store", "all", "--scenario", "people"], Page::LeftAlone),
-        (&["--full"], Page::LeftAlone),
+        (&["--full"], Page::WrittenInFull),
         (&["--seeds", "7"], Page::LeftAlone),
     ] {
         assert_eq!(Options::read(args).unwrap().page(), expected, "{args:?}");

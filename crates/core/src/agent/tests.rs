@@ -232,6 +232,28 @@ fn a_state_that_no_longer_fits_is_reported_with_its_place() {
     assert_eq!(agent.initial_state().to_value(), json!({"notes": []}));
 }
 
+/// A state type whose `Deserialize` panics on odd numbers.
+#[derive(Default, serde::Serialize, schemars::JsonSchema)]
+struct Fragile(u32);
+
+impl<'de> serde::Deserialize<'de> for Fragile {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u32::deserialize(deserializer).map(|number| {
+            assert!(number.is_multiple_of(2), "on purpose");
+            Self(number)
+        })
+    }
+}
+
+#[test]
+fn a_state_type_that_panics_while_it_is_read_is_an_error() {
+    let agent = builder().state::<Fragile>().build().unwrap();
+    assert!(agent.check_state(&json!(2)).is_ok());
+    let error = agent.check_state(&json!(1)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StateInvalid);
+    assert!(error.message().ends_with("the state type panicked"), "{error}");
+}
+
 fn named(name: &str, description: &str) -> Agent {
     Agent::builder(name).system_prompt("p").description(description).build().unwrap()
 }

@@ -1,20 +1,22 @@
-//! Tests of usage across many sessions: pages, filters, and sessions that are deleted meanwhile.
+//! Usage and lists of many sessions: pages, filters, and sessions that go meanwhile.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{SCHEMA, encode};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
-    Session, SessionReader, UsageQuery, usage_of_sessions, usage_of_tree,
+    Session, SessionReader, UsageQuery, pending_calls, usage_of_sessions, usage_of_tree,
 };
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Position, Purge, Renewal, SessionFilter, SessionStatus, SessionUsage, Snapshot, StateStore,
-    StoreScope, StoredAppend, Summary,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, MAX_PAGE,
+    NewSession, Page, Position, Purge, Renewal, SessionFilter, SessionStatus, SessionUsage,
+    Snapshot, StateStore, StoreScope, StoredAppend, Summary, list_all,
 };
 use helix_agents_core::usage::UsageRollup;
 use helix_agents_store_memory::MemoryStore;
@@ -25,16 +27,26 @@ fn id(number: u32) -> SessionId {
     SessionId::from(format!("s{number:04}"))
 }
 
-/// Returns a usage with this number of steps.
+/// Usage of so many steps.
 fn steps(steps: u64) -> Option<Arc<UsageRollup>> {
     Some(Arc::new(UsageRollup { steps, ..UsageRollup::default() }))
 }
 
-/// Creates a session with one step in its log and `usage` in its head.
+/// A session whose log says one step, and whose head says `usage`.
 async fn create(store: &dyn StateStore, number: u32, usage: Option<Arc<UsageRollup>>) {
+    create_below(store, number, id(number), usage).await;
+}
+
+/// The same below a root.
+async fn create_below(
+    store: &dyn StateStore,
+    number: u32,
+    root: SessionId,
+    usage: Option<Arc<UsageRollup>>,
+) {
     let session = id(number);
     let tags = [("parity".to_owned(), (number % 2).to_string())].into();
-    let new = NewSession { agent: "tester".into(), root: session.clone(), parent: None, tags };
+    let new = NewSession { agent: "tester".into(), root, parent: None, tags };
     let summary = Summary {
         status: SessionStatus::Active,
         run: Some("r1".into()),
@@ -80,9 +92,9 @@ async fn every_session_is_counted_once_over_all_pages() {
     assert_eq!(counted(&store, &none).await, (0, 0));
 }
 
-/// Heads of sessions from older versions have no usage.
+/// Sessions of older versions, whose heads say nothing.
 #[tokio::test]
-async fn the_log_is_read_if_no_usage_is_stored() {
+async fn the_log_is_read_where_the_head_says_nothing() {
     let store = MemoryStore::new();
     create(&store, 1, steps(100)).await;
     create(&store, 2, None).await;
@@ -96,29 +108,95 @@ async fn the_log_is_read_if_no_usage_is_stored() {
 }
 
 #[tokio::test]
-async fn a_session_deleted_during_a_query_does_not_end_the_query() {
-    for deleted in [Deleted::Last, Deleted::Page] {
-        let store = Vanishing { store: MemoryStore::new(), deleted };
+async fn a_session_that_is_deleted_meanwhile_ends_no_query() {
+    for goes in [Goes::Last, Goes::Page] {
+        let store = Vanishing::new(goes, u32::MAX);
         for number in 1..=600 {
             create(&store, number, steps(1)).await;
         }
-        // The usage was read before the deletion.
-        assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 600), "{deleted:?}");
+        // What was read was read before it went.
+        assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 600), "{goes:?}");
     }
 }
 
-/// The sessions of a returned page that are deleted.
+/// More sessions than two pages list.
+const MANY: u32 = 2 * MAX_PAGE + 1;
+
+#[tokio::test]
+async fn a_session_that_is_deleted_meanwhile_ends_no_list() {
+    for goes in [Goes::Last, Goes::Page] {
+        let store = Vanishing::new(goes, 3);
+        for number in 1..=MANY {
+            create(&store, number, None).await;
+        }
+        let heads = list_all(&store, &SessionFilter::default()).await.unwrap();
+        let listed: BTreeSet<_> = heads.iter().map(|head| head.session.clone()).collect();
+        assert_eq!(listed, (1..=MANY).map(id).collect(), "{goes:?}");
+        assert_eq!(heads.len(), listed.len(), "{goes:?}: each once");
+    }
+}
+
+#[tokio::test]
+async fn a_list_gives_up_if_sessions_are_deleted_without_pause() {
+    let store = Vanishing::new(Goes::Last, u32::MAX);
+    for number in 1..=MANY {
+        create(&store, number, None).await;
+    }
+    let error = list_all(&store, &SessionFilter::default()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SessionNotFound);
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_meanwhile_has_no_pending_calls() {
+    for goes in [Goes::Last, Goes::Page] {
+        let store = Vanishing::new(goes, 3);
+        for number in 1..=MANY {
+            create_below(&store, number, id(1), None).await;
+        }
+        let pending = pending_calls(SessionReader::of(&store), &id(1)).await.unwrap();
+        assert_eq!(pending, [], "{goes:?}");
+    }
+}
+
+/// Which of the sessions that a page has shown are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deleted {
+enum Goes {
     Last,
     Page,
 }
 
-/// A store that deletes sessions as soon as they are listed.
+/// A store whose sessions go as soon as they were listed.
 #[derive(Debug)]
 struct Vanishing {
     store: MemoryStore,
-    deleted: Deleted,
+    goes: Goes,
+    /// How many more lists delete sessions.
+    lists: AtomicU32,
+}
+
+impl Vanishing {
+    fn new(goes: Goes, lists: u32) -> Self {
+        Self { store: MemoryStore::new(), goes, lists: lists.into() }
+    }
+
+    /// Deletes those of the listed sessions that go.
+    async fn delete_of<'a>(
+        &self,
+        listed: impl DoubleEndedIterator<Item = &'a SessionId>,
+    ) -> Result<()> {
+        let left = |lists: u32| lists.checked_sub(1);
+        if self.lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
+            return Ok(());
+        }
+        let going: Vec<_> = match self.goes {
+            Goes::Last => listed.rev().take(1).collect(),
+            Goes::Page => listed.collect(),
+        };
+        for session in going {
+            self.store.delete(session).await?;
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -162,18 +240,14 @@ impl StateStore for Vanishing {
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.store.list(filter, page).await
+        let found = self.store.list(filter, page).await?;
+        self.delete_of(found.iter().map(|head| &head.session)).await?;
+        Ok(found)
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
         let found = self.store.list_usage(filter, page).await?;
-        let heads = match self.deleted {
-            Deleted::Last => found.last().into_iter().collect::<Vec<_>>(),
-            Deleted::Page => found.iter().collect(),
-        };
-        for usage in heads {
-            self.store.delete(&usage.head.session).await?;
-        }
+        self.delete_of(found.iter().map(|usage| &usage.head.session)).await?;
         Ok(found)
     }
 

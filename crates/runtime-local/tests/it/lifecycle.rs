@@ -124,11 +124,13 @@ async fn an_unreadable_log_does_not_prevent_other_recoveries() {
 async fn a_runtime_without_required_options_is_not_built() {
     let error = LocalRuntime::builder().build().unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
-    let short = LocalRuntime::builder()
-        .store(MemoryStore::default())
-        .llm(ScriptedLlm::new([]))
-        .lease(Duration::from_millis(10));
-    assert_eq!(short.build().unwrap_err().code(), ErrorCode::ConfigInvalid);
+    for lease in [Duration::from_millis(10), Duration::MAX] {
+        let runtime = LocalRuntime::builder()
+            .store(MemoryStore::default())
+            .llm(ScriptedLlm::new([]))
+            .lease(lease);
+        assert_eq!(runtime.build().unwrap_err().code(), ErrorCode::ConfigInvalid, "{lease:?}");
+    }
 }
 
 /// An import writes the parent last, so it may appear later.

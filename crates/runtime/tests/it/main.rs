@@ -2,6 +2,7 @@
 //! item, and the reactions of a runtime to its engine, with an engine that does nothing by itself.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod away;
 mod by_hand;
 mod children;
 mod handles;

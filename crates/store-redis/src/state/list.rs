@@ -168,6 +168,12 @@ impl Inner {
             let found = self.find_by(script, &entry.session).await?;
             let is_life = |found: &Found| index.kind != Kind::Lives || found.life == entry.tag;
             let Some(found) = found.filter(is_life) else {
+                if index.key == self.keys.sessions() {
+                    // The tree of a root that is not there is not looked up by itself. It goes first: without the other
+                    // entry, no later look finds it.
+                    let tree = self.keys.of(&entry.session).tree();
+                    self.drop_if_old(&tree, &entry.member, &entry.time).await?;
+                }
                 self.drop_if_old(&index.key, &entry.member, &entry.time).await?;
                 return Ok(None);
             };

@@ -1,4 +1,4 @@
-//! The keys on the server: arbitrary ids, leftovers after deletion, damage, and memory limits.
+//! What lies on the server: ids of any kind, what is left after deleting, damage, and the end of memory.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use helix_agents_testkit::ids::batch_id;
 
 use super::server::Server;
 use super::support::{
-    Keyspace, add, append, child_of, create, create_as, id, ids, streams, summary, text,
+    Corner, add, append, child_of, create, create_as, id, ids, streams, summary, text,
 };
 
 #[tokio::test]
-async fn ids_that_look_like_keys_do_not_collide() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
-    let prefix = keyspace.prefix();
+async fn ids_that_look_like_keys_do_not_meet() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let prefix = corner.prefix();
     let hostile = [
         "{".to_owned(),
         "}".to_owned(),
@@ -65,8 +65,8 @@ fn waiting(run: Option<&str>, wake_at: Option<i64>) -> Summary {
 
 #[tokio::test]
 async fn deleting_leaves_no_key_behind() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+    let corner = Corner::new();
+    let store = corner.store().await;
     let (root, child, fork) = (id("root"), id("child"), id("fork"));
     let mut position =
         create_as(&store, &root, child_of(None, &root), waiting(Some("r"), None)).await;
@@ -80,16 +80,16 @@ async fn deleting_leaves_no_key_behind() {
 
     assert!(store.delete(&root).await.unwrap());
     assert_eq!(ids(&store, &fork).await, ["first", "a", "f"]);
-    let kept = keyspace.keys();
+    let kept = corner.keys();
     assert!(kept.iter().any(|key| key.contains("{root}:log:")), "{kept:?}");
     assert!(store.delete(&fork).await.unwrap());
-    assert_eq!(keyspace.keys(), [format!("{}:{{index}}:schema", keyspace.prefix())]);
+    assert_eq!(corner.keys(), [format!("{}:{{index}}:schema", corner.prefix())]);
 }
 
 #[tokio::test]
-async fn unshared_appends_of_a_deleted_log_are_deleted() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+async fn what_nobody_shares_of_a_deleted_log_goes() {
+    let corner = Corner::new();
+    let store = corner.store().await;
     let (session, fork) = (id("s"), id("fork"));
     let mut position = create(&store, &session).await;
     let shared = position.clone();
@@ -99,25 +99,24 @@ async fn unshared_appends_of_a_deleted_log_are_deleted() {
     let first = Append { summary: Some(summary()), ..append(&fork, &shared, "f") };
     store.fork(&session, child_of(None, &fork), first).await.unwrap();
     store.delete(&session).await.unwrap();
-    let kept = keyspace.keys().into_iter().find(|key| key.contains("{s}:log:")).unwrap();
-    let length: u64 = redis::cmd("XLEN").arg(kept).query(&mut keyspace.server()).unwrap();
+    let kept = corner.keys().into_iter().find(|key| key.contains("{s}:log:")).unwrap();
+    let length: u64 = redis::cmd("XLEN").arg(kept).query(&mut corner.server()).unwrap();
     assert_eq!(length, 1);
     assert_eq!(ids(&store, &fork).await, ["first", "f"]);
 }
 
-/// An index entry is added before the state that it points to, so a crash may leave it stale. An
-/// entry must never be missing.
+/// An index is written before what it tells of, so a crash leaves it stale; it may never lack what is there.
 #[tokio::test]
-async fn stale_index_entries_are_not_listed_and_are_removed() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+async fn stale_entries_of_indexes_are_not_listed_and_go() {
+    let corner = Corner::new();
+    let store = corner.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
     for number in 0..3 {
         add(&store, &session, &mut position, &format!("a{number}")).await;
     }
-    let key = |name: &str| format!("{}:{{index}}:{name}", keyspace.prefix());
-    let mut server = keyspace.server();
+    let key = |name: &str| format!("{}:{{index}}:{name}", corner.prefix());
+    let mut server = corner.server();
     let stale = ["s\u{0}2\u{0}never taken", "gone\u{0}1\u{0}x"];
     let coming = "s\u{0}5\u{0}on its way";
     for member in stale.iter().chain([&coming]) {
@@ -125,7 +124,7 @@ async fn stale_index_entries_are_not_listed_and_are_removed() {
             redis::cmd("ZADD").arg(key(name)).arg(0).arg(member).exec(&mut server).unwrap();
         }
     }
-    // A creation that failed, an earlier life of a session, and a session that is being created.
+    // A creation that failed, a life before this one, and a session that is being created.
     let (seconds, _): (u64, u64) = redis::cmd("TIME").query(&mut server).unwrap();
     let now = (seconds * 1000).to_string();
     for (time, member) in [("1", "gone\0life"), ("1", "s\0earlier"), (&*now, "new\u{0}life")] {
@@ -155,47 +154,79 @@ async fn stale_index_entries_are_not_listed_and_are_removed() {
     assert!(members(&mut server, "runs").contains(&"new\u{0}1\u{0}x".to_owned()));
     for name in ["runs", "wakes"] {
         let left = members(&mut server, name);
-        assert!(!left.iter().any(|member| stale.contains(&&**member)), "{left:?}");
-        assert!(left.contains(&coming.to_owned()), "the append may still be in progress: {left:?}");
+        assert!(!left.iter().any(|it| stale.contains(&&**it)), "{left:?}");
+        assert!(left.contains(&coming.to_owned()), "it may still be taken: {left:?}");
     }
 }
 
-/// Chunks expire, but the sequence numbers, which distinguish old cursors from new ones, do not.
+/// A creation writes the entries of a session and then the session. The tree of a root that does not exist is looked up by
+/// no list of its own, so the look at all sessions clears it.
 #[tokio::test]
-async fn an_expired_stream_continues_its_sequence_numbers() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+async fn a_root_whose_creation_died_leaves_no_tree() {
+    let purge = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Completed] };
+    for by_purge in [false, true] {
+        let corner = Corner::new();
+        let store = corner.store().await;
+        create(&store, &id("s")).await;
+        let mut server = corner.server();
+        let (seconds, _): (u64, u64) = redis::cmd("TIME").query(&mut server).unwrap();
+        let now = (seconds * 1000).to_string();
+        for (session, time) in [("died", "1"), ("young", &*now)] {
+            let member = format!("{session}\0life");
+            for key in ["{index}:sessions".to_owned(), format!("{{{session}}}:tree")] {
+                let key = format!("{}:{key}", corner.prefix());
+                redis::cmd("ZADD").arg(key).arg(time).arg(&member).exec(&mut server).unwrap();
+            }
+        }
+        if by_purge {
+            assert_eq!(store.purge(&purge).await.unwrap(), 0);
+        } else {
+            let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+            assert_eq!(all.len(), 1);
+        }
+        let trees: Vec<_> =
+            corner.keys().into_iter().filter(|key| key.ends_with(":tree")).collect();
+        let expected = ["s", "young"].map(|it| format!("{}:{{{it}}}:tree", corner.prefix()));
+        assert_eq!(trees, expected, "a session that is on its way stays, by purge: {by_purge}");
+    }
+}
+
+/// Chunks outlive their time; what tells an old cursor from a new one does not.
+#[tokio::test]
+async fn a_stream_whose_time_is_over_continues_its_numbers() {
+    let corner = Corner::new();
+    let store = corner.store().await;
     let (session, streams) = (id("s"), streams(&store));
     let write = async |delta: &str| {
         let chunks = vec![text(&session, delta), text(&session, delta)];
         streams.append(batch_id(), &session, None, chunks).await.unwrap()
     };
     assert_eq!(write("a").await, 2);
-    let mut server = keyspace.server();
-    let chunks = format!("{}:{{s}}:chunks", keyspace.prefix());
+    let mut server = corner.server();
+    let chunks = format!("{}:{{s}}:chunks", corner.prefix());
     redis::cmd("DEL").arg(chunks).exec(&mut server).unwrap();
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.first_seq, info.last_seq), (0, 2));
     let mut early = streams.read(&session, 1).await.unwrap();
-    let chunk = early.next().await.unwrap().unwrap();
-    assert_eq!((chunk.seq, &chunk.chunk.kind), (2, &ChunkKind::StreamResync));
+    let told = early.next().await.unwrap().unwrap();
+    assert_eq!((told.seq, &told.chunk.kind), (2, &ChunkKind::StreamResync));
     for number in 2..5 {
         assert_eq!(write("b").await, 2 * number);
     }
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.first_seq, info.last_seq), (3, 8));
     let mut late = streams.read(&session, 2).await.unwrap();
-    let chunk = late.next().await.unwrap().unwrap();
-    assert_eq!((chunk.seq, &chunk.chunk.kind), (2, &ChunkKind::StreamResync));
+    let told = late.next().await.unwrap().unwrap();
+    assert_eq!((told.seq, &told.chunk.kind), (2, &ChunkKind::StreamResync));
     for reader in [&mut early, &mut late] {
         assert_eq!(reader.next().await.unwrap().unwrap().seq, 3);
     }
 }
 
 #[tokio::test]
-async fn indexes_only_grow_with_current_runs_and_wake_times() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+async fn indexes_grow_with_what_runs_and_waits_and_not_with_what_ran() {
+    let corner = Corner::new();
+    let store = corner.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
     for number in 0..5_i64 {
@@ -214,8 +245,8 @@ async fn indexes_only_grow_with_current_runs_and_wake_times() {
         }
     }
     let count = |name: &str| -> u64 {
-        let key = format!("{}:{{index}}:{name}", keyspace.prefix());
-        redis::cmd("ZCARD").arg(key).query(&mut keyspace.server()).unwrap()
+        let key = format!("{}:{{index}}:{name}", corner.prefix());
+        redis::cmd("ZCARD").arg(key).query(&mut corner.server()).unwrap()
     };
     assert_eq!((count("runs"), count("wakes")), (0, 1));
     let due = SessionFilter { wake_due: true, ..SessionFilter::default() };
@@ -223,9 +254,9 @@ async fn indexes_only_grow_with_current_runs_and_wake_times() {
 }
 
 #[tokio::test]
-async fn unexpected_data_is_reported_as_corrupt() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+async fn what_the_store_did_not_write_is_damage() {
+    let corner = Corner::new();
+    let store = corner.store().await;
     let damages: [(&str, &[&str]); 5] = [
         ("XDEL", &["{s}:log", "2-0"]),
         ("DEL", &["{s}:log"]),
@@ -239,27 +270,27 @@ async fn unexpected_data_is_reported_as_corrupt() {
         add(&store, &session, &mut position, "a").await;
         add(&store, &session, &mut position, "b").await;
         let mut damage = redis::cmd(command);
-        damage.arg(format!("{}:{}", keyspace.prefix(), args[0])).arg(&args[1..]);
-        damage.exec(&mut keyspace.server()).unwrap();
+        damage.arg(format!("{}:{}", corner.prefix(), args[0])).arg(&args[1..]);
+        damage.exec(&mut corner.server()).unwrap();
         let read = store.read_log(&session, 0, u32::MAX).await.map(drop);
         let head = store.head(&session).await.map(drop);
         let error = read.and(head).unwrap_err();
         assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{command} {args:?}: {error}");
         for name in ["head", "log"] {
-            let key = format!("{}:{{s}}:{name}", keyspace.prefix());
-            redis::cmd("DEL").arg(key).exec(&mut keyspace.server()).unwrap();
+            let key = format!("{}:{{s}}:{name}", corner.prefix());
+            redis::cmd("DEL").arg(key).exec(&mut corner.server()).unwrap();
         }
     }
 }
 
 #[tokio::test]
-async fn a_server_without_memory_refuses_appends_and_keeps_its_data() {
+async fn a_server_without_memory_refuses_appends_and_keeps_what_it_has() {
     let server = Server::start();
-    let keyspace = server.keyspace();
-    let store = keyspace.store().await;
+    let corner = server.corner();
+    let store = corner.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
-    let mut connection = keyspace.server();
+    let mut connection = corner.server();
     let limit = |connection: &mut redis::Connection, bytes: &str| {
         redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(bytes).exec(connection).unwrap();
     };
@@ -276,8 +307,8 @@ async fn a_server_without_memory_refuses_appends_and_keeps_its_data() {
 
 #[tokio::test]
 async fn a_long_log_of_long_appends_is_read_in_parts() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+    let corner = Corner::new();
+    let store = corner.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
     let body = Bytes::from(vec![7; 10 * 1024 * 1024]);
@@ -300,9 +331,9 @@ async fn ended(store: &RedisStore, name: &str, status: SessionStatus) {
 }
 
 #[tokio::test]
-async fn old_completed_sessions_are_purged_with_their_streams() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+async fn what_is_old_and_ended_is_forgotten_with_its_streams() {
+    let corner = Corner::new();
+    let store = corner.store().await;
     ended(&store, "done", SessionStatus::Completed).await;
     ended(&store, "failed", SessionStatus::Failed).await;
     ended(&store, "active", SessionStatus::Active).await;
@@ -318,16 +349,16 @@ async fn old_completed_sessions_are_purged_with_their_streams() {
     for (name, is_there) in [("done", false), ("child", false), ("failed", true), ("active", true)]
     {
         assert_eq!(store.head(&id(name)).await.unwrap().is_some(), is_there, "{name}");
-        let keys = keyspace.keys();
+        let keys = corner.keys();
         let tag = format!("{{{name}}}");
         assert_eq!(keys.iter().any(|key| key.contains(&tag)), is_there, "{name}: {keys:?}");
     }
 }
 
 #[tokio::test]
-async fn a_tree_with_a_live_run_is_not_purged() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+async fn a_tree_in_which_somebody_works_is_not_forgotten() {
+    let corner = Corner::new();
+    let store = corner.store().await;
     ended(&store, "done", SessionStatus::Completed).await;
     let child = id("child");
     let position =
@@ -344,24 +375,24 @@ async fn a_tree_with_a_live_run_is_not_purged() {
 }
 
 #[tokio::test]
-async fn the_chunks_of_a_stream_expire() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.builder().stream_ttl(Duration::from_secs(100)).open().await.unwrap();
+async fn the_chunks_of_a_stream_are_forgotten_some_time_after_the_last_one() {
+    let corner = Corner::new();
+    let store = corner.builder().stream_ttl(Duration::from_secs(100)).open().await.unwrap();
     let session = id("s");
     streams(&store).append(batch_id(), &session, None, vec![text(&session, "x")]).await.unwrap();
-    let key = |name: &str| format!("{}:{{s}}:{name}", keyspace.prefix());
+    let key = |name: &str| format!("{}:{{s}}:{name}", corner.prefix());
     let left = |name: &str| -> i64 {
-        redis::cmd("TTL").arg(key(name)).query(&mut keyspace.server()).unwrap()
+        redis::cmd("TTL").arg(key(name)).query(&mut corner.server()).unwrap()
     };
     assert!((90..=100).contains(&left("chunks")), "{} s", left("chunks"));
-    assert_eq!(left("feed"), -1, "sequence numbers and watermarks are kept with the session");
+    assert_eq!(left("feed"), -1, "numbers and marks stay with the session");
 }
 
-/// Lists must find runs and wake times, whatever the append does to the lease.
+/// Whatever the append does to the lease: lists have to find what runs and what waits.
 #[tokio::test]
-async fn a_run_or_wake_time_is_listed_whatever_append_sets_it() {
-    let keyspace = Keyspace::new();
-    let store = keyspace.store().await;
+async fn a_run_or_a_wait_that_begins_with_any_append_is_listed() {
+    let corner = Corner::new();
+    let store = corner.store().await;
     let filters = [
         (
             waiting(Some("r"), None),
@@ -376,29 +407,27 @@ async fn a_run_or_wake_time_is_listed_whatever_append_sets_it() {
         let begin = Append { summary: Some(summary), ..append(&session, &position, "begin") };
         store.append(begin).await.unwrap();
         let listed = store.list(&filter, &Page::default()).await.unwrap();
-        assert_eq!(listed.iter().map(|head| &head.session).collect::<Vec<_>>(), [&session]);
+        assert_eq!(listed.iter().map(|it| &it.session).collect::<Vec<_>>(), [&session]);
     }
 }
 
-/// Returns how many commands have changed sorted sets, which all indexes are.
-fn changes_of_indexes(keyspace: &Keyspace) -> u64 {
-    let info: String =
-        redis::cmd("INFO").arg("commandstats").query(&mut keyspace.server()).unwrap();
+/// How often the server was asked to change a sorted set, which all indexes are.
+fn changes_of_indexes(corner: &Corner) -> u64 {
+    let info: String = redis::cmd("INFO").arg("commandstats").query(&mut corner.server()).unwrap();
     let calls = |line: &str| -> Option<u64> {
-        let name = ["cmdstat_zadd:", "cmdstat_zrem:"]
-            .iter()
-            .find_map(|prefix| line.strip_prefix(prefix))?;
+        let name =
+            ["cmdstat_zadd:", "cmdstat_zrem:"].iter().find_map(|it| line.strip_prefix(it))?;
         name.strip_prefix("calls=")?.split(',').next()?.parse().ok()
     };
     info.lines().filter_map(calls).sum()
 }
 
-/// Each change of an index would be an additional round trip and disk write.
+/// Each change of one would be a round trip and a write to the disk more.
 #[tokio::test]
 async fn an_append_in_the_middle_of_a_run_changes_no_index() {
     let server = Server::start();
-    let keyspace = server.keyspace();
-    let store = keyspace.store().await;
+    let corner = server.corner();
+    let store = corner.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
     let mut changes = Vec::new();
@@ -409,9 +438,9 @@ async fn an_append_in_the_middle_of_a_run_changes_no_index() {
             ..append(&session, &position, step)
         };
         position = Position { version: position.version + 1, append: step.id.clone() };
-        let before = changes_of_indexes(&keyspace);
+        let before = changes_of_indexes(&corner);
         store.append(step).await.unwrap();
-        changes.push(changes_of_indexes(&keyspace) - before);
+        changes.push(changes_of_indexes(&corner) - before);
     }
     assert_eq!(changes, [1, 0, 0]);
 }

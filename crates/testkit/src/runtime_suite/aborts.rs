@@ -38,7 +38,9 @@ pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeH
         teller: after_tool 1.0 ask success=false tool_not_run
     "#]]
     .assert_eq(&diary.results());
-    check_log(harness, &expect![[r#"
+    check_log(
+        harness,
+        &expect![[r#"
         session teller state={"notes":[],"last":""}
         run Execute
         user "go"
@@ -52,7 +54,9 @@ pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeH
         step 1 closed
         state by after_tool [{"op":"add","path":"/notes/-","value":"1.0 saw 0"}]
         end aborted None
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 /// The answer arrives after whoever aborts has looked, and another run goes on with it: what that run told

@@ -1,5 +1,6 @@
 //! Streams that are elsewhere than the log, and away.
 
+use std::future::pending;
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -13,40 +14,62 @@ use super::{RuntimeHarness, World};
 use crate::gate::within;
 use crate::scripted::Reply;
 
-/// Answers nothing but that it is away, so that it is asked again and again.
-#[derive(Debug)]
-struct Away;
+/// Streams that are away.
+#[derive(Debug, Clone, Copy)]
+pub enum Away {
+    /// They answer with errors, so that they are asked again and again.
+    Refusing,
+    /// They never answer.
+    Silent,
+}
 
-fn away<T>() -> Result<T> {
-    Err(Error::new(ErrorCode::StoreUnavailable, "the streams are away, as arranged"))
+impl Away {
+    async fn answer<T>(self) -> Result<T> {
+        match self {
+            Self::Refusing => {
+                let message = "the streams are away, as arranged";
+                Err(Error::new(ErrorCode::StoreUnavailable, message))
+            }
+            Self::Silent => pending().await,
+        }
+    }
 }
 
 #[async_trait]
 impl StreamManager for Away {
     async fn write(&self, _: &SessionId, _: Batch) -> Result<BatchReceipt> {
-        away()
+        self.answer().await
     }
 
     async fn read(&self, _: &SessionId, _: u64) -> Result<ChunkStream> {
-        away()
+        self.answer().await
     }
 
     async fn info(&self, _: &SessionId) -> Result<StreamInfo> {
-        away()
+        self.answer().await
     }
 
     async fn reset(&self, _: &SessionId) -> Result<()> {
-        away()
+        self.answer().await
     }
 
     async fn forget(&self, _: &SessionId) -> Result<()> {
-        away()
+        self.answer().await
     }
 }
 
 /// Sessions start and go on, tools and sub-agents run, and each run waits a moment for the streams and not at each of
 /// its appends for as long as a store is asked again.
 pub async fn streams_that_are_away_cost_a_moment(harness: &impl RuntimeHarness) {
+    cost_a_moment(harness, Away::Refusing).await;
+}
+
+/// The same if nothing comes back, not even an error.
+pub async fn streams_that_never_answer_cost_a_moment(harness: &impl RuntimeHarness) {
+    cost_a_moment(harness, Away::Silent).await;
+}
+
+async fn cost_a_moment(harness: &impl RuntimeHarness, streams: Away) {
     let helper = helper("helper").build().unwrap();
     let agent = teller().tool(shout()).sub_agent(&helper).build().unwrap();
     let llm = scripts(
@@ -58,7 +81,7 @@ pub async fn streams_that_are_away_cost_a_moment(harness: &impl RuntimeHarness) 
         ],
         [report()],
     );
-    let world = World::new(llm).registered(&agent).registered(&helper).showing_on(Away);
+    let world = World::new(llm).registered(&agent).registered(&helper).showing_on(streams);
     let patience = world.lease * 2 / 3;
     let executor = harness.boot(world).await;
     let begun = Instant::now();

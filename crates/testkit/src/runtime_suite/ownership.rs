@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult, SubAgentView, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::session::{RunStatus, load_events};
 use helix_agents_core::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError};
+use serde_json::Value;
 
 use super::support::{
     S, Word, all_dead, asks, begin, completes, end, fold, go_on, held, helper, killed_at, report,
@@ -74,6 +76,37 @@ pub async fn a_process_that_stood_still_starts_no_queued_call(harness: &impl Run
     assert_eq!(error.code(), ErrorCode::Superseded);
     let payments = payments.lock().unwrap();
     assert_eq!(payments.len(), 1, "it was paid by {payments:?}");
+}
+
+/// Its prompt, which is code of the agent's author, stops the process for longer than its lease, and another process
+/// makes the model call. When the first one wakes up, it does not pay for the same call.
+pub async fn a_process_that_stood_still_in_a_prompt_makes_no_model_call(
+    harness: &impl RuntimeHarness,
+) {
+    let (wake, wakes) = mpsc::channel::<()>();
+    let (stands, stall) = (Gate::opened(), Arc::new(Mutex::new(None)));
+    let (reached, stalls) = (stands.clone(), Arc::clone(&stall));
+    let agent = teller().system_prompt_of(move |_: Value| {
+        let wakes: Option<mpsc::Receiver<()>> = stalls.lock().unwrap().take();
+        if let Some(wakes) = wakes {
+            reached.pass().now_or_never();
+            let _ = wakes.recv();
+        }
+        "You tell.".to_owned()
+    });
+    let agent = agent.build().unwrap();
+    *stall.lock().unwrap() = Some(wakes);
+    let slow_llm = ScriptedLlm::new([Reply::text("slow")]);
+    let slow = harness.boot(World::new(slow_llm.clone()).short_lease()).await;
+    let first = begin(&*slow, &agent, "go").await;
+    stands.reached().await;
+    let quick = harness.boot(World::new(ScriptedLlm::new([Reply::text("quick")]))).await;
+    let second = resume(&*quick, &agent).await.unwrap();
+    completes(&second).await;
+    wake.send(()).unwrap();
+    let error = within(first.result()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Superseded);
+    assert_eq!(slow_llm.calls(), 0, "the model call of the other process was made again");
 }
 
 /// What waits for a slot when the run is aborted never runs.

@@ -1,5 +1,6 @@
 //! The process dies, another one goes on.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,14 +13,14 @@ use helix_agents_core::executor::AgentExecutor;
 use helix_agents_core::hooks::{AgentHooks, HookContext, HookDecision, HookResult, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::RetryPolicy;
-use helix_agents_core::session::RunStatus;
+use helix_agents_core::session::{RunStatus, Submission};
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
     Word, all_dead, begin, check_log, check_stream, check_transcript, completes, end, go_on,
-    killed_at, resume, shout, teller, until_shown,
+    killed_at, resume, run, shout, submit, teller, until_shown, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
@@ -142,6 +143,50 @@ pub async fn a_key_does_not_follow_what_a_hook_changes(harness: &impl RuntimeHar
     let trace = trace.lock().unwrap().clone();
     assert_eq!(trace.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [1, 2, 2]);
     assert!(trace.iter().all(|(_, key)| *key == trace[0].1), "{trace:?}");
+}
+
+/// The arguments that the human who approved the call has chosen, and its key, are the same for every try.
+pub async fn a_key_follows_what_an_approver_edits(harness: &impl RuntimeHarness) {
+    let (seen, gate) = (Arc::new(Mutex::new(Vec::new())), Gate::new());
+    let (trace, closed) = (Arc::clone(&seen), gate.clone());
+    let act = Tool::function("act", "Acts.", move |input: Word, cx: ToolContext| {
+        trace.lock().unwrap().push((cx.attempt(), input.word, cx.idempotency_key()));
+        let gate = closed.clone();
+        async move {
+            if cx.attempt() == 1 {
+                return Err(ToolError::new("not yet").retryable());
+            }
+            gate.pass().await;
+            Ok("acted")
+        }
+    });
+    let act = act.requires_approval().editable().effect(EffectClass::Idempotent);
+    let act = act.retry(RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() });
+    let agent = teller().tool(act).build().unwrap();
+    let replies = || {
+        let calls = Reply::calls([("act", word("same")), ("act", word("other"))]);
+        ScriptedLlm::new([calls, Reply::text("done")])
+    };
+    let executor = harness.boot(World::new(replies())).await;
+    run(&*executor, &agent, "go").await;
+    for call in ["1.0", "1.1"] {
+        let edited = Submission::approve_edited(call, &word("same")).unwrap();
+        submit(&*executor, edited).await;
+    }
+    resume(&*executor, &agent).await.unwrap();
+    gate.reached_by(2).await;
+    all_dead(harness).await;
+    gate.open();
+    let executor = harness.boot(World::new(replies())).await;
+    go_on(&*executor, &agent).await;
+    let seen = seen.lock().unwrap().clone();
+    let mut keys: Vec<_> = seen.iter().map(|(_, _, key)| key.clone()).collect();
+    keys.sort_unstable();
+    let tries: Vec<_> = keys.chunk_by(|one, next| one == next).map(<[_]>::len).collect();
+    assert_eq!(tries, [3, 3], "{seen:?}");
+    let digests: BTreeSet<_> = keys.iter().map(|key| key.rsplit('/').next().unwrap()).collect();
+    assert_eq!(digests.len(), 1, "the key is made of the edited arguments: {keys:?}");
+    assert!(seen.iter().all(|(_, argument, _)| argument == "same"), "{seen:?}");
 }
 
 async fn in_doubt<S, O>(

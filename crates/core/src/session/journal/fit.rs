@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{ErrorCode, ErrorRecord};
-use crate::event::{Event, ModelReply, RunOutcome, ToolFinish, ToolOutcome};
+use crate::event::{Event, ModelReply, RunOutcome, Suspension, ToolFinish, ToolOutcome};
 use crate::state::Patch;
 use crate::step::StopReason;
 use crate::text::{MAX_NAME, excerpt};
@@ -56,4 +56,18 @@ pub(super) fn in_place_of(event: &Event, bytes: usize, limit: usize) -> Option<E
         }
         _ => return None,
     })
+}
+
+/// Returns results for the pending calls of a suspension of `bytes` bytes, where the store accepts at most `limit`.
+///
+/// A suspension repeats a schema per call, so many calls with large schemas can reach the limit. The schemas cannot be
+/// omitted: answers are checked against them.
+pub(super) fn oversized_calls(on: &Suspension, bytes: usize, limit: usize) -> Vec<Event> {
+    let message = format!(
+        "the call was not run: the suspension with all pending calls of the step has {bytes} bytes, and the store \
+         accepts {limit}; request fewer calls in one step"
+    );
+    let error = ErrorRecord::new(ErrorCode::TooLarge, message);
+    let answer = |call| ToolFinish::without_run(call, ToolOutcome::Error(error.clone()));
+    on.calls.iter().map(|pending| Event::from(answer(pending.call.clone()))).collect()
 }

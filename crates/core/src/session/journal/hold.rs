@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::Journal;
 use super::batch::{Batch, too_large};
-use super::fit::in_place_of;
+use super::fit::{in_place_of, oversized_calls};
 use crate::error::Result;
-use crate::event::Event;
+use crate::event::{Event, RunOutcome};
 use crate::id::CallId;
 use crate::session::{OpenCall, StartedCall, WAIT_USAGE};
 
@@ -74,8 +75,36 @@ impl Journal {
         Ok(Some(bytes))
     }
 
-    /// Applies the decisions that follow from the fold, and returns them.
+    /// Applies the decisions that follow from the fold, and returns them. If a suspension is too large for an append, its
+    /// calls get an error as their result. Otherwise the run would fail, and so would every run that resumes it.
     pub(super) fn decide(&mut self) -> Result<Vec<Event>> {
+        let mut decided = self.decide_once()?;
+        loop {
+            let answers = self.oversized_calls()?;
+            if answers.is_empty() {
+                return Ok(decided);
+            }
+            self.hold(&answers, Oversize::Replaced)?;
+            decided.extend(answers);
+            decided.extend(self.decide_once()?);
+        }
+    }
+
+    /// Returns results for the pending calls of the next suspension, if that is too large for an append.
+    fn oversized_calls(&mut self) -> Result<Vec<Event>> {
+        let Some(RunOutcome::Suspended { on }) = self.iterator.ending() else {
+            return Ok(Vec::new());
+        };
+        let end = Event::RunEnded { outcome: RunOutcome::Suspended { on: Arc::clone(&on) } };
+        let Some(bytes) = self.push(&end)? else {
+            self.held.pop();
+            return Ok(Vec::new());
+        };
+        tracing::warn!(run = %self.run, bytes, "the suspension is too large for an append");
+        Ok(oversized_calls(&on, bytes, self.limit))
+    }
+
+    fn decide_once(&mut self) -> Result<Vec<Event>> {
         let mut decided = self.iterator.decide()?;
         for index in 0..decided.len() {
             let Some(event) = decided.get(index) else { break };
@@ -88,7 +117,7 @@ impl Journal {
             self.hold(std::slice::from_ref(&instead), Oversize::Replaced)?;
             decided.truncate(index);
             decided.push(instead);
-            decided.extend(self.decide()?);
+            decided.extend(self.decide_once()?);
             break;
         }
         Ok(decided)

@@ -39,6 +39,19 @@ fn a_model_call_that_crashes_run_after_run_is_abandoned() {
 }
 
 #[test]
+fn five_crashed_runs_are_the_default_limit() {
+    let mut hand = Hand::new(&built(builder()));
+    taken_over(&mut hand, 4);
+    assert!(matches!(hand.next(), Action::CallModel { step: 1, .. }), "{:?}", hand.next());
+    taken_over(&mut hand, 1);
+    hand.drive([]);
+    assert_eq!(
+        failure(&hand),
+        "crash_loop: 5 attempts in a row crashed before the reply of step 1 was recorded"
+    );
+}
+
+#[test]
 fn a_call_that_crashes_run_after_run_is_abandoned_and_named() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({}))]));

@@ -1,7 +1,8 @@
-//! Tests of data that does not fit into one append.
+//! Data beyond what one append carries.
 
 use std::time::Duration;
 
+use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome, decode};
 use helix_agents_core::executor::Input;
@@ -12,24 +13,25 @@ use helix_agents_core::session::{
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::{Action, StepResult};
 use helix_agents_core::store::{MAX_APPEND_BYTES, MIN_APPEND_BYTES, StateStore};
+use helix_agents_core::tool::Tool;
 use helix_agents_testkit::faults::Fault;
 use helix_agents_testkit::gate::Gate;
 use serde_json::json;
 
 use crate::support::{
-    World, agent, calls, code, id, names, new_session, reply, result, start_run, text,
+    World, agent, begin, calls, code, id, names, new_session, reply, result, text,
 };
 
-/// The number of calls of a step, each with a result of more than an eighth of an append.
+/// How many calls a step has, each with a result of more than an eighth of an append.
 const CALLS: usize = 12;
 
-/// Returns a world whose store accepts only small appends.
+/// A world whose store takes small appends.
 fn small() -> World {
     let world = World::new();
     World { faults: world.faults.clone().refuse_appends_over(MIN_APPEND_BYTES), ..world }
 }
 
-/// Returns a large result with a unique mark.
+/// A large result, which no other is like.
 fn large(index: usize) -> Event {
     result(&format!("1.{index}"), json!({"mark": format!("<{index}>"), "x": "x".repeat(2_000)}))
 }
@@ -42,7 +44,7 @@ fn all() -> Vec<Event> {
     (0..CALLS).map(large).collect()
 }
 
-/// Returns the calls that the journal runs next.
+/// The calls that are to run.
 fn open(journal: &Journal) -> Vec<CallId> {
     match journal.next() {
         Action::RunTools { calls, .. } => calls.into_iter().map(|task| task.call).collect(),
@@ -50,13 +52,13 @@ fn open(journal: &Journal) -> Vec<CallId> {
     }
 }
 
-/// Returns the error of the last run.
+/// The error of the last run.
 fn failure(session: &Session) -> String {
     session.last_run().unwrap().error.as_ref().unwrap().to_string()
 }
 
 #[tokio::test]
-async fn large_results_take_several_appends() {
+async fn results_that_do_not_share_an_append_take_several() {
     let world = small();
     let mut journal = step_of_many(&world).await;
     journal.stage(&all()).unwrap();
@@ -64,10 +66,7 @@ async fn large_results_take_several_appends() {
     assert_eq!(committed.events.len(), CALLS + 1, "{}", names(&committed.events));
     let appends = world.appends().await;
     assert_eq!(appends.len(), 2 + CALLS);
-    assert!(
-        appends.iter().all(|append| append.body.len() < MIN_APPEND_BYTES / 4),
-        "appends are well below the limit"
-    );
+    assert!(appends.iter().all(|append| append.body.len() < MIN_APPEND_BYTES / 4), "well below");
     let session = world.session().await;
     assert_eq!(session.position(), journal.session().position());
     assert_eq!(session.open_step().map(|step| step.reply.step), None, "the step is closed");
@@ -78,7 +77,7 @@ async fn large_results_take_several_appends() {
 }
 
 #[tokio::test]
-async fn the_default_limit_takes_usual_results_in_one_append() {
+async fn a_limit_of_an_append_that_is_not_lowered_takes_what_is_usual_at_once() {
     let world = World::new();
     assert_eq!(StateStore::max_append_bytes(&world.faults), MAX_APPEND_BYTES);
     let mut journal = step_of_many(&world).await;
@@ -88,7 +87,7 @@ async fn the_default_limit_takes_usual_results_in_one_append() {
 }
 
 #[tokio::test]
-async fn after_a_crash_between_two_appends_the_next_run_runs_the_missing_calls() {
+async fn a_crash_between_two_appends_leaves_what_is_missing_to_the_next_run() {
     for recorded in 0..CALLS {
         let world = World { lease: Duration::ZERO, ..small() };
         let mut journal = step_of_many(&world).await;
@@ -109,8 +108,8 @@ async fn after_a_crash_between_two_appends_the_next_run_runs_the_missing_calls()
     }
 }
 
-/// Commits results while a request is appended before the result with index `before`.
-async fn commit_with_request(
+/// Commits results while a request comes in before the one that is named.
+async fn meanwhile(
     world: &World,
     kind: RequestKind,
     before: usize,
@@ -133,11 +132,10 @@ async fn commit_with_request(
 }
 
 #[tokio::test]
-async fn a_request_between_two_appends_is_applied_and_the_rest_recorded_after_it() {
+async fn a_request_between_two_appends_is_taken_in_and_the_rest_recorded_after_it() {
     for before in [0, 5, CALLS - 1] {
         let world = small();
-        let (mut journal, numbered) =
-            commit_with_request(&world, RequestKind::Interrupt, before).await;
+        let (mut journal, numbered) = meanwhile(&world, RequestKind::Interrupt, before).await;
         assert_eq!(numbered.len(), CALLS + 1);
         let log = world.events().await;
         for (seq, event) in &numbered {
@@ -154,9 +152,9 @@ async fn a_request_between_two_appends_is_applied_and_the_rest_recorded_after_it
 }
 
 #[tokio::test]
-async fn an_abort_between_two_appends_keeps_the_staged_results() {
+async fn an_abort_between_two_appends_keeps_the_results_that_were_there() {
     let world = small();
-    let (mut journal, numbered) = commit_with_request(&world, RequestKind::Abort, 5).await;
+    let (mut journal, numbered) = meanwhile(&world, RequestKind::Abort, 5).await;
     assert_eq!(numbered.len(), CALLS + 1);
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
@@ -170,7 +168,7 @@ async fn an_abort_between_two_appends_keeps_the_staged_results() {
 }
 
 #[tokio::test]
-async fn late_results_of_a_run_replaced_between_two_appends_are_recorded() {
+async fn results_of_a_run_that_was_replaced_between_two_appends_are_handed_in() {
     let world = World { lease: Duration::ZERO, ..small() };
     let mut journal = step_of_many(&world).await;
     let gate = Gate::new();
@@ -186,13 +184,13 @@ async fn late_results_of_a_run_replaced_between_two_appends_are_recorded() {
     let session = world.session().await;
     assert_eq!(session.last_run().unwrap().id, RunId::from("r2"));
     let open = session.open_step().unwrap();
-    assert!(open.calls.iter().all(|call| call.finish.is_some()), "all results are recorded");
+    assert!(open.calls.iter().all(|call| call.finish.is_some()), "all results are there");
     let sizes = world.appends().await.into_iter().map(|append| append.body.len());
     assert!(sizes.max().unwrap() < MIN_APPEND_BYTES / 4);
 }
 
 #[tokio::test]
-async fn per_step_does_not_hold_back_more_than_fits_into_an_append() {
+async fn per_step_does_not_hold_back_more_than_an_append_carries() {
     let world = World { durability: Durability::PerStep, ..small() };
     let mut journal = step_of_many(&world).await;
     assert_eq!(world.appends().await.len(), 1, "the reply is held back");
@@ -207,7 +205,7 @@ async fn per_step_does_not_hold_back_more_than_fits_into_an_append() {
 }
 
 #[tokio::test]
-async fn a_result_too_large_for_an_append_fails() {
+async fn a_result_that_no_append_carries_is_one_that_failed() {
     let world = small();
     let mut journal = world.answered(calls(&["search", "pay"])).await;
     let huge = "x".repeat(MIN_APPEND_BYTES);
@@ -223,16 +221,16 @@ async fn a_result_too_large_for_an_append_fails() {
         let finish = call.finish.as_ref().unwrap();
         let ToolOutcome::Error(error) = &finish.outcome else { panic!("{:?}", finish.outcome) };
         assert!(error.is(ErrorCode::ToolResultTooLarge), "{error}");
-        assert_eq!(finish.attempts, 1, "the attempt is recorded");
+        assert_eq!(finish.attempts, 1, "it ran");
     }
     assert!(session.state().get("huge").is_none());
     assert_eq!(session.position(), journal.session().position());
 }
 
 #[tokio::test]
-async fn a_reply_too_large_for_an_append_fails_the_run() {
+async fn a_reply_that_no_append_carries_fails_the_run() {
     let world = small();
-    let mut journal = world.create().await;
+    let mut journal = world.begun().await;
     journal.stage(&[reply(1, text(&"x".repeat(MIN_APPEND_BYTES)))]).unwrap();
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
@@ -243,11 +241,11 @@ async fn a_reply_too_large_for_an_append_fails_the_run() {
         "{}",
         failure(&session)
     );
-    assert_eq!(session.usage().output_tokens, 5, "the usage is recorded");
+    assert_eq!(session.usage().output_tokens, 5, "it was paid for");
 }
 
 #[tokio::test]
-async fn a_state_change_of_a_hook_too_large_for_an_append_is_dropped() {
+async fn a_change_of_a_hook_that_no_append_carries_is_dropped() {
     let world = small();
     let mut journal = world.answered(calls(&["search"])).await;
     let patch = Patch::between(&json!({}), &json!({"huge": "x".repeat(MIN_APPEND_BYTES)}));
@@ -258,14 +256,13 @@ async fn a_state_change_of_a_hook_too_large_for_an_append_is_dropped() {
 }
 
 #[tokio::test]
-async fn an_input_too_large_for_an_append_is_refused() {
+async fn an_input_that_no_append_carries_is_refused() {
     let world = small();
     let session = Session::new(id());
     let input = Input::from("x".repeat(MIN_APPEND_BYTES));
     let tags = std::collections::BTreeMap::new();
-    let events =
-        execute_events(&session, &agent(), &start_run("r1"), &input, &tags, false).unwrap();
-    let mut journal = Journal::new(world.journal_config(), agent(), session, RunId::from("r1"));
+    let events = execute_events(&session, &agent(), &begin("r1"), &input, &tags, false).unwrap();
+    let mut journal = Journal::new(world.parts(), agent(), session, RunId::from("r1"));
     assert_eq!(code(journal.create(new_session(), events).await), "too_large");
     assert!(world.faults.head(&id()).await.unwrap().is_none(), "nothing was created");
 }
@@ -284,8 +281,58 @@ async fn a_log_that_was_divided_is_read_as_one() {
     assert_eq!(version, journal.acknowledged());
 }
 
-/// Returns a model reply that submits its output.
-fn finish_reply(output: &str) -> StepResult {
+/// An agent whose tool waits for an approval, with a large schema of the arguments that may be edited.
+fn asking() -> AnyAgent {
+    let schema = json!({"type": "object", "description": "x".repeat(MIN_APPEND_BYTES / 3)});
+    let ask = Tool::dynamic("ask", "Asks.", schema, |input, _| async { Ok(input) });
+    let ask = ask.requires_approval().editable();
+    Agent::builder("tester").system_prompt("p").tool(ask).build().unwrap().erased()
+}
+
+/// A journal of a run of that agent, whose model has called its tool so many times.
+async fn asked(world: &World, times: usize) -> Journal {
+    let (session, agent) = (Session::new(id()), asking());
+    let tags = std::collections::BTreeMap::new();
+    let input = Input::from("go");
+    let events = execute_events(&session, &agent, &begin("r1"), &input, &tags, false).unwrap();
+    let mut journal = Journal::new(world.parts(), agent, session, RunId::from("r1"));
+    journal.create(new_session(), events).await.unwrap();
+    journal.stage(&[reply(1, calls(&vec!["ask"; times]))]).unwrap();
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    journal
+}
+
+#[tokio::test]
+async fn calls_whose_suspension_no_append_carries_fail_and_the_run_goes_on() {
+    let world = small();
+    asked(&world, 2).await;
+    assert_eq!(world.session().await.pending_calls().count(), 2, "a suspension that fits");
+
+    let world = small();
+    let mut journal = asked(&world, 4).await;
+    let session = world.session().await;
+    assert_eq!(session.last_run().unwrap().status, RunStatus::Running);
+    let step = session.closed_step().unwrap();
+    assert_eq!(step.calls.len(), 4);
+    for call in &step.calls {
+        let finish = call.finish.as_ref().unwrap();
+        let ToolOutcome::Error(error) = &finish.outcome else { panic!("{:?}", finish.outcome) };
+        assert!(error.is(ErrorCode::TooLarge), "{error}");
+        assert_eq!(finish.attempts, 0, "it did not run");
+    }
+    assert!(matches!(journal.next(), Action::CallModel { step: 2, .. }));
+    // The model asks for less then.
+    journal.stage(&[reply(2, calls(&["ask"]))]).unwrap();
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    let session = world.session().await;
+    assert_eq!(session.pending_calls().count(), 1);
+    assert_eq!(session.position(), journal.session().position());
+}
+
+/// A reply of a model that hands in its output.
+fn handed_in(output: &str) -> StepResult {
     let StepResult::ToolCalls { tool_calls, content, thinking, stop_reason, .. } =
         calls(&["__finish__"])
     else {
@@ -306,21 +353,17 @@ fn finish_reply(output: &str) -> StepResult {
 async fn an_output_that_grows_beyond_an_append_is_corrected() {
     let world = small();
     let schema = json!({"type": "array", "items": {"type": "number"}});
-    let agent = helix_agents_core::agent::Agent::builder("tester")
-        .system_prompt("p")
-        .output_schema(schema)
-        .build()
-        .unwrap()
-        .erased();
+    let agent =
+        Agent::builder("tester").system_prompt("p").output_schema(schema).build().unwrap().erased();
     let session = Session::new(id());
     let tags = std::collections::BTreeMap::new();
     let input = Input::from("go");
-    let events = execute_events(&session, &agent, &start_run("r1"), &input, &tags, false).unwrap();
-    let mut journal = Journal::new(world.journal_config(), agent, session, RunId::from("r1"));
+    let events = execute_events(&session, &agent, &begin("r1"), &input, &tags, false).unwrap();
+    let mut journal = Journal::new(world.parts(), agent, session, RunId::from("r1"));
     journal.create(new_session(), events).await.unwrap();
-    // The output is short as text, but as an array of numbers each number has 18 characters.
+    // As text it is short, and as an array of numbers each of them has 18 characters.
     let numbers = format!("[{}1e15]", "1e15,".repeat(1_500));
-    journal.stage(&[reply(1, finish_reply(&numbers))]).unwrap();
+    journal.stage(&[reply(1, handed_in(&numbers))]).unwrap();
     journal.commit().await.unwrap();
     let session = world.session().await;
     let finish = session.closed_step().unwrap().calls[0].finish.clone().unwrap();

@@ -1,0 +1,87 @@
+//! From when leases are counted: from the sending of what began or extended them.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use helix_agents_core::agent::{Agent, AnyAgent};
+use helix_agents_core::store::StateStore as _;
+use helix_agents_testkit::faults::{Fault, FaultStore, HEAD};
+use helix_agents_testkit::gate::Gate;
+use tokio::time::advance;
+
+use super::LeaseKeeper;
+use crate::testing::{LEASE, Scene, store};
+
+/// How long an answer of the store takes.
+const ANSWER: Duration = Duration::from_secs(5);
+
+fn agent() -> AnyAgent {
+    let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
+    agent.build().unwrap().erased()
+}
+
+/// A scene on this store.
+fn on(store: FaultStore) -> Scene {
+    Scene::new(store, [])
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_a_new_session_is_counted_from_the_sending() {
+    let gate = Gate::new();
+    let scene = on(store().on("run_started", Fault::HoldAfter(gate.clone())));
+    let slow = async {
+        gate.reached().await;
+        advance(ANSWER).await;
+        gate.open();
+    };
+    let agent = agent();
+    let (begun, ()) = tokio::join!(scene.begin(&agent), slow);
+    assert_eq!(begun.lease.ownership().age(), ANSWER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_a_run_that_takes_over_is_counted_from_the_sending() {
+    let (scene, gate, agent) = (on(store()), Gate::new(), agent());
+    scene.begin(&agent).await.lease.release().await;
+    scene.store.strike("run_started", Fault::HoldAfter(gate.clone()));
+    let slow = async {
+        gate.reached().await;
+        advance(ANSWER).await;
+        gate.open();
+    };
+    let (begun, ()) = tokio::join!(scene.resume(&agent), slow);
+    assert_eq!(begun.lease.ownership().age(), ANSWER);
+}
+
+/// The store says how much is left of it, and that answer takes a while.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_read_is_counted_from_the_question() {
+    let (scene, gate) = (on(store()), Gate::new());
+    let of = scene.begin(&agent()).await.in_parts();
+    scene.store.strike(HEAD, Fault::HoldAfter(gate.clone()));
+    let mut attached = pin!(LeaseKeeper::attach(scene.runtime.context(), &of));
+    assert!(attached.as_mut().now_or_never().is_none());
+    advance(ANSWER).await;
+    gate.open();
+    let (_, keeper) = attached.await.unwrap().unwrap();
+    let age = keeper.ownership().age();
+    assert!(age >= ANSWER && age < LEASE / 2, "{age:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_renewed_first_is_counted_from_the_sending() {
+    let gate = Gate::new();
+    let plain = store();
+    let scene = on(plain.clone().hold_renewals(&gate));
+    let of = scene.begin(&agent()).await.in_parts();
+    // Little is left of it.
+    assert!(plain.renew(&of.session, &of.run, LEASE / 4).await.unwrap().renewed);
+    let mut attached = pin!(LeaseKeeper::attach(scene.runtime.context(), &of));
+    assert!(attached.as_mut().now_or_never().is_none());
+    assert_eq!(gate.arrived(), 1);
+    advance(ANSWER).await;
+    gate.open();
+    let (_, keeper) = attached.await.unwrap().unwrap();
+    assert_eq!(keeper.ownership().age(), ANSWER);
+}

@@ -1,0 +1,112 @@
+//! When calls start, and what their timeouts come to at the ends of their range.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use helix_agents_core::agent::{Agent, AnyAgent};
+use helix_agents_core::event::Event;
+use helix_agents_core::step::Action;
+use helix_agents_core::tool::{EffectClass, Tool};
+use helix_agents_testkit::scripted::Reply;
+use serde_json::json;
+use tokio::time::advance;
+use tokio_util::sync::CancellationToken;
+
+use super::CallRun;
+use crate::engine::StartedRun;
+use crate::starts::Starts;
+use crate::testing::{LEASE, Scene, store};
+
+/// A tool that counts how often it runs.
+fn pay(payments: &Arc<AtomicUsize>) -> Tool {
+    let payments = Arc::clone(payments);
+    Tool::dynamic("pay", "Pays.", json!({"type": "object"}), move |input, _| {
+        payments.fetch_add(1, Ordering::Relaxed);
+        async { Ok(input) }
+    })
+}
+
+/// An agent with this tool, and a scene whose model calls it once.
+fn payer(tool: Tool) -> (AnyAgent, Scene) {
+    let agent = Agent::builder("payer").system_prompt("You pay.").model("scripted").tool(tool);
+    let scene = Scene::new(store(), [Reply::tool_call("pay", json!({}))]);
+    (agent.build().unwrap().erased(), scene)
+}
+
+/// The call that is to run next.
+fn next_call(begun: &StartedRun) -> (CallRun, Starts) {
+    let Action::RunTools { calls, .. } = begun.driver.next().unwrap() else {
+        panic!("no call is to run")
+    };
+    let cancel = CancellationToken::new();
+    let (mut runs, starts) = begun.driver.calls(&begun.lease, &calls, &cancel);
+    (runs.pop().unwrap(), starts)
+}
+
+/// The call of a run that has just begun, after its model call.
+async fn first_call(begun: &mut StartedRun) -> (CallRun, Starts) {
+    begun.driver.call_model(&mut begun.lease, 1, false).await.unwrap();
+    next_call(begun)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_at_most_once_call_starts_with_half_of_the_lease_left() {
+    let payments = Arc::default();
+    let (agent, scene) = payer(pay(&payments).effect(EffectClass::AtMostOnce));
+    let mut begun = scene.begin(&agent).await;
+    let (call, starts) = first_call(&mut begun).await;
+    let mut call = pin!(call.drive());
+    assert!(call.as_mut().now_or_never().is_none());
+    // The append that records the start takes long, and no renewal goes through.
+    advance(LEASE * 55 / 100).await;
+    starts.take().pop().unwrap().grant();
+    assert!(call.as_mut().now_or_never().is_none());
+    assert_eq!(payments.load(Ordering::Relaxed), 0, "less than half of the lease is left");
+    begun.lease.extended(begun.lease.now());
+    assert!(call.await.is_some());
+    assert_eq!(payments.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_other_call_starts_with_a_third_of_the_lease_left() {
+    for (passed, started) in [(55, 1), (70, 0)] {
+        let payments = Arc::default();
+        let (agent, scene) = payer(pay(&payments));
+        let mut begun = scene.begin(&agent).await;
+        let (call, _) = first_call(&mut begun).await;
+        advance(LEASE * passed / 100).await;
+        let ended = call.drive().now_or_never();
+        assert_eq!((ended.is_some(), payments.load(Ordering::Relaxed)), (started == 1, started));
+    }
+}
+
+/// The timeout of a call is on record in milliseconds, and a later run waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_timeout_beyond_every_clock_neither_overflows_nor_passes() {
+    let payments = Arc::default();
+    let once = pay(&payments).effect(EffectClass::AtMostOnce).timeout(Duration::MAX);
+    let (agent, scene) = payer(once);
+    let mut begun = scene.begin(&agent).await;
+    let (call, starts) = first_call(&mut begun).await;
+    let mut call = pin!(call.drive());
+    assert!(call.as_mut().now_or_never().is_none());
+    let start = starts.take().pop().unwrap();
+    let event = start.event().clone();
+    assert!(matches!(event, Event::ToolStarted { timeout_ms: Some(u64::MAX), .. }), "{event:?}");
+    begun.driver.record(&mut begun.lease, vec![event]).await.unwrap();
+    start.grant();
+    assert!(call.await.is_some());
+    assert_eq!(payments.load(Ordering::Relaxed), 1);
+
+    begun.lease.release().await;
+    let next = scene.resume(&agent).await;
+    let (call, _) = next_call(&next);
+    assert!(call.task.in_doubt);
+    let mut call = pin!(call.drive());
+    assert!(call.as_mut().now_or_never().is_none());
+    advance(Duration::from_secs(365 * 24 * 60 * 60)).await;
+    assert!(call.now_or_never().is_none(), "the one before may still be at work");
+}

@@ -1,0 +1,58 @@
+//! What streams that are away cost, in virtual time: nothing but waiting takes any.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::agent::AgentRegistry;
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::store::{SessionFilter, StateStore, list_all};
+use helix_agents_runtime::Settings;
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::runtime_suite::away::Away;
+use helix_agents_testkit::trees::Again;
+use tokio::time::Instant;
+
+use crate::by_hand::{S, asks, boss, helper};
+use crate::in_parts::InParts;
+
+/// The appends of all sessions.
+async fn appends(store: &MemoryStore) -> u32 {
+    let mut appends = 0;
+    for head in list_all(store, &SessionFilter::default()).await.unwrap() {
+        appends += store.read_log(&head.session, 0, u32::MAX).await.unwrap().len();
+    }
+    appends.try_into().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_waits_a_second_at_most_or_an_eighth_of_a_shorter_lease() {
+    for (lease, limit) in [(60_000, 1_000), (2_000, 250)] {
+        for streams in [Away::Refusing, Away::Silent] {
+            let store = MemoryStore::new();
+            let registry = AgentRegistry::default();
+            registry.replace_erased(boss());
+            registry.replace_erased(helper());
+            let settings = Settings {
+                store: Some(Arc::new(store.clone())),
+                streams: Some(Arc::new(streams)),
+                llm: Some(Arc::new(asks())),
+                registry,
+                lease: Duration::from_millis(lease),
+                ..Settings::default()
+            };
+            let runtime = InParts::new(settings, Again::Never);
+            let begun = Instant::now();
+            let options = ExecuteOptions::default().session(S);
+            let handle = runtime.execute(boss(), "go".into(), options).await.unwrap();
+            let ended = handle.result().await.unwrap();
+            assert_eq!(ended.status, RunStatus::Completed, "{ended:?}");
+            let most = Duration::from_millis(limit) * appends(&store).await;
+            let took = begun.elapsed();
+            assert!(
+                took <= most,
+                "{streams:?} at a lease of {lease} ms took {took:?}, not {most:?}"
+            );
+        }
+    }
+}
