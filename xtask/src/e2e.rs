@@ -109,7 +109,7 @@ fn show() -> Result<()> {
         bail!("the tests left no report in {REPORTS}/*.json, so there is no matrix to show");
     }
     println!("\n{}", matrix::render(&reports));
-    match reports.iter().flat_map(|it| &it.fault_points).filter(|it| !it.ok).count() {
+    match reports.iter().flat_map(|report| &report.fault_points).filter(|point| !point.ok).count() {
         0 => Ok(()),
         failed => bail!("not survived: {failed}"),
     }
@@ -122,7 +122,7 @@ fn reports() -> Result<Vec<Report>> {
     let mut reports = Vec::new();
     for entry in folder {
         let path = entry?.path();
-        if path.extension().is_some_and(|it| it == "json") {
+        if path.extension().is_some_and(|extension| extension == "json") {
             let read = || anyhow::Ok(serde_json::from_slice(&std::fs::read(&path)?)?);
             reports.push(read().with_context(|| format!("could not read {}", path.display()))?);
         }

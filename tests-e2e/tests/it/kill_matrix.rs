@@ -27,7 +27,7 @@ pub(crate) fn runs_once(scenario: &str, logs: &str, call: &str) -> bool {
 /// What was told to a session by one beside it came when it came: it stands at the log's end.
 fn log_text(log: &[RecordedEvent]) -> String {
     let text = normalise::log(log);
-    let (told, rest): (Vec<_>, Vec<_>) = text.lines().partition(|it| it.starts_with("queued "));
+    let (told, rest): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with("queued "));
     [rest, told].concat().join("\n")
 }
 

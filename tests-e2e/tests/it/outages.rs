@@ -108,7 +108,7 @@ async fn shown(streams: &dyn StreamManager, session: &SessionId) -> Vec<String> 
     let last = streams.info(session).await.unwrap().last_seq;
     let mut reader = streams.read(session, 1).await.unwrap();
     let mut chunks: Vec<StoredChunk> = Vec::new();
-    while chunks.last().is_none_or(|it| it.seq < last) {
+    while chunks.last().is_none_or(|chunk| chunk.seq < last) {
         chunks.push(within(reader.next()).await.unwrap().unwrap());
     }
     normalise::stream(&chunks).lines().map(str::to_owned).collect()
@@ -118,7 +118,7 @@ async fn shown(streams: &dyn StreamManager, session: &SessionId) -> Vec<String> 
 fn compare(is: &[String], expected: &[String], streams: Streams) -> Result<(), String> {
     let mut rest = expected.to_vec();
     let is_once = is.iter().all(|line| {
-        let found = rest.iter().position(|it| it == line);
+        let found = rest.iter().position(|candidate| candidate == line);
         found.map(|index| rest.remove(index)).is_some()
     });
     let is_whole = is == expected;

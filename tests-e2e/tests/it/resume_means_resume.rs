@@ -281,7 +281,7 @@ fn consumed(
                 if !answered.insert(call.clone()) {
                     return Err(format!("{call} was answered twice"));
                 }
-                let became = log.iter().find_map(|it| match &it.event {
+                let became = log.iter().find_map(|recorded| match &recorded.event {
                     Event::ToolFinished(finish) if finish.call == *call => Some(&finish.outcome),
                     _ => None,
                 });

@@ -54,7 +54,7 @@ fn most(runtime: &str) -> usize {
 async fn problem(runtime: &str, story: &Story, expected: &Expected) -> Result<(), String> {
     let logs = story.logs().await;
     let runs = |log: &[helix_agents::event::RecordedEvent]| {
-        log.iter().filter(|it| matches!(it.event, Event::RunStarted { .. })).count()
+        log.iter().filter(|recorded| matches!(recorded.event, Event::RunStarted { .. })).count()
     };
     if let Some((session, log)) = logs.iter().find(|(_, log)| runs(log) > 1) {
         return Err(format!("{} runs began in {session}: a live run was taken over", runs(log)));

@@ -35,7 +35,7 @@ impl Room {
     /// Waits until there is some.
     pub(crate) fn of(processes: usize) -> Self {
         let taken = TAKEN.lock().unwrap();
-        let mut taken = FREED.wait_while(taken, |it| *it > 0 && *it + processes > MOST).unwrap();
+        let mut taken = FREED.wait_while(taken, |running| *running > 0 && *running + processes > MOST).unwrap();
         *taken += processes;
         Self(processes)
     }

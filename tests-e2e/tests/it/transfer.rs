@@ -78,7 +78,7 @@ impl Shelf {
 
 /// The logs of an export.
 fn logs(export: &SessionExport) -> SessionReader {
-    export.sessions().iter().map(|it| (it.session.clone(), it.events.clone())).collect()
+    export.sessions().iter().map(|session| (session.session.clone(), session.events.clone())).collect()
 }
 
 /// Told in part, and exported into each kind of store, where it goes on.
@@ -94,7 +94,7 @@ async fn goes_on_everywhere(from: &'static str) {
         assert!(there.logs().await == logs(&export), "{from} to {}: other logs", kind.name);
         assert_eq!(there.tell("tell").await, "completed", "{from} to {}", kind.name);
         let again: Vec<_> =
-            there.trace().into_keys().filter(|it| before.contains_key(it)).collect();
+            there.trace().into_keys().filter(|call| before.contains_key(call)).collect();
         assert!(again.is_empty(), "{from} to {}: {again:?} ran again", kind.name);
         ends.push((kind.name, logs_text(&there.logs().await), there.transcripts().await));
     }
@@ -205,6 +205,6 @@ async fn problem(
     if there.tell("tell").await != "completed" || there.logs().await != expected {
         return Err("it does not stand where it stood".to_owned());
     }
-    let ran: Vec<_> = there.trace().into_keys().filter(|it| recorded.contains(it)).collect();
+    let ran: Vec<_> = there.trace().into_keys().filter(|call| recorded.contains(call)).collect();
     if ran.is_empty() { Ok(()) } else { Err(format!("{ran:?} ran again")) }
 }

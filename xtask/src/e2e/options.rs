@@ -87,7 +87,8 @@ impl Options {
             return None;
         }
         let engines = RUNTIMES.iter().filter(|runtime| **runtime != "all");
-        let runtimes = engines.filter(|name| self.runtime.as_ref().is_none_or(|it| it == **name));
+        let runtimes =
+            engines.filter(|name| self.runtime.as_ref().is_none_or(|runtime| runtime == **name));
         let mut args: Vec<_> =
             runtimes.map(|runtime| format!("--package=helix-agents-runtime-{runtime}")).collect();
         let store = self.store.as_deref().filter(|store| *store != "all");

@@ -25,14 +25,14 @@ fn table(reports: &[Report]) -> Table {
         let row = counts.entry((report.holds.clone(), report.scenario.clone())).or_default();
         let cell = row.entry(format!("{} on {}", report.runtime, report.store)).or_default();
         cell.0 += report.fault_points.len();
-        cell.1 += report.fault_points.iter().filter(|it| !it.ok).count();
+        cell.1 += report.fault_points.iter().filter(|point| !point.ok).count();
     }
     let text = |(points, failed): (usize, usize)| match failed {
         0 => points.to_string(),
         failed => format!("FAILED in {failed} of {points}"),
     };
     let row =
-        |row: BTreeMap<_, _>| row.into_iter().map(|(column, it)| (column, text(it))).collect();
+        |row: BTreeMap<_, _>| row.into_iter().map(|(column, cell)| (column, text(cell))).collect();
     counts.into_iter().map(|(name, cells)| (name, row(cells))).collect()
 }
 
@@ -44,11 +44,12 @@ pub(super) fn render(reports: &[Report]) -> String {
 
 /// The reports as a table, and of runtimes that they say nothing of what the page says.
 pub(super) fn render_beside(page: &str, reports: &[Report]) -> Result<String> {
-    let ran: BTreeSet<_> = reports.iter().map(|it| format!("{} on ", it.runtime)).collect();
+    let ran: BTreeSet<_> = reports.iter().map(|report| format!("{} on ", report.runtime)).collect();
     let mut table = table(reports);
     for (name, cells) in written(page)? {
-        let others =
-            cells.into_iter().filter(|(column, _)| !ran.iter().any(|it| column.starts_with(it)));
+        let others = cells
+            .into_iter()
+            .filter(|(column, _)| !ran.iter().any(|runtime| column.starts_with(runtime)));
         let mut others = others.peekable();
         if others.peek().is_some() {
             table.entry(name).or_default().extend(others);
@@ -125,7 +126,7 @@ pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> 
     let mut complaints: Vec<_> = lacks.chain(stale).collect();
     let head = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     let columns = head(&fresh);
-    for column in columns.split('|').map(str::trim).filter(|it| !it.is_empty()) {
+    for column in columns.split('|').map(str::trim).filter(|column| !column.is_empty()) {
         if !head(generated).contains(&format!("| {column} |")) {
             complaints.push(format!("{PAGE} lacks the column `{column}`"));
         }

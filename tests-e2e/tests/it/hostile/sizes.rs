@@ -54,7 +54,7 @@ pub(super) async fn ten_megabytes(kind: &Kind) {
         assert_eq!(handle.result().await.unwrap().status, RunStatus::Completed);
         let seen = llm.seen();
         let seen = normalise::transcript(&seen.last().unwrap().messages);
-        let heads: Vec<String> = seen.lines().map(|it| it.chars().take(60).collect()).collect();
+        let heads: Vec<String> = seen.lines().map(|line| line.chars().take(60).collect()).collect();
         let heard = seen.contains(&large("u")) && seen.contains(&large("t"));
         assert!(heard, "turn {turn}: {heads:?}");
     }

@@ -50,7 +50,7 @@ impl Server {
         let settings = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
         let mut command = vec![program("postgres"), "-D".to_owned(), data, "-p".to_owned()];
         command.push(number.clone());
-        command.extend(settings.iter().flat_map(|it| ["-c".to_owned(), (*it).to_owned()]));
+        command.extend(settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
         let ready = [&program("pg_isready"), "--host", host, "--port", &number];
         Self {
             url: format!("postgres://helix@127.0.0.1:{port}/postgres"),
@@ -138,7 +138,7 @@ impl Server {
     }
 
     fn is_ready(&self) -> bool {
-        let Some((program, words)) = self.ready.as_ref().and_then(|it| it.split_first()) else {
+        let Some((program, words)) = self.ready.as_ref().and_then(|command| command.split_first()) else {
             return TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok();
         };
         Command::new(program).args(words).output().unwrap().status.success()
@@ -163,11 +163,11 @@ fn text(path: &Path) -> String {
 /// The folder of PostgreSQL's programs, of the newest version that is installed.
 fn programs() -> PathBuf {
     let programs = ["initdb", "postgres", "pg_isready"];
-    let has = |folder: &PathBuf| programs.iter().all(|it| folder.join(it).is_file());
+    let has = |folder: &PathBuf| programs.iter().all(|program| folder.join(program).is_file());
     let path = std::env::var_os("PATH").unwrap_or_default();
     let debian = std::fs::read_dir(DEBIAN).into_iter().flatten().flatten();
-    let number = |it: &PathBuf| it.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
-    let newest = debian.map(|it| it.path().join("bin")).filter(has).max_by_key(number);
+    let number = |folder: &PathBuf| folder.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = debian.map(|entry| entry.path().join("bin")).filter(has).max_by_key(number);
     let found = std::env::split_paths(&path).find(has).or(newest);
     found.expect("PostgreSQL's initdb is missing; `cargo xtask servers up` installs it")
 }

@@ -165,8 +165,8 @@ impl Case {
     ) -> Result<(), String> {
         let root = before.get(&SessionId::from("story"));
         let ends = |log: &Vec<_>| {
-            log.iter().any(|it: &helix_agents::event::RecordedEvent| {
-                matches!(it.event, Event::RunEnded { .. })
+            log.iter().any(|recorded: &helix_agents::event::RecordedEvent| {
+                matches!(recorded.event, Event::RunEnded { .. })
             })
         };
         let unfinished = usize::from(root.is_some_and(|log| !ends(log)));
