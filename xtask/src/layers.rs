@@ -156,7 +156,7 @@ fn check_direct(layer: &Layer, package: &Package) -> Vec<String> {
 
 fn check_below(layer: &Layer, package: &str, below: &[Below]) -> Vec<String> {
     let mut complaints = Vec::new();
-    for other in below.iter().filter(|package| package.name != package) {
+    for other in below.iter().filter(|other| other.name != package) {
         if layer.never.iter().any(|pattern| name_matches(pattern, &other.name)) {
             complaints.push(format!(
                 "{package}: must not depend on {0}, directly or indirectly; see `cargo tree -p {package} -e normal -i {0}`",

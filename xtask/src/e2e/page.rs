@@ -1,4 +1,4 @@
-//! The table of what held where, in `docs/src/parity.md`.
+//! The table of results in `docs/src/parity.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,16 +7,16 @@ use anyhow::{Context as _, Result, bail};
 
 use super::Report;
 
-/// The page.
+/// The path of the page.
 pub(super) const PAGE: &str = "docs/src/parity.md";
 
 const BEGIN: &str = "<!-- begin: written by `cargo xtask e2e` -->";
 const END: &str = "<!-- end -->";
 
-/// The cell of what did not run there.
+/// The cell of a scenario that did not run on a runtime and store.
 const NOTHING: &str = "–";
 
-/// What was looked at and in which scenario, then runtime and store, then what came of it.
+/// The cells by property and scenario, and then by runtime and store.
 type Table = BTreeMap<(String, String), BTreeMap<String, String>>;
 
 fn table(reports: &[Report]) -> Table {
@@ -36,13 +36,13 @@ fn table(reports: &[Report]) -> Table {
     counts.into_iter().map(|(name, cells)| (name, row(cells))).collect()
 }
 
-/// The reports as a table.
+/// Returns the reports as a table.
 #[cfg(test)]
 pub(super) fn render(reports: &[Report]) -> String {
     lines(&table(reports))
 }
 
-/// The reports as a table, and of runtimes that they say nothing of what the page says.
+/// Returns the reports as a table. The columns of runtimes without reports are copied from the page.
 pub(super) fn render_beside(page: &str, reports: &[Report]) -> Result<String> {
     let ran: BTreeSet<_> = reports.iter().map(|report| format!("{} on ", report.runtime)).collect();
     let mut table = table(reports);
@@ -58,7 +58,7 @@ pub(super) fn render_beside(page: &str, reports: &[Report]) -> Result<String> {
     Ok(lines(&table))
 }
 
-/// The table that a page has.
+/// Parses the table of a page.
 fn written(page: &str) -> Result<Table> {
     let (_, generated, _) = around(page)?;
     let cells = |line: &str| -> Vec<String> {
@@ -91,7 +91,7 @@ fn lines(table: &Table) -> String {
     lines.join("\n")
 }
 
-/// What of a page is not generated, before and after.
+/// Returns the page before the generated part, that part, and the page after it.
 fn around(page: &str) -> Result<(&str, &str, &str)> {
     let (before, rest) = page.split_once(BEGIN).with_context(|| missing(BEGIN))?;
     let (generated, after) = rest.split_once(END).with_context(|| missing(END))?;
@@ -102,14 +102,14 @@ fn missing(marker: &str) -> String {
     format!("`{marker}` is missing in {PAGE}")
 }
 
-/// The page with this table.
+/// Returns the page with this table.
 pub(super) fn with_table(page: &str, table: &str) -> Result<String> {
     let (before, _, after) = around(page)?;
     Ok(format!("{before}{BEGIN}\n\n{table}\n\n{END}{after}"))
 }
 
-/// Complains if the page has other rows than the reports, or no column for what was run. The number of
-/// fault points depends on timing, and on how much of it ran.
+/// Returns a complaint for each row that the page and the reports do not share, and for each column that the page
+/// lacks. The number of fault points is not compared, because it depends on timing and on the selected tests.
 pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> {
     let (_, generated, _) = around(page)?;
     let rows = |text: &str| -> BTreeSet<String> {
@@ -132,12 +132,12 @@ pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> 
         }
     }
     if generated.contains("FAILED") {
-        complaints.push(format!("{PAGE} tells of something that did not hold"));
+        complaints.push(format!("{PAGE} shows a property that did not hold"));
     }
     Ok(complaints)
 }
 
-/// Writes what was reported into the page; what it says of runtimes that did not run stays.
+/// Writes the reports into the page. The columns of runtimes that did not run stay.
 pub(super) fn write(reports: &[Report]) -> Result<()> {
     let page = read()?;
     let fresh = with_table(&page, &render_beside(&page, reports)?)?;
@@ -147,7 +147,7 @@ pub(super) fn write(reports: &[Report]) -> Result<()> {
     Ok(())
 }
 
-/// The page as it is.
+/// Reads the page.
 pub(super) fn read() -> Result<String> {
     if !Path::new(PAGE).exists() {
         bail!("{PAGE} is missing");
