@@ -80,7 +80,7 @@ impl Story {
     fn run_on_this_thread(self, text: bool) -> Outcome {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder.enable_time().start_paused(true);
-        // Tokio polls woken branches in a random order.
+        // Tokio chooses the order of some wakes at random.
         #[cfg(tokio_unstable)]
         builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&self.seed.to_le_bytes()));
         let runtime = builder.build().unwrap();

@@ -32,7 +32,7 @@ fn same(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
         (got.stream != expected.stream).then(|| difference(&expected.stream, &got.stream)),
     ];
     let is_same = problems.iter().all(Option::is_none);
-    let point = json!({ "name": "told", "ok": is_same });
+    let point = json!({ "name": "undisturbed", "ok": is_same });
     write_report_on(runtime, kind, ["same as local", scenario, MODE], &[point]);
     assert!(is_same, "{runtime} differs:\n{problems:?}");
 

@@ -92,7 +92,7 @@ async fn ids_of_any_text(kind: &Kind) {
         " ",
         &long,
     ];
-    let mut told: Vec<String> = Vec::new();
+    let mut results: Vec<String> = Vec::new();
     for text in texts {
         let session = SessionId::chosen(text).unwrap();
         let options = ExecuteOptions::default().session(session.clone());
@@ -111,10 +111,10 @@ async fn ids_of_any_text(kind: &Kind) {
         let mut lines: Vec<_> = all.lines().collect();
         // Logs are in the order of their ids.
         lines.sort_unstable();
-        told.push(lines.join("\n"));
+        results.push(lines.join("\n"));
     }
-    for (text, is) in texts.iter().zip(&told) {
-        assert_eq!(is, told.first().unwrap(), "{text:?}");
+    for (text, is) in texts.iter().zip(&results) {
+        assert_eq!(is, results.first().unwrap(), "{text:?}");
     }
     for text in texts {
         assert!(test_store.store.state.delete(&SessionId::from(text)).await.unwrap(), "{text:?}");

@@ -27,8 +27,9 @@ pub(crate) fn runs_once(scenario: &str, logs: &str, call: &str) -> bool {
 /// Messages from concurrent sessions arrive at any time, so they are moved to the end of the log.
 fn log_text(log: &[RecordedEvent]) -> String {
     let text = normalise::log(log);
-    let (told, rest): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with("queued "));
-    [rest, told].concat().join("\n")
+    let (queued, rest): (Vec<_>, Vec<_>) =
+        text.lines().partition(|line| line.starts_with("queued "));
+    [rest, queued].concat().join("\n")
 }
 
 pub(crate) async fn told(story: &Story) -> Expected {

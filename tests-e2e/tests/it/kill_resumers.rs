@@ -56,23 +56,23 @@ fn one_of_eight_continues(runtime: &str, kind: &'static Kind, most: usize) {
         command.spawn().unwrap()
     };
     let resumers: Vec<_> = (0..8).map(spawn).collect();
-    let mut told = Vec::new();
+    let mut refused = Vec::new();
     let mut ran = 0;
     for resumer in resumers {
         let output = resumer.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let answer: Value = serde_json::from_str(&text).unwrap();
         match answer.get("code").and_then(Value::as_str) {
-            Some(code) => told.push(code.to_owned()),
+            Some(code) => refused.push(code.to_owned()),
             None => {
                 assert_eq!(answer.get("status").unwrap(), "completed");
                 ran += 1;
             }
         }
     }
-    assert_eq!((ran, told.len()), (1, 7), "{told:?}");
+    assert_eq!((ran, refused.len()), (1, 7), "{refused:?}");
     let known = ["already_resumed", "already_running", "nothing_to_resume"];
-    assert!(told.iter().all(|code| known.contains(&code.as_str())), "{told:?}");
+    assert!(refused.iter().all(|code| known.contains(&code.as_str())), "{refused:?}");
     for (call, keys) in story.trace() {
         let same = keys.iter().all(|key| Some(key) == keys.first());
         assert!(keys.len() <= most && same, "call {call} ran {} times", keys.len());

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::kill_matrix::{difference, logs_text, runs_once, told};
 use crate::support::{Extent, SessionReader, Story, Trace, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep_on};
-use evidence::{Case, Stage, begins_with, ran_and_told};
+use evidence::{Case, Stage, begins_with, ran_and_refused};
 
 const KNOWN: [&str; 3] = ["already_resumed", "already_running", "nothing_to_resume"];
 
@@ -155,15 +155,15 @@ fn forks_are_alike(case: &Case) -> Result<(), String> {
     }
     let fold = before.get(&root).map(|log| fold(&root, log));
     if fold.is_none_or(|fold| fold.checkpoints().is_empty()) {
-        let (ran, told) = ran_and_told(&answers);
+        let (ran, refused) = ran_and_refused(&answers);
         let none = ["checkpoint_not_found", "session_not_found"];
-        let none = told.iter().all(|code| none.contains(&code.as_str()));
-        return (ran == 0 && none).then_some(()).ok_or_else(|| format!("{told:?}"));
+        let none = refused.iter().all(|code| none.contains(&code.as_str()));
+        return (ran == 0 && none).then_some(()).ok_or_else(|| format!("{refused:?}"));
     }
-    let (ran, told) = ran_and_told(&answers);
-    let others = told.iter().all(|code| code == "session_exists");
+    let (ran, refused) = ran_and_refused(&answers);
+    let others = refused.iter().all(|code| code == "session_exists");
     if ran != case.processes / 2 || !others {
-        return Err(format!("{ran} forks completed, and {told:?}"));
+        return Err(format!("{ran} forks completed, and {refused:?}"));
     }
     let expected = case.whole.fork.as_deref().unwrap_or_default();
     for (fork, log) in after.iter().filter(|(id, _)| **id != root) {
@@ -205,9 +205,9 @@ fn checkpoints_are_valid(case: &Case) -> Result<(), String> {
     let version = checkpoint.version;
     let answers = case.at_once(&story, "back", |_| Some(version.to_string()))?;
     // A process that starts after another one has ended rewinds once more, which is correct.
-    let (ran, told) = ran_and_told(&answers);
-    if ran == 0 || !told.iter().all(|code| KNOWN.contains(&code.as_str())) {
-        return Err(format!("{ran} ran, and {told:?}"));
+    let (ran, refused) = ran_and_refused(&answers);
+    if ran == 0 || !refused.iter().all(|code| KNOWN.contains(&code.as_str())) {
+        return Err(format!("{ran} ran, and {refused:?}"));
     }
     let after = blocking().block_on(story.logs());
     begins_with(&before, &after)?;
@@ -255,9 +255,9 @@ fn one_answer_is_heard(case: &Case) -> Result<(), String> {
         }
     }
     let resumed = case.at_once(&story, "resume", |_| None)?;
-    let (ran, told) = ran_and_told(&resumed);
+    let (ran, refused) = ran_and_refused(&resumed);
     if !heard.is_empty() && ran != 1 {
-        return Err(format!("{ran} resumed with the answers: {told:?}"));
+        return Err(format!("{ran} resumed with the answers: {refused:?}"));
     }
     drop(story.tell(None));
     let logs = blocking().block_on(story.logs());

@@ -56,11 +56,11 @@ impl Drop for ProcessPermit {
 pub(crate) fn sweep<T: Sync + Debug, const N: usize>(
     kind: &Kind,
     holds: [&str; N],
-    told: [&str; 2],
+    story: [&str; 2],
     points: &[(T, String)],
     problems: impl Fn(&T) -> [Result<(), String>; N] + Sync,
 ) {
-    sweep_on("local", kind, holds, told, points, problems);
+    sweep_on("local", kind, holds, story, points, problems);
 }
 
 /// Checks each fault point on this runtime.
@@ -68,7 +68,7 @@ pub(crate) fn sweep_on<T: Sync + Debug, const N: usize>(
     runtime: &str,
     kind: &Kind,
     holds: [&str; N],
-    told: [&str; 2],
+    story: [&str; 2],
     points: &[(T, String)],
     problems: impl Fn(&T) -> [Result<(), String>; N] + Sync,
 ) {
@@ -95,7 +95,7 @@ pub(crate) fn sweep_on<T: Sync + Debug, const N: usize>(
             let problem = outcome.as_ref().err();
             problems.extend(problem.map(|text| format!("{holds}, {kill_at:?} {point}: {text}")));
         }
-        write_report_on(runtime, kind, [holds, told[0], told[1]], &report);
+        write_report_on(runtime, kind, [holds, story[0], story[1]], &report);
     }
     let (wrong, all) = (problems.len(), points.len() * N);
     assert!(problems.is_empty(), "{wrong} of {all} failed:\n{}", problems.join("\n"));

@@ -76,18 +76,18 @@ fn process(store: &Stores, by: i64, gate: &Gate) -> LocalRuntime {
 
 /// The logs are the same with all offsets.
 pub(super) async fn an_hour_changes_nothing(kind: &Kind) {
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for offsets in [[0, 0], [-HOUR, HOUR], [HOUR, -HOUR]] {
         let test_store = TestStore::of(kind).await;
-        tell(&test_store.store, offsets).await;
-        told.push(logs_text(&logs_of(&*test_store.store.state).await));
+        run_story(&test_store.store, offsets).await;
+        results.push(logs_text(&logs_of(&*test_store.store.state).await));
     }
-    assert_eq!(told[1], told[0]);
-    assert_eq!(told[2], told[0]);
+    assert_eq!(results[1], results[0]);
+    assert_eq!(results[2], results[0]);
 }
 
 /// One process starts the session and another one sweeps, in turns.
-async fn tell(store: &Stores, offsets: [i64; 2]) {
+async fn run_story(store: &Stores, offsets: [i64; 2]) {
     let gate = Gate::new();
     let [one, other] = offsets.map(|by| process(store, by, &gate));
     let (agent, root) = (agent().erased(), SessionId::from("story"));

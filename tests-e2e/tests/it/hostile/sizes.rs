@@ -74,8 +74,8 @@ pub(super) fn fifty_thousand_events(kind: &'static Kind) {
         let (mode, store) = (Durability::PerEffect, test_store.store.clone());
         let worker =
             Worker::new("local:", "plain", mode, store, &test_store.trace()).await.unwrap();
-        let told = worker.drive("resume", None).await.unwrap().unwrap();
-        assert_eq!(told.get("status").unwrap(), "completed");
+        let answer = worker.drive("resume", None).await.unwrap().unwrap();
+        assert_eq!(answer.get("status").unwrap(), "completed");
         let fold = load(&*test_store.store.state, &root).await.unwrap();
         assert_eq!(normalise::transcript(fold.transcript()), transcript);
         // Only new events are appended, and nothing of the history is written again.

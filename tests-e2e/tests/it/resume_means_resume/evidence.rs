@@ -172,28 +172,28 @@ impl Case {
         };
         let unfinished = usize::from(root.is_some_and(|log| !ends(log)));
         let answers = self.at_once(story, "resume", |_| None)?;
-        let (ran, told) = ran_and_told(&answers);
-        let known = told.iter().all(|code| KNOWN.contains(&code.as_str()));
+        let (ran, refused) = ran_and_refused(&answers);
+        let known = refused.iter().all(|code| KNOWN.contains(&code.as_str()));
         let fits = if self.stage.has_engine() { ran <= unfinished } else { ran == unfinished };
         if !fits || !known {
-            return Err(format!("{ran} of {} ran, the others: {told:?}", answers.len()));
+            return Err(format!("{ran} of {} ran, the others: {refused:?}", answers.len()));
         }
         Ok(())
     }
 }
 
 /// Returns the number of completed processes, and the error codes of the others.
-pub(super) fn ran_and_told(answers: &[Value]) -> (usize, Vec<String>) {
-    let mut told = Vec::new();
+pub(super) fn ran_and_refused(answers: &[Value]) -> (usize, Vec<String>) {
+    let mut refused = Vec::new();
     let mut ran = 0;
     for answer in answers {
         match answer.get("code").and_then(Value::as_str) {
-            Some(code) => told.push(code.to_owned()),
+            Some(code) => refused.push(code.to_owned()),
             None if answer.get("status").is_some_and(|status| status == "completed") => ran += 1,
-            None => told.push(answer.to_string()),
+            None => refused.push(answer.to_string()),
         }
     }
-    (ran, told)
+    (ran, refused)
 }
 
 /// Checks that each log starts with its previous events.
