@@ -1,4 +1,4 @@
-//! What workers and the tests that kill them have in common.
+//! The code that workers share with the tests that kill them.
 
 pub mod runtimes;
 pub mod scenarios;

@@ -1,32 +1,33 @@
-//! A worker: one process that does its part of one scenario on one store, and that a test may have
-//! killed at any fault point.
+//! A worker: one process that executes one verb of a scenario on one store, and that a test may kill at any fault
+//! point.
 //!
-//! `helix-e2e-worker VERB SCENARIO MODE STORE TRACE [ARGUMENT]` prints one JSON object: the status and
-//! output of the run, or the code of the error that it met. The store is a URL, such as `sqlite:FILE` or
-//! `redis://HOST?prefix=NAME`. What the verbs do is told in `telling.rs`.
-//! `HELIX_RUNTIME` names the runtime, such as `temporal:QUEUE@SERVER`.
+//! `helix-e2e-worker VERB SCENARIO MODE STORE TRACE [ARGUMENT]` prints one JSON object: the status and output of the
+//! run, or its error code. The store is a URL, such as `sqlite:FILE` or `redis://HOST?prefix=NAME`. The verbs are
+//! documented in `telling.rs`. `HELIX_RUNTIME` names the runtime, such as `temporal:QUEUE@SERVER`.
+//!
 //! `helix-e2e-worker import FILE STORE` imports a session.
+//!
 //! `helix-e2e-worker live SEED NUMBER STORE FOLDER` is one process of a story of a random tree.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "the answer to the test that started it, and what the error was"
+    reason = "prints the answer to the test, and the error"
 )]
 
 use anyhow::{Result, bail};
 use helix_agents::session::{Durability, import_session};
-use helix_agents_tests_e2e::{slow_streams, stores, telling::Teller, trees};
+use helix_agents_tests_e2e::{slow_streams, stores, telling::Worker, trees};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> Result<()> {
     helix_agents_testkit::kill::install_from_env();
     log_to_stderr();
-    // Which runtime: `local:`, unless told.
+    // The default runtime is `local:`.
     let runtime = std::env::var("HELIX_RUNTIME").unwrap_or_else(|_| "local:".to_owned());
     let mut threads = if runtime == "local:" {
         tokio::runtime::Builder::new_current_thread()
     } else {
-        // An engine has threads of its own, which wait for this one's.
+        // An engine has its own threads, which wait for this one.
         tokio::runtime::Builder::new_multi_thread()
     };
     threads.enable_all().build()?.block_on(drive(&runtime))
@@ -55,9 +56,9 @@ async fn drive(runtime: &str) -> Result<()> {
         }
         [verb, scenario, mode, store, trace, ref rest @ ..] if rest.len() < 2 => {
             let store = slow_streams::from_env(stores::open(store).await?, trace.as_ref())?;
-            let teller =
-                Teller::new(runtime, scenario, durability(mode)?, store, trace.as_ref()).await?;
-            match teller.drive(verb, rest.first().copied()).await? {
+            let worker =
+                Worker::new(runtime, scenario, durability(mode)?, store, trace.as_ref()).await?;
+            match worker.drive(verb, rest.first().copied()).await? {
                 Ok(answer) => answer,
                 Err(error) => {
                     eprintln!("{error:?}");

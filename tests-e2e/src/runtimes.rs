@@ -1,4 +1,4 @@
-//! The runtimes that stories are told on, by URL. A new one is a line in [`KINDS`].
+//! The runtimes of the end-to-end tests, by URL. A new runtime is a line in [`KINDS`].
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,73 +17,73 @@ use helix_agents::session::Durability;
 use helix_agents_testkit::servers;
 use helix_agents_testkit::trees::Stores;
 
-/// What a runtime is made of, whichever it is.
+/// The configuration of a runtime of any kind.
 #[derive(Debug)]
-pub struct World {
-    /// Where logs and streams are kept.
+pub struct RuntimeConfig {
+    /// The store of logs and streams.
     pub store: Stores,
-    /// What answers.
+    /// The adapter that answers model calls.
     pub llm: Arc<dyn LlmAdapter>,
     /// The agents.
     pub registry: AgentRegistry,
-    /// When facts are appended.
+    /// The durability mode, which decides when events are appended.
     pub durability: Durability,
-    /// How long an owner counts as alive.
+    /// The lease duration.
     pub lease: Duration,
-    /// How long what was stopped may take to end.
+    /// The time that cancelled work may take to stop.
     pub grace: Duration,
 }
 
-/// A runtime, and whatever carries its runs out in this process.
+/// A runtime, and the worker that executes its runs in this process, if it needs one.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its executor.
+    /// The executor of the runtime.
     pub executor: Arc<dyn AgentExecutor>,
     _worker: Option<TemporalWorker>,
 }
 
-/// A kind of runtime. Its URLs are `NAME:`, or `NAME:CORNER@SERVER` of one with an engine.
+/// A kind of runtime. Its URL is `NAME:`, or `NAME:NAMESPACE@SERVER` if it has an engine.
 #[derive(Debug)]
 pub struct Kind {
-    /// Its name.
+    /// The name of the kind.
     pub name: &'static str,
-    /// The engine's server for tests.
+    /// Returns the URL of the engine's server for tests.
     server: Option<fn() -> String>,
-    open: fn(String, String, World) -> BoxFuture<'static, Result<Opened>>,
+    open: fn(String, String, RuntimeConfig) -> BoxFuture<'static, Result<Opened>>,
 }
 
-/// All kinds.
+/// All kinds of runtimes.
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    Kind { name: "local",    server: None,                    open: |_, _, world| async { local(world) }.boxed() },
-    Kind { name: "durable",  server: Some(servers::postgres), open: |app, server, world| async move { durable(&app, server, world).await }.boxed() },
-    Kind { name: "temporal", server: Some(servers::temporal), open: |queue, server, world| async move { temporal(&queue, server, world).await }.boxed() },
+    Kind { name: "local",    server: None,                    open: |_, _, config| async { local(config) }.boxed() },
+    Kind { name: "durable",  server: Some(servers::postgres), open: |app, server, config| async move { durable(&app, server, config).await }.boxed() },
+    Kind { name: "temporal", server: Some(servers::temporal), open: |queue, server, config| async move { temporal(&queue, server, config).await }.boxed() },
 ];
 
-/// The schema of DBOS's tables that all stories share: to make one takes longer than most of them.
+/// The schema of the DBOS tables that all tests share. Creating a schema takes longer than most tests.
 const SCHEMA: &str = "helix_dbos_e2e";
 
-fn local(world: World) -> Result<Opened> {
+fn local(config: RuntimeConfig) -> Result<Opened> {
     let runtime = LocalRuntime::builder()
-        .state_store(world.store.state)
-        .stream_manager(world.store.streams)
-        .llm_adapter(world.llm)
-        .registry(world.registry)
-        .lease(world.lease)
-        .grace(world.grace)
-        .durability(world.durability)
+        .state_store(config.store.state)
+        .stream_manager(config.store.streams)
+        .llm_adapter(config.llm)
+        .registry(config.registry)
+        .lease(config.lease)
+        .grace(config.grace)
+        .durability(config.durability)
         .build()?;
     Ok(Opened { executor: Arc::new(runtime), _worker: None })
 }
 
-async fn durable(app: &str, server: String, world: World) -> Result<Opened> {
+async fn durable(app: &str, server: String, config: RuntimeConfig) -> Result<Opened> {
     let runtime = DurableRuntime::builder()
-        .state_store(world.store.state)
-        .stream_manager(world.store.streams)
-        .llm_adapter(world.llm)
-        .registry(world.registry)
-        .lease(world.lease)
-        .grace(world.grace)
+        .state_store(config.store.state)
+        .stream_manager(config.store.streams)
+        .llm_adapter(config.llm)
+        .registry(config.registry)
+        .lease(config.lease)
+        .grace(config.grace)
         .database(server)
         .schema(SCHEMA)
         .app_name(app)
@@ -93,14 +93,14 @@ async fn durable(app: &str, server: String, world: World) -> Result<Opened> {
     Ok(Opened { executor: Arc::new(runtime), _worker: None })
 }
 
-async fn temporal(queue: &str, server: String, world: World) -> Result<Opened> {
+async fn temporal(queue: &str, server: String, config: RuntimeConfig) -> Result<Opened> {
     let runtime = TemporalRuntime::builder()
-        .state_store(world.store.state)
-        .stream_manager(world.store.streams)
-        .llm_adapter(world.llm)
-        .registry(world.registry)
-        .lease(world.lease)
-        .grace(world.grace)
+        .state_store(config.store.state)
+        .stream_manager(config.store.streams)
+        .llm_adapter(config.llm)
+        .registry(config.registry)
+        .lease(config.lease)
+        .grace(config.grace)
         .target(server)
         .task_queue(queue)
         .prefix(queue)
@@ -111,23 +111,23 @@ async fn temporal(queue: &str, server: String, world: World) -> Result<Opened> {
 }
 
 impl Kind {
-    /// The kind of that name.
+    /// Returns the kind with this name.
     ///
     /// # Errors
     /// If there is none.
     pub fn named(name: &str) -> Result<&'static Self> {
         let known = || KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
         let found = KINDS.iter().find(|kind| kind.name == name);
-        found.with_context(|| format!("there is no runtime `{name}`; known are: {}", known()))
+        found.with_context(|| format!("unknown runtime `{name}`; known runtimes: {}", known()))
     }
 
-    /// The URL of a corner of its own on the server that its engine needs, if any.
+    /// Returns the URL of a new namespace on the test server of the engine, or `NAME:` if there is no engine.
     #[must_use]
     pub fn place(&self) -> String {
         self.server.map_or_else(|| format!("{}:", self.name), |server| self.place_on(&server()))
     }
 
-    /// The same on another server.
+    /// Returns the URL of a new namespace on this server.
     #[must_use]
     pub fn place_on(&self, server: &str) -> String {
         format!("{}:{}@{server}", self.name, servers::unique())
@@ -137,11 +137,11 @@ impl Kind {
 /// Opens the runtime at a URL.
 ///
 /// # Errors
-/// If the URL names no known kind, and the runtime's.
-pub async fn open(url: &str, world: World) -> Result<Opened> {
+/// If the URL names no known kind, or the runtime cannot be opened.
+pub async fn open(url: &str, config: RuntimeConfig) -> Result<Opened> {
     let Some((name, place)) = url.split_once(':') else {
-        bail!("`{url}` is no URL of a runtime, such as local:");
+        bail!("`{url}` is not the URL of a runtime, such as local:");
     };
-    let (corner, server) = place.split_once('@').unwrap_or_default();
-    (Kind::named(name)?.open)(corner.to_owned(), server.to_owned(), world).await
+    let (namespace, server) = place.split_once('@').unwrap_or_default();
+    (Kind::named(name)?.open)(namespace.to_owned(), server.to_owned(), config).await
 }

@@ -1,4 +1,4 @@
-//! What workers do: an agent, its script, and tools that leave a trace.
+//! The scenarios: an agent, its script, and tools that append to a trace file.
 
 mod alone;
 mod family;
@@ -21,32 +21,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// How long calls take at most that must not run twice.
-const SHORT: Duration = Duration::from_millis(200);
+/// The timeout of calls that must not run twice.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// One scenario.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Whose session it is.
+    /// The agent of the session.
     pub agent: AnyAgent,
-    /// It, and those that it calls upon.
+    /// The agent and its sub-agents.
     pub registry: AgentRegistry,
-    /// What their models say.
+    /// The scripted models of the agents.
     pub llm: Arc<dyn LlmAdapter>,
-    /// What comes after the turn.
+    /// What follows the end of the turn.
     pub sequel: Sequel,
 }
 
-/// What comes after a turn's end.
+/// The action that follows the end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sequel {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// The first checkpoint is forked, and the fork is told as well.
+    /// Forks the session at its first checkpoint, and runs the fork to its end too.
     Fork,
-    /// It goes back to the first checkpoint, and on from there.
-    GoBack,
-    /// A run that failed is gone on with under a larger budget.
+    /// Rewinds the session to its first checkpoint and resumes it.
+    Rewind,
+    /// Resumes a failed run with a larger budget.
     MoreBudget,
 }
 
@@ -79,7 +79,7 @@ struct Words {
     words: Vec<String>,
 }
 
-/// The scenario of that name, whose tools leave a trace in that file.
+/// Returns the scenario with this name, whose tools append to this trace file.
 #[must_use]
 pub fn named(name: &str, trace: &Path) -> Option<Scenario> {
     let kinds = [alone::named, people::named, family::named, slow::named];
@@ -95,24 +95,24 @@ fn worker(trace: &Path) -> AgentBuilder<Words> {
     agent.state::<Words>().tool(act("act", trace))
 }
 
-/// A tool that needs a yes.
+/// Returns a tool that requires an approval.
 fn paying(trace: &Path) -> Tool {
-    act("pay", trace).requires_approval().timeout(SHORT)
+    act("pay", trace).requires_approval().timeout(SHORT_TIMEOUT)
 }
 
-/// What people answer: always the same.
+/// Returns the user's answer to a call, which is always the same.
 ///
 /// # Errors
-/// If there is no answer to it.
+/// If the answer cannot be encoded.
 pub fn answer(pending: &PendingView) -> Result<Submission, Error> {
     let request = format!("answer to {}", pending.reference());
     Ok(answer_with(pending, "blue")?.request(request))
 }
 
-/// What one of several people answers: the word is theirs.
+/// Returns the answer of one of several users, with that user's word.
 ///
 /// # Errors
-/// If there is no answer to it.
+/// If the answer cannot be encoded.
 pub fn answer_by(pending: &PendingView, word: &str) -> Result<Submission, Error> {
     Ok(answer_with(pending, word)?.request(format!("{word} to {}", pending.reference())).by(word))
 }
@@ -128,7 +128,7 @@ fn answer_with(pending: &PendingView, word: &str) -> Result<Submission, Error> {
     })
 }
 
-/// A tool that notes its word in the state, and each of its executions in the trace file.
+/// Returns a tool that appends its word to the state, and each execution to the trace file.
 fn act(name: &str, trace: &Path) -> Tool {
     let trace: Arc<PathBuf> = Arc::new(trace.to_owned());
     Tool::function(name, "Acts on a word.", move |input: Word, cx: ToolContext| {

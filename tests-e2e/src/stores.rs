@@ -1,4 +1,4 @@
-//! The stores that stories are told on, by URL. A new one is a line in [`KINDS`].
+//! The stores of the end-to-end tests, by URL. A new store is a line in [`KINDS`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,80 +17,79 @@ use helix_agents::stream::StreamManager;
 use helix_agents_testkit::servers::{self, Afterwards};
 use helix_agents_testkit::trees::Stores;
 
-/// A store of its own for whatever has a folder to itself. On a server nothing of it is left when
-/// this is dropped.
+/// The location of a new store. On a server its data is deleted when this is dropped.
 #[derive(Debug)]
 pub struct Place {
-    /// Where it is.
+    /// The URL of the store.
     pub url: String,
-    _gone: Option<Afterwards>,
+    _cleanup: Option<Afterwards>,
 }
 
 /// A kind of store.
 #[derive(Debug)]
 pub struct Kind {
-    /// Its name, with which its URLs begin.
+    /// The name of the kind, with which its URLs start.
     pub name: &'static str,
     place: fn(&Path) -> Place,
     open: fn(String) -> BoxFuture<'static, Result<Stores>>,
 }
 
-/// All kinds. What is in memory is there as often as it is opened, and each time for itself.
+/// All kinds of stores. Each opened in-memory store is separate.
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    Kind { name: "memory",   place: nowhere, open: |_| async { Ok(opened(MemoryStore::new())) }.boxed() },
-    Kind { name: "sqlite",   place: file,    open: |url| async move { Ok(opened(SqliteStore::builder(url.trim_start_matches("sqlite:")).busy_timeout(PATIENCE).open().await?)) }.boxed() },
+    Kind { name: "memory",   place: memory, open: |_| async { Ok(opened(MemoryStore::new())) }.boxed() },
+    Kind { name: "sqlite",   place: file,    open: |url| async move { Ok(opened(SqliteStore::builder(url.trim_start_matches("sqlite:")).busy_timeout(TIMEOUT).open().await?)) }.boxed() },
     Kind { name: "postgres", place: schema,  open: |url| async move { Ok(opened(PostgresStore::builder(&url).connections(CONNECTIONS).open().await?)) }.boxed() },
     Kind { name: "redis",    place: prefix,  open: |url| async move { Ok(opened(RedisStore::open(&url).await?)) }.boxed() },
 ];
 
-/// Long, because many workers write to one file at once.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The busy timeout. It is long because many workers write to one file concurrently.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Few, because many workers are on one server at once.
+/// The connections of a worker. There are few because many workers use one server concurrently.
 const CONNECTIONS: usize = 2;
 
 fn opened<S: StateStore + StreamManager + Clone>(store: S) -> Stores {
     Stores { state: Arc::new(store.clone()), streams: Arc::new(store) }
 }
 
-fn nowhere(_: &Path) -> Place {
-    Place { url: "memory:".to_owned(), _gone: None }
+fn memory(_: &Path) -> Place {
+    Place { url: "memory:".to_owned(), _cleanup: None }
 }
 
 fn file(folder: &Path) -> Place {
-    Place { url: format!("sqlite:{}", folder.join("story.db").display()), _gone: None }
+    Place { url: format!("sqlite:{}", folder.join("story.db").display()), _cleanup: None }
 }
 
 fn schema(_: &Path) -> Place {
     let url = format!("{}?schema={}", servers::postgres(), servers::unique());
     let store = PostgresStore::builder(&url).connections(1);
-    Place { url, _gone: Some(Afterwards::new(|| gone(store.destroy()))) }
+    Place { url, _cleanup: Some(Afterwards::new(|| check_destroyed(store.destroy()))) }
 }
 
 fn prefix(_: &Path) -> Place {
     let url = format!("{}?prefix={}", servers::redis(), servers::unique());
     let store = RedisStore::builder(&url);
-    Place { url, _gone: Some(Afterwards::new(|| gone(store.destroy()))) }
+    Place { url, _cleanup: Some(Afterwards::new(|| check_destroyed(store.destroy()))) }
 }
 
-#[expect(clippy::expect_used, reason = "a test that leaves something behind has failed")]
-async fn gone(destroyed: impl Future<Output = Result<(), Error>>) {
-    destroyed.await.expect("nothing is left on the server");
+#[expect(clippy::expect_used, reason = "a test that leaves data on a server has failed")]
+async fn check_destroyed(destroyed: impl Future<Output = Result<(), Error>>) {
+    destroyed.await.expect("the data is deleted from the server");
 }
 
 impl Kind {
-    /// The kind of that name.
+    /// Returns the kind with this name.
     ///
     /// # Errors
     /// If there is none.
     pub fn named(name: &str) -> Result<&'static Self> {
         let known = || KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
         let found = KINDS.iter().find(|kind| kind.name == name);
-        found.with_context(|| format!("there is no store `{name}`; known are: {}", known()))
+        found.with_context(|| format!("unknown store `{name}`; known stores: {}", known()))
     }
 
-    /// A store of its own for whatever has this folder to itself.
+    /// Returns the location of a new store. A store in a file uses this folder.
     #[must_use]
     pub fn place(&self, folder: &Path) -> Place {
         (self.place)(folder)
@@ -100,10 +99,10 @@ impl Kind {
 /// Opens the store at a URL.
 ///
 /// # Errors
-/// If the URL names no known kind, and the store's.
+/// If the URL names no known kind, or the store cannot be opened.
 pub async fn open(url: &str) -> Result<Stores> {
     let Some((name, _)) = url.split_once(':') else {
-        bail!("`{url}` is no URL of a store, such as sqlite:FILE");
+        bail!("`{url}` is not the URL of a store, such as sqlite:FILE");
     };
     (Kind::named(name)?.open)(url.to_owned()).await
 }

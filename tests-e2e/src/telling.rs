@@ -1,11 +1,11 @@
-//! What a worker does with its session.
+//! The actions of a worker on its session.
 //!
-//! * `run` begins it, `resume` goes on with it.
-//! * `tell` begins or goes on, whichever it is, gives the answers that are asked for, and does what the
-//!   scenario has after its end: the same in every process, until nothing is left.
-//! * `back VERSION` goes back to a checkpoint and on from there.
-//! * `fork NAME` forks it at its first checkpoint and tells the fork.
-//! * `answer WORD` answers every call that waits for people, in its own way.
+//! * `run` starts the session, `resume` resumes it.
+//! * `tell` runs the story to its end: it starts or resumes the session, answers its pending calls, and does what the
+//!   scenario has after the end of the turn. It is the same in every process, until nothing is left to do.
+//! * `back VERSION` rewinds the session to a checkpoint and resumes it.
+//! * `fork NAME` forks the session at its first checkpoint and runs the fork to its end.
+//! * `answer WORD` answers every pending call with this word.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,44 +25,44 @@ use helix_agents::store::{Page, SessionFilter};
 use helix_agents_testkit::trees::Stores;
 use serde_json::{Value, json};
 
-use crate::runtimes::{self, Opened, World};
+use crate::runtimes::{self, Opened, RuntimeConfig};
 use crate::scenarios::{self, Scenario, Sequel};
 
-/// How long a story may take. A worker of Temporal that stands still holds parts back that the server has handed to it:
-/// each costs its successor a timeout of ten seconds.
-const PATIENCE: Duration = Duration::from_secs(150);
+/// The time limit of a story. A stalled Temporal worker holds tasks that the server has assigned to it: each costs its
+/// successor a timeout of ten seconds.
+const TIMEOUT: Duration = Duration::from_secs(150);
 
-/// How often a worker looks for what others do.
-const PACE: Duration = Duration::from_millis(5);
+/// The interval at which a worker polls for the effects of other workers.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long what was stopped may take to end.
+/// The time that cancelled work may take to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The session of every scenario.
 const SESSION: &str = "story";
 
-/// The run that a session begins with.
-const BEGINNING: &str = "beginning";
+/// The id of the first run of a session.
+const FIRST_RUN: &str = "beginning";
 
-/// The one that its forks are told under, if the scenario forks.
+/// The session id of the fork, if the scenario forks.
 const FORK: &str = "fork";
 
-/// One worker.
+/// A worker of one scenario.
 #[derive(Debug)]
-pub struct Teller {
+pub struct Worker {
     runtime: Arc<dyn AgentExecutor>,
     store: Stores,
-    /// What carries runs out, as long as this is told.
+    /// Executes the runs as long as it is not dropped.
     _opened: Opened,
     agent: AnyAgent,
     sequel: Sequel,
 }
 
-impl Teller {
-    /// A worker on that runtime and store, whose tools leave a trace in that file.
+impl Worker {
+    /// Creates a worker on this runtime and store, whose tools append to this trace file.
     ///
     /// # Errors
-    /// If there is no such scenario, and the runtime's.
+    /// If there is no such scenario, or the runtime cannot be opened.
     pub async fn new(
         runtime: &str,
         scenario: &str,
@@ -72,7 +72,7 @@ impl Teller {
     ) -> Result<Self> {
         let scenario = scenarios::named(scenario, trace)
             .with_context(|| format!("unknown scenario `{scenario}`"))?;
-        let world = World {
+        let config = RuntimeConfig {
             store: store.clone(),
             llm: Arc::clone(&scenario.llm),
             registry: scenario.registry.clone(),
@@ -80,25 +80,25 @@ impl Teller {
             lease: lease()?,
             grace: GRACE,
         };
-        let opened = runtimes::open(runtime, world).await?;
+        let opened = runtimes::open(runtime, config).await?;
         let runtime = Arc::clone(&opened.executor);
         let Scenario { agent, sequel, .. } = scenario;
         Ok(Self { runtime, store, _opened: opened, agent, sequel })
     }
 
-    /// Does what a verb says. What the session answered, or what was refused.
+    /// Executes a verb and returns the result of the session or its error.
     ///
     /// # Errors
-    /// If there is no such verb, or it hangs.
+    /// If there is no such verb, or it exceeds the time limit.
     pub async fn drive(&self, verb: &str, argument: Option<&str>) -> Result<Result<Value, Error>> {
         let session = SessionId::from(SESSION);
-        let told = async {
+        let outcome = async {
             Ok(match (verb, argument) {
                 ("run", None) => ended(self.execute(&session).await).await,
-                ("resume", None) => ended(self.resume(&session, patient()).await).await,
+                ("resume", None) => ended(self.resume(&session, wait_for_lease()).await).await,
                 ("tell", None) => self.tell(&session).await,
                 ("back", Some(version)) => {
-                    let options = patient().from_checkpoint(version.parse()?);
+                    let options = wait_for_lease().from_checkpoint(version.parse()?);
                     ended(self.resume(&session, options).await).await
                 }
                 ("fork", Some(name)) => self.fork(&session, &name.into()).await,
@@ -109,12 +109,12 @@ impl Teller {
                 "status": result.status.as_str(), "output": result.output, "error": result.error,
             })))
         };
-        tokio::time::timeout(PATIENCE, told).await.context("it hangs")?
+        tokio::time::timeout(TIMEOUT, outcome).await.context("it exceeded the time limit")?
     }
 
-    /// Begins the session, or attaches to what another worker began: it is begun once.
+    /// Starts the session, or attaches to the run that another worker started: it is started once.
     async fn execute(&self, session: &SessionId) -> Result<RunHandle, Error> {
-        let options = ExecuteOptions::default().session(session.clone()).run(BEGINNING);
+        let options = ExecuteOptions::default().session(session.clone()).run(FIRST_RUN);
         self.runtime.execute(Arc::clone(&self.agent), "go".into(), options).await
     }
 
@@ -126,46 +126,49 @@ impl Teller {
         self.runtime.resume(Arc::clone(&self.agent), session, options).await
     }
 
-    /// Whatever has to be done until nothing is left.
+    /// Runs the story to its end, including what follows the turn.
     async fn tell(&self, session: &SessionId) -> Result<AgentResult, Error> {
-        let result = self.to_its_end(session).await?;
+        let result = self.run_to_end(session).await?;
         match self.sequel {
             Sequel::Nothing | Sequel::MoreBudget => Ok(result),
             Sequel::Fork => {
                 let fork = SessionId::from(FORK);
                 match self.fork(session, &fork).await {
                     Err(error) if error.code() == ErrorCode::SessionExists => {
-                        self.to_its_end(&fork).await
+                        self.run_to_end(&fork).await
                     }
-                    told => told,
+                    outcome => outcome,
                 }
             }
-            Sequel::GoBack => {
+            Sequel::Rewind => {
                 let log = load_events(&*self.store.state, session, 0).await?;
-                let went_back =
+                let is_rewound =
                     log.iter().any(|recorded| matches!(recorded.event, Event::Rewound { .. }));
-                if !went_back {
+                if !is_rewound {
                     let first = self.first_checkpoint(session).await?;
-                    self.resume(session, patient().from_checkpoint(first)).await?.result().await?;
+                    self.resume(session, wait_for_lease().from_checkpoint(first))
+                        .await?
+                        .result()
+                        .await?;
                 }
-                self.to_its_end(session).await
+                self.run_to_end(session).await
             }
         }
     }
 
-    async fn to_its_end(&self, session: &SessionId) -> Result<AgentResult, Error> {
+    async fn run_to_end(&self, session: &SessionId) -> Result<AgentResult, Error> {
         loop {
             let waits = match self.runtime.handle(session).await {
                 Ok(handle) => handle.fold().await?.current_run().is_none(),
                 Err(_) => false,
             };
-            if waits && !self.people(session).await? {
-                tokio::time::sleep(PACE).await;
+            if waits && !self.answer_all(session).await? {
+                tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             }
             match self.runtime.can_resume(session).await {
                 Ok(Resumable::Yes | Resumable::Running) => {
-                    let mut options = patient();
+                    let mut options = wait_for_lease();
                     let handle = self.runtime.handle(session).await?;
                     let fold = handle.fold().await?;
                     if self.sequel == Sequel::MoreBudget
@@ -178,7 +181,7 @@ impl Teller {
                 Ok(Resumable::Waiting) => {}
                 Ok(_) => {
                     let handle = self.runtime.handle(session).await?;
-                    // Whoever looks brings the stream into line.
+                    // Reading the stream aligns it with the log.
                     drop(handle.stream().await?);
                     return handle.result().await;
                 }
@@ -190,9 +193,9 @@ impl Teller {
         }
     }
 
-    /// People answer when the whole family rests and no deadline is left to wait for, and all that
-    /// they are asked. Says whether they had time.
-    async fn people(&self, session: &SessionId) -> Result<bool, Error> {
+    /// Answers all pending calls without deadlines, once the whole tree is inactive and no deadline is left to wait
+    /// for. Returns `false` if it has to wait.
+    async fn answer_all(&self, session: &SessionId) -> Result<bool, Error> {
         let filter = SessionFilter { root: Some(session.clone()), ..SessionFilter::default() };
         let family = self.store.state.list(&filter, &Page::default()).await?;
         if family.iter().any(|head| head.summary.run.is_some()) {
@@ -200,9 +203,11 @@ impl Teller {
             return Ok(false);
         }
         let pending = self.runtime.pending_calls(session).await?;
-        let (dated, open): (Vec<_>, Vec<_>) =
+        let (with_deadline, open): (Vec<_>, Vec<_>) =
             pending.into_iter().partition(|view| view.pending.deadline.is_some());
-        if !dated.is_empty() && self.runtime.can_resume(session).await? == Resumable::Waiting {
+        if !with_deadline.is_empty()
+            && self.runtime.can_resume(session).await? == Resumable::Waiting
+        {
             return Ok(false);
         }
         for view in open {
@@ -214,17 +219,17 @@ impl Teller {
     async fn first_checkpoint(&self, session: &SessionId) -> Result<u64, Error> {
         let fold = self.runtime.handle(session).await?.fold().await?;
         let first = fold.checkpoints().first().map(|checkpoint| checkpoint.version);
-        first.ok_or_else(|| Error::new(ErrorCode::CheckpointNotFound, "no step is closed yet"))
+        first.ok_or_else(|| Error::new(ErrorCode::CheckpointNotFound, "no step has ended yet"))
     }
 
     async fn fork(&self, session: &SessionId, fork: &SessionId) -> Result<AgentResult, Error> {
         let at = self.first_checkpoint(session).await?;
         let options = ForkOptions::default().at(at).session(fork.clone());
         self.runtime.fork(session, options).await?;
-        self.to_its_end(fork).await
+        self.run_to_end(fork).await
     }
 
-    /// The calls whose answers were taken, and why the others were not.
+    /// Answers all pending calls. Returns the calls whose answers were accepted, and the error codes of the others.
     async fn answer(&self, session: &SessionId, word: &str) -> Result<Value, Error> {
         let (mut taken, mut refused) = (Vec::new(), Vec::new());
         for view in self.runtime.pending_calls(session).await? {
@@ -239,7 +244,7 @@ impl Teller {
     }
 }
 
-/// `HELIX_LEASE_MS`; without it so long that a busy machine breaks none.
+/// Returns the lease of `HELIX_LEASE_MS`. The default is so long that it does not expire on a busy machine.
 fn lease() -> Result<Duration> {
     match std::env::var("HELIX_LEASE_MS") {
         Ok(time) => Ok(Duration::from_millis(time.parse().context("HELIX_LEASE_MS")?)),
@@ -247,8 +252,8 @@ fn lease() -> Result<Duration> {
     }
 }
 
-/// A dead owner's lease is waited for.
-fn patient() -> ResumeOptions {
+/// Returns options that wait for the lease of a crashed owner to expire.
+fn wait_for_lease() -> ResumeOptions {
     ResumeOptions::default().wait(Duration::from_secs(60))
 }
 

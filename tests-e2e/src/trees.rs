@@ -1,4 +1,4 @@
-//! The processes of stories of random trees.
+//! Processes of stories of random agent trees.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,18 +9,19 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use helix_agents_testkit::trees::{Again, Booted, Process, Stores, Story};
 
-use crate::runtimes::{self, World};
+use crate::runtimes::{self, RuntimeConfig};
 
-/// Longer than a process of a story stands still.
+/// The lease. It is longer than any stall of a process.
 const LEASE: Duration = Duration::from_secs(8);
 
-/// After how long an engine has certainly missed a process: its lease, and what else Temporal's server waits for.
-const MISSES: Duration = Duration::from_secs(30);
+/// The time after which an engine has certainly detected a crashed process: its lease, and the timeouts of Temporal's
+/// server.
+const DETECTION_TIME: Duration = Duration::from_secs(30);
 
-/// `live SEED NUMBER STORE FOLDER`: says what is wrong, or nothing.
+/// Executes `live SEED NUMBER STORE FOLDER`. Returns the problem, or an empty text.
 ///
 /// # Errors
-/// If seed or number is none.
+/// If the seed or the number is invalid.
 pub async fn live(
     runtime: &str,
     seed: &str,
@@ -28,29 +29,29 @@ pub async fn live(
     stores: Stores,
     folder: &Path,
 ) -> Result<String> {
-    let story = Story::new(seed.parse().context("the seed is a number")?);
-    let number = number.parse().context("the process has a number")?;
+    let story = Story::new(seed.parse().context("the seed must be a number")?);
+    let number = number.parse().context("the process must be a number")?;
     let open = move || std::future::ready(stores.clone()).boxed();
     let runtime = runtime.to_owned();
     let boot = move |process| boot(&runtime, process);
-    let told = story.live(number, &open, &boot, folder).await;
-    Ok(told.err().unwrap_or_default())
+    let outcome = story.live(number, &open, &boot, folder).await;
+    Ok(outcome.err().unwrap_or_default())
 }
 
-/// Whether the engine of a runtime does what was done when a process of it dies.
+/// Returns how the runtime's engine repeats work items whose process crashed.
 #[must_use]
 pub fn again(runtime: &str) -> Again {
     if runtime == "local:" { Again::Never } else { Again::Later }
 }
 
-/// Begins a process of a story on the runtime at that URL.
+/// Starts a process of a story on the runtime at this URL.
 ///
 /// # Panics
-/// If it cannot be opened.
+/// If the runtime cannot be opened.
 pub fn boot(runtime: &str, process: Process) -> BoxFuture<'static, Booted> {
     let runtime = runtime.to_owned();
     async move {
-        let world = World {
+        let config = RuntimeConfig {
             store: Stores { state: process.store, streams: process.streams },
             llm: process.llm,
             registry: process.registry,
@@ -58,15 +59,15 @@ pub fn boot(runtime: &str, process: Process) -> BoxFuture<'static, Booted> {
             lease: LEASE,
             grace: Duration::from_millis(100),
         };
-        #[expect(clippy::expect_used, reason = "a process that does not begin has failed")]
-        let opened = Arc::new(runtimes::open(&runtime, world).await.expect("a runtime"));
+        #[expect(clippy::expect_used, reason = "a process that does not start has failed")]
+        let opened = Arc::new(runtimes::open(&runtime, config).await.expect("a runtime"));
         let executor = Arc::clone(&opened.executor);
         let sweep = move || {
             let opened = Arc::clone(&opened);
             async move { opened.executor.sweep().await.map(drop) }.boxed()
         };
         let again = again(&runtime);
-        let misses = if again == Again::Never { Duration::ZERO } else { MISSES };
+        let misses = if again == Again::Never { Duration::ZERO } else { DETECTION_TIME };
         Booted { executor, sweep: Arc::new(sweep), again, misses }
     }
     .boxed()

@@ -1,4 +1,4 @@
-//! What must hold after every single append.
+//! Invariants that must hold after every append.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,137 +15,141 @@ use tokio::time::Instant;
 
 use crate::marks::{Mark, Reached};
 
-/// Added to a lease before a takeover of a healthy owner is called wrong: clocks drift, and timers
-/// have a grain.
-const GRAIN: Duration = Duration::from_millis(300);
+/// Tolerance added to a lease before a takeover from a healthy owner counts as wrong. It covers clock drift and timer
+/// granularity.
+const TOLERANCE: Duration = Duration::from_millis(300);
 
-/// One session's log so far.
+/// The log of one session so far, as folded state and as counters for the checks.
 #[derive(Debug)]
 struct Watched {
     fold: Session,
-    /// The runs after which another one began.
+    /// The predecessors of all runs: each run may be followed by one other run.
     followed: BTreeSet<Option<RunId>>,
     aborted: bool,
     interrupted: Option<Interrupted>,
-    /// How many callers are resuming or executing it: they may overrule an interrupt.
+    /// The number of callers that are resuming or executing the session. They may overrule an interrupt.
     resumers: usize,
-    /// How many model calls it may make, and how many it has made.
+    /// The limit of model calls, if there is one. `replies` counts the calls that were made.
     steps: Option<u64>,
     replies: u64,
-    /// The messages that were queued, by their requests.
+    /// The request ids of the queued messages.
     messages: BTreeSet<RequestId>,
-    /// Until when each call waits for people.
+    /// The deadline of each pending call.
     deadlines: BTreeMap<CallId, Timestamp>,
     /// The calls whose children wait for an answer.
     waiting: BTreeSet<CallId>,
 }
 
-/// A request to interrupt a session that has not been honoured.
+/// A request to interrupt a session that no run has honoured yet.
 #[derive(Debug)]
 struct Interrupted {
     request: RequestId,
-    /// How many replies there were since.
+    /// The number of model replies since the request.
     replies: u32,
-    /// Whether a caller has resumed or executed the session since.
+    /// Whether a caller has resumed or executed the session since the request.
     resumed: bool,
 }
 
-/// Watches all logs.
+/// Checks the logs of all sessions.
 #[derive(Debug)]
-pub(crate) struct Always {
+pub(crate) struct Invariants {
     sessions: BTreeMap<SessionId, Watched>,
     lives: Lives,
     lease: Duration,
     reached: Reached,
-    /// Until when something keeps a process from showing that it is alive.
+    /// Per process, the end of the latest fault that keeps it from renewing its leases.
     troubles: BTreeMap<usize, Instant>,
-    /// The sessions that were forked from others.
+    /// The sessions that are forks of other sessions.
     forks: BTreeSet<SessionId>,
-    /// When each run showed last that it is alive; none if its owner gave it up.
+    /// The time of each run's last sign of life. `None` if its owner released the lease.
     signs: BTreeMap<RunId, Option<Instant>>,
     pub(crate) problems: Vec<String>,
 }
 
-impl Always {
+impl Invariants {
     pub(crate) fn new(lives: Lives, lease: Duration, reached: Reached) -> Self {
         let (sessions, troubles, forks, signs, problems) = Default::default();
         Self { sessions, lives, lease, reached, troubles, forks, signs, problems }
     }
 
-    /// Notes that something keeps a process from showing that it is alive for so long from now.
-    pub(crate) fn trouble(&mut self, process: usize, lasts: Duration) {
+    /// Records a fault that keeps a process from renewing its leases for the given time from now.
+    pub(crate) fn record_trouble(&mut self, process: usize, lasts: Duration) {
         let until = Instant::now() + lasts;
         let known = self.troubles.entry(process).or_insert(until);
         *known = until.max(*known);
     }
 
-    /// Whether nothing kept a process from showing that it is alive for a lease.
+    /// Returns `true` if no fault kept the process from renewing its leases during the last lease.
     pub(crate) fn is_healthy(&self, process: usize) -> bool {
-        let recovers = self.lease + self.lease / 20 + GRAIN;
+        let recovers = self.lease + self.lease / 20 + TOLERANCE;
         self.troubles.get(&process).is_none_or(|until| Instant::now() > *until + recovers)
     }
 
-    /// Whether something kept a process from showing that it is alive at any time.
-    pub(crate) fn was_troubled(&self, process: usize) -> bool {
+    /// Returns `true` if any fault has ever kept the process from renewing its leases.
+    pub(crate) fn had_trouble(&self, process: usize) -> bool {
         self.troubles.contains_key(&process)
     }
 
-    /// Notes that a run shows that it is alive, or that its owner gives it up.
-    pub(crate) fn shows(&mut self, run: &RunId, is_alive: bool) {
+    /// Records that a run renewed its lease, or that its owner released it.
+    pub(crate) fn record_sign(&mut self, run: &RunId, is_alive: bool) {
         let sign = is_alive.then(Instant::now);
         let known = self.signs.entry(run.clone()).or_insert(sign);
-        // A renewal that comes twice is no sign of a run that was given up.
+        // A repeated renewal is no sign of life of a run whose lease was released.
         *known = sign.filter(|_| known.is_some());
     }
 
-    /// Whether a run has shown that it is alive since the last trouble of its process, and its owner has
-    /// not given it up.
-    fn is_carried_out(&self, run: &RunId, process: usize) -> bool {
+    /// Returns `true` if the run has shown a sign of life since the last fault of its process, and its owner has not
+    /// released the lease.
+    fn has_sign_of_life(&self, run: &RunId, process: usize) -> bool {
         let trouble = self.troubles.get(&process);
         let sign = self.signs.get(run).copied().flatten();
         sign.is_some_and(|sign| trouble.is_none_or(|until| sign > *until))
     }
 
-    /// Notes that a caller resumes a session, or has stopped to.
-    pub(crate) fn resumes(&mut self, session: &SessionId, begins: bool) {
+    /// Records that a caller starts or ends resuming a session.
+    pub(crate) fn record_resume(&mut self, session: &SessionId, starts: bool) {
         let watched = self.watched(session);
         watched.resumers =
-            if begins { watched.resumers + 1 } else { watched.resumers.saturating_sub(1) };
+            if starts { watched.resumers + 1 } else { watched.resumers.saturating_sub(1) };
         if let Some(interrupted) = &mut watched.interrupted {
             interrupted.resumed = true;
         }
     }
 
-    /// Some sessions are gone; those that begin under their ids are others.
+    /// Forgets deleted sessions. Sessions that are created later under the same ids are unrelated to them.
     pub(crate) fn forget(&mut self, is_gone: impl Fn(&SessionId) -> bool) {
         self.sessions.retain(|session, _| !is_gone(session));
     }
 
-    /// The sessions that were forked from others.
+    /// Returns the sessions that are forks of other sessions.
     pub(crate) fn forks(&self) -> impl Iterator<Item = SessionId> {
         self.forks.iter().cloned()
     }
 
-    /// Takes in the history that a fork shares with its original. It was judged when it happened.
+    /// Applies an append that a fork shares with its original. The append was checked when it was written.
     pub(crate) fn shared(&mut self, session: &SessionId, append: &StoredAppend) {
         let events = decode(session, append).unwrap_or_default();
         for recorded in &events {
             if let Err(error) = self.watched(session).fold.apply_recorded(recorded) {
-                self.wrong(session, &format!("a shared event is not legal: {error:?}"));
+                self.add_problem(session, &format!("a shared event is illegal: {error:?}"));
             }
         }
     }
 
-    /// Takes a new append in.
+    /// Checks a new append and applies it.
     pub(crate) fn appended(&mut self, session: &SessionId, append: &StoredAppend) {
         let events = match decode(session, append) {
             Ok(events) => events,
-            Err(error) => return self.wrong(session, &format!("it cannot be read: {error:?}")),
+            Err(error) => {
+                return self.add_problem(session, &format!("it cannot be read: {error:?}"));
+            }
         };
-        // The append that makes a fork repeats the end of the shared history.
-        let fork = events.iter().position(|it| matches!(it.event, Event::Forked { .. }));
+        // The append that creates a fork repeats the end of the shared history.
+        let fork =
+            events.iter().position(|recorded| matches!(recorded.event, Event::Forked { .. }));
         let is_late = append.run.as_ref().is_some_and(|run| self.is_superseded(session, run));
-        if is_late && events.iter().any(|it| matches!(it.event, Event::ToolFinished(_))) {
+        if is_late && events.iter().any(|recorded| matches!(recorded.event, Event::ToolFinished(_)))
+        {
             self.reached.note(Mark::LateResult);
         }
         for (index, recorded) in events.iter().enumerate() {
@@ -154,7 +158,7 @@ impl Always {
             }
             let watched = self.watched(session);
             if let Err(error) = watched.fold.apply_recorded(recorded) {
-                self.wrong(session, &format!("an event is not legal: {error:?}\n{recorded:?}"));
+                self.add_problem(session, &format!("an event is illegal: {error:?}\n{recorded:?}"));
             }
         }
     }
@@ -174,10 +178,13 @@ impl Always {
                     .interrupted
                     .take_if(|interrupted| clears.as_ref() == Some(&interrupted.request));
                 if is_root && cleared.is_some_and(|interrupted| !interrupted.resumed) {
-                    self.wrong(session, "its interrupt was cleared, and no caller had resumed it");
+                    self.add_problem(
+                        session,
+                        "its interrupt was cleared, and no caller had resumed it",
+                    );
                 }
                 if !first {
-                    self.wrong(session, &format!("two runs began after {after:?}"));
+                    self.add_problem(session, &format!("two runs started after {after:?}"));
                 }
                 if owner.is_some() && waits {
                     self.reached.note(Mark::TakeoverWithWaitingChild);
@@ -186,7 +193,7 @@ impl Always {
                     self.taken_over(session, &owner, child, asked);
                 }
             }
-            // The turn goes on, and with it the requests.
+            // The turn continues, and its requests stay valid.
             Event::RunEnded { outcome: RunOutcome::Suspended { on } } if !watched.aborted => {
                 for pending in &on.calls {
                     if let Some(deadline) = pending.deadline {
@@ -206,7 +213,10 @@ impl Always {
                     }
                 }
                 if is_lost {
-                    self.wrong(session, &format!("it was to be aborted, and ended: {outcome:?}"));
+                    self.add_problem(
+                        session,
+                        &format!("an abort was requested, and it ended: {outcome:?}"),
+                    );
                 }
             }
             Event::AbortRequested { .. } => {
@@ -214,7 +224,7 @@ impl Always {
                 self.reached.note(Mark::Abort);
             }
             Event::InterruptRequested { request, .. } => {
-                // A later request takes the place of an earlier one.
+                // A later request replaces an earlier one.
                 let replies = watched.interrupted.take().map_or(0, |earlier| earlier.replies);
                 let (request, resumed) = (request.clone(), watched.resumers > 0);
                 watched.interrupted = Some(Interrupted { request, replies, resumed });
@@ -228,18 +238,25 @@ impl Always {
                     interrupted.replies
                 });
                 if let Some(steps) = over {
-                    self.wrong(session, &format!("it may make {steps} model calls, and made more"));
+                    self.add_problem(
+                        session,
+                        &format!("its limit is {steps} model calls, and it made more"),
+                    );
                 }
                 if replies > 1 {
                     let step = reply.step;
-                    self.wrong(session, &format!("it was interrupted, and went on to step {step}"));
+                    self.add_problem(
+                        session,
+                        &format!("it was interrupted, and continued with step {step}"),
+                    );
                 }
             }
             Event::Submitted { call, .. } => {
-                let is_late = watched.deadlines.get(call).is_some_and(|it| recorded.at > *it);
+                let is_late =
+                    watched.deadlines.get(call).is_some_and(|deadline| recorded.at > *deadline);
                 self.reached.note(Mark::Answer);
                 if is_late {
-                    self.wrong(session, &format!("{call} was answered after its deadline"));
+                    self.add_problem(session, &format!("{call} was answered after its deadline"));
                 }
             }
             Event::MessageQueued { from, request, .. } => {
@@ -248,7 +265,7 @@ impl Always {
                     self.reached.note(Mark::Message);
                 }
                 if !is_new {
-                    self.wrong(session, &format!("the message {request} was queued twice"));
+                    self.add_problem(session, &format!("the message {request} was queued twice"));
                 }
             }
             Event::ChildWaiting { call } => {
@@ -275,17 +292,20 @@ impl Always {
         }
     }
 
-    /// A run that had not ended has another one after it: its owner was dead, stood still, or could
-    /// not reach the store.
+    /// Checks a run that started although its predecessor had not ended. The takeover is legal if the predecessor's
+    /// process had crashed, was stalled, or could not reach the store.
     fn taken_over(&mut self, session: &SessionId, owner: &RunId, child: bool, asked: bool) {
         let Some(life) = self.lives.of(owner) else { return };
         if life.is_over() {
             self.reached.note(Mark::TakeoverOfDead);
         } else if life.is_still() {
             self.reached.note(Mark::TakeoverOfStill);
-        } else if self.is_healthy(life.number()) && self.is_carried_out(owner, life.number()) {
+        } else if self.is_healthy(life.number()) && self.has_sign_of_life(owner, life.number()) {
             let number = life.number();
-            self.wrong(session, &format!("{owner} of the healthy process {number} was taken over"));
+            self.add_problem(
+                session,
+                &format!("{owner} of the healthy process {number} was taken over"),
+            );
         }
         if child {
             self.reached.note(Mark::TakeoverWithChild);
@@ -295,14 +315,14 @@ impl Always {
         }
     }
 
-    /// Whether a run was superseded by another one.
+    /// Returns `true` if another run has superseded this run.
     pub(crate) fn is_superseded(&self, session: &SessionId, run: &RunId) -> bool {
         let watched = self.sessions.get(session);
         let run = watched.and_then(|watched| watched.fold.run(run));
         run.is_some_and(|run| run.status == RunStatus::Superseded)
     }
 
-    /// Whether a batch is of a run whose session was deleted, while another session has its id.
+    /// Returns `true` if the batch belongs to a run of a deleted session, and a new session uses its id.
     pub(crate) fn is_of_deleted(&self, batch: &Batch) -> bool {
         let Some(watched) = self.sessions.get(&batch.writer.session) else { return false };
         let run = batch.ops.iter().find_map(|op| match op {
@@ -329,7 +349,7 @@ impl Always {
         })
     }
 
-    pub(crate) fn wrong(&mut self, session: &SessionId, what: &str) {
+    pub(crate) fn add_problem(&mut self, session: &SessionId, what: &str) {
         self.problems.push(format!("{session}: {what}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Digests of the store's answers, by which two tellings of a story are compared.
+//! Digests of the store's answers. They are hashed to compare two executions of the same story.
 
 use std::fmt::Debug;
 
@@ -6,9 +6,9 @@ use helix_agents_core::store::{
     AppendOutcome, CreateOutcome, ForkOutcome, Head, Renewal, SessionUsage, Snapshot, StoredAppend,
 };
 
-/// An answer of the store: it is compared with the model's as a whole, and hashed by its digest.
+/// An answer of the store. It is compared with the model's answer as a whole, and only its digest is hashed.
 pub(crate) trait Answer: Debug + PartialEq {
-    /// The part of the answer that follows from the moment of the question. The rest was hashed when it was written.
+    /// Returns the part of the answer that depends on the time of the request. The rest was hashed when it was written.
     fn digest(&self) -> [u64; 3];
 }
 

@@ -1,5 +1,5 @@
-//! An engine that executes runs in context. It drops context, and executes context again: one after another, or two
-//! executions at once, as an engine does that declares a live worker dead.
+//! An engine that executes runs as work items. It drops work items and executes them again, one after another or twice
+//! at the same time, as an engine does that declares a live worker dead.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,53 +18,54 @@ use helix_agents_testkit::trees::{Again, Dice};
 
 use crate::marks::{Mark, Reached};
 
-/// A runtime on such an engine.
+/// A runtime on this engine.
 #[derive(Debug)]
-pub(crate) struct InParts {
+pub(crate) struct WorkItemRuntime {
     runtime: Runtime,
 }
 
-forward_executor!(InParts);
+forward_executor!(WorkItemRuntime);
 
-impl InParts {
-    pub(crate) fn new(settings: Settings, again: Again, reached: Reached) -> Result<Self> {
+impl WorkItemRuntime {
+    pub(crate) fn new(settings: Settings, redelivery: Again, reached: Reached) -> Result<Self> {
         let follow = settings.lease / 8;
-        let engine = Tasks { again, follow, reached, stopped: Arc::default() };
+        let engine = TaskEngine { redelivery, follow, reached, stopped: Arc::default() };
         Ok(Self { runtime: Runtime::new(settings.context()?, Arc::new(engine)) })
     }
 
-    /// Stops taking runs, and leaves those under way to others.
+    /// Stops accepting runs, and leaves the active ones to other processes.
     pub(crate) async fn shutdown(&self) {
         let context = self.runtime.context();
         context.tasks.end(context.grace).await;
     }
 }
 
-/// Runs whose context are tasks of one process.
+/// An engine that executes work items as tasks of one process.
 #[derive(Debug)]
-struct Tasks {
-    again: Again,
-    /// The time that a part follows a child before the engine starts another one.
+struct TaskEngine {
+    redelivery: Again,
+    /// The time that one work item follows a child before the engine starts the next one.
     follow: Duration,
     reached: Reached,
     stopped: Arc<Mutex<BTreeMap<RunId, Error>>>,
 }
 
 #[async_trait]
-impl Engine for Tasks {
+impl Engine for TaskEngine {
     fn kind(&self) -> &'static str {
-        "in-context"
+        "work-items"
     }
 
-    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
-        let runtime = begun.driver.runtime().clone();
-        let of = begun.in_parts();
-        let (stopped, again, follow) = (Arc::clone(&self.stopped), self.again, self.follow);
+    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+        let runtime = started.driver.runtime().clone();
+        let of = started.in_parts();
+        let (stopped, redelivery, follow) =
+            (Arc::clone(&self.stopped), self.redelivery, self.follow);
         let reached = self.reached.clone();
         let context = Arc::clone(runtime.context());
         drop(context.tasks.spawn(async move {
-            let driven = Driven { runtime: &runtime, of: &of, again, follow, reached };
-            if let Err(error) = driven.to_its_end().await {
+            let driven = DrivenRun { runtime: &runtime, of: &of, redelivery, follow, reached };
+            if let Err(error) = driven.run_to_end().await {
                 note(&stopped, &of, error);
                 runtime.give_up(&of).await;
             }
@@ -82,23 +83,23 @@ fn note(stopped: &Mutex<BTreeMap<RunId, Error>>, of: &RunRef, error: Error) {
     stopped.insert(of.run.clone(), error);
 }
 
-/// A run, and the engine's way with it.
-struct Driven<'a> {
+/// A run, and how the engine executes it.
+struct DrivenRun<'a> {
     runtime: &'a Runtime,
     of: &'a RunRef,
-    again: Again,
+    redelivery: Again,
     follow: Duration,
     reached: Reached,
 }
 
-impl Driven<'_> {
-    async fn to_its_end(&self) -> Result<()> {
-        let mut part = WorkItem::Open;
+impl DrivenRun<'_> {
+    async fn run_to_end(&self) -> Result<()> {
+        let mut item = WorkItem::Open;
         loop {
-            let act = |is_first| self.runtime.perform(self.of, &part, is_first).boxed();
-            part = match self.done(format!("{part:?}"), act).await? {
+            let act = |is_first| self.runtime.perform(self.of, &item, is_first).boxed();
+            item = match self.perform(format!("{item:?}"), act).await? {
                 Next::Over => return Ok(()),
-                Next::WorkItem(part) => part,
+                Next::WorkItem(item) => item,
                 Next::Calls { calls, at_once, children, then } => {
                     let calls = calls.into_iter().map(async |call| self.call(&call).await);
                     let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
@@ -114,25 +115,26 @@ impl Driven<'_> {
 
     async fn call(&self, call: &CallId) -> Result<()> {
         let act = |_| self.runtime.perform_call(self.of, call).boxed();
-        self.done(format!("{call}"), act).await
+        self.perform(format!("{call}"), act).await
     }
 
     async fn child(&self, child: &ChildRef) -> Result<()> {
         self.runtime.follow_child(self.of, &child.call, self.follow).await
     }
 
-    /// What came of something that may be executed again. It is told whether it is the first try.
-    async fn done<'a, T>(
+    /// Executes an action that may be executed again, and returns its outcome. The argument of `act` is `true` for the
+    /// first execution.
+    async fn perform<'a, T>(
         &self,
         what: String,
         act: impl Fn(bool) -> BoxFuture<'a, Result<T>>,
     ) -> Result<T> {
-        let mut dice = Dice::of((&self.of.run, what));
-        if self.again == Again::Never || !dice.once_in(3) {
+        let mut rng = Dice::of((&self.of.run, what));
+        if self.redelivery == Again::Never || !rng.once_in(3) {
             return act(true).await;
         }
         self.reached.note(Mark::PartAgain);
-        match self.again {
+        match self.redelivery {
             Again::Never | Again::AtOnce => {}
             Again::Later => {
                 drop(act(true).await);
@@ -140,12 +142,12 @@ impl Driven<'_> {
             }
             Again::Dropped => {
                 self.reached.note(Mark::PartCut);
-                let patience = Duration::from_millis(dice.below(40) as u64);
+                let patience = Duration::from_millis(rng.below(40) as u64);
                 drop(tokio::time::timeout(patience, act(true)).await);
                 return act(false).await;
             }
         }
         let (first, second) = tokio::join!(biased; act(true), act(false));
-        if dice.once_in(2) { first } else { second }
+        if rng.once_in(2) { first } else { second }
     }
 }

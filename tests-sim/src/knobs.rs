@@ -1,4 +1,4 @@
-//! What a story is made of, drawn by its seed: every seed has its own faults, at its own rates.
+//! The parameters of a story, drawn from its seed: every seed has its own faults, at its own rates.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,41 +7,40 @@ use helix_agents_core::budget::Budget;
 use helix_agents_core::session::Durability;
 use helix_agents_testkit::trees::{Again, Dice, Pace};
 
-/// Whether streams have to be whole where an owner may hand in a result after it was superseded. What it showed
-/// of that call was taken back by its successor, and nobody shows it again: the ledger of streams needs a fence
-/// for that.
+/// Whether streams must be complete although an owner may submit a result after it was superseded. The successor
+/// discards what that owner showed of the call, and no run shows it again: the stream store needs fencing for that.
 const CHECKS_STREAMS_OF_LATE_OWNERS: bool = true;
 
 /// A kind of fault that a story may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// Processes die.
+    /// Processes crash.
     Kills,
-    /// Processes stand still, and go on.
+    /// Processes stall and continue.
     Stalls,
     /// Models, tools and hooks are slow.
     Slow,
     /// Model calls fail.
     Models,
-    /// Requests to the store are lost, or their answers.
+    /// Requests to the store are lost, or their answers are.
     Lost,
     /// Requests take effect a second time, later.
     Doubled,
-    /// Requests are late, by minutes sometimes.
+    /// Requests are late, at times by minutes.
     Late,
     /// Processes are cut off from the store.
     Partitions,
-    /// Streams are away.
+    /// Streams are unavailable.
     Streams,
-    /// Lists are of a moment ago.
+    /// Lists show an earlier state.
     Stale,
     /// The store's clock jumps.
     Jumps,
-    /// Processes of two builds run side by side.
+    /// Processes of two builds run concurrently.
     Builds,
-    /// Processes die right before a request to the store, or right after its answer.
+    /// Processes crash right before a request to the store, or right after its answer.
     KillsAtRequests,
-    /// Requests to streams that are away hang.
+    /// Requests to unavailable streams hang.
     Hangs,
     /// No process can reach the store.
     Outages,
@@ -52,7 +51,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All of them.
+    /// All kinds of faults.
     pub const ALL: [Self; 17] = [
         Self::Kills,
         Self::Stalls,
@@ -73,10 +72,10 @@ impl Fault {
         Self::Snapshots,
     ];
 
-    /// The fault of that name.
+    /// Returns the fault with this name.
     ///
     /// # Errors
-    /// That there is none.
+    /// If no fault has this name.
     pub fn parse(name: &str) -> Result<Self, String> {
         let fault = Self::ALL.into_iter().find(|fault| format!("{fault:?}") == name);
         fault.ok_or_else(|| format!("no fault is called `{name}`"))
@@ -87,131 +86,131 @@ impl Fault {
     }
 }
 
-/// What engine executes the runs.
+/// The engine that executes the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EngineKind {
     /// Tasks of the process.
     Local,
-    /// Parts, some of which are executed again.
-    Parts(Again),
+    /// Work items, some of which are executed again.
+    WorkItems(Again),
 }
 
-/// A story: its seed, and what was taken out of it to find out what it fails by.
+/// A simulation run: its seed, and what was removed from it to isolate a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Story {
-    /// Tells everything that is not told below.
+    /// The seed. It determines everything that the other fields do not.
     pub seed: u64,
-    /// How many things happen before all faults stop.
+    /// The number of user actions before all faults stop.
     pub moves: usize,
-    /// How many processes there are at once.
+    /// The number of concurrent processes.
     pub processes: usize,
-    /// How many trees of agents there are.
+    /// The number of session trees.
     pub trees: usize,
     faults: u32,
 }
 
 impl Story {
-    /// The story of a seed.
+    /// Returns the story of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut dice = Dice::of((seed, "knobs"));
-        let processes = match dice.below(10) {
+        let mut rng = Dice::of((seed, "knobs"));
+        let processes = match rng.below(10) {
             0 => 1,
             1..=5 => 2,
             6..=8 => 3,
-            _ => 4 + dice.below(5),
+            _ => 4 + rng.below(5),
         };
-        let trees = if dice.once_in(200) { 10 + dice.below(41) } else { 1 + dice.below(9) / 7 };
-        let moves = (4 + dice.below(16)) * trees.min(4);
-        // Where all faults happen at once, each hides the others: most stories have a few.
-        let often = 2 + dice.below(3);
-        let faults = Fault::ALL.into_iter().filter(|_| dice.once_in(often)).map(Fault::bit).sum();
+        let trees = if rng.once_in(200) { 10 + rng.below(41) } else { 1 + rng.below(9) / 7 };
+        let moves = (4 + rng.below(16)) * trees.min(4);
+        // If all faults happened at once, each would hide the others: most stories have a few.
+        let often = 2 + rng.below(3);
+        let faults = Fault::ALL.into_iter().filter(|_| rng.once_in(often)).map(Fault::bit).sum();
         Self { seed, moves, processes, trees, faults }
     }
 
-    /// Whether it has faults of this kind.
+    /// Returns `true` if the story has faults of this kind.
     #[must_use]
     pub fn has(self, fault: Fault) -> bool {
         self.faults & fault.bit() != 0
     }
 
-    /// The story without faults of this kind.
+    /// Returns the story without faults of this kind.
     #[must_use]
     pub fn without(self, fault: Fault) -> Self {
         Self { faults: self.faults & !fault.bit(), ..self }
     }
 
-    /// The dice of this part of the story.
-    pub(crate) fn dice(self, of: &str) -> Dice {
+    /// Returns the random numbers of one part of the story.
+    pub(crate) fn rng(self, of: &str) -> Dice {
         Dice::of((self.seed, of))
     }
 
-    /// How long an owner counts as alive after its last sign of life.
+    /// Returns the lease duration: how long an owner counts as alive after its last sign of life.
     pub(crate) fn lease(self) -> Duration {
-        let mut dice = self.dice("lease");
-        Duration::from_millis(match dice.below(4) {
-            0 => 300 + dice.below(200),
-            1 | 2 => 500 + dice.below(2_500),
-            _ => 3_000 + dice.below(27_000),
+        let mut rng = self.rng("lease");
+        Duration::from_millis(match rng.below(4) {
+            0 => 300 + rng.below(200),
+            1 | 2 => 500 + rng.below(2_500),
+            _ => 3_000 + rng.below(27_000),
         } as u64)
     }
 
     pub(crate) fn durability(self) -> Durability {
-        if self.dice("durability").once_in(3) { Durability::PerStep } else { Durability::PerEffect }
+        if self.rng("durability").once_in(3) { Durability::PerStep } else { Durability::PerEffect }
     }
 
     pub(crate) fn engine(self) -> EngineKind {
-        match self.dice("engine").below(8) {
+        match self.rng("engine").below(8) {
             0..=3 => EngineKind::Local,
-            4 => EngineKind::Parts(Again::Never),
-            5 => EngineKind::Parts(Again::Later),
-            6 => EngineKind::Parts(Again::Dropped),
-            _ => EngineKind::Parts(Again::AtOnce),
+            4 => EngineKind::WorkItems(Again::Never),
+            5 => EngineKind::WorkItems(Again::Later),
+            6 => EngineKind::WorkItems(Again::Dropped),
+            _ => EngineKind::WorkItems(Again::AtOnce),
         }
     }
 
-    /// How long models, tools and hooks take: longer than a lease at times.
+    /// Returns the pace of models, tools and hooks. At times they take longer than a lease.
     pub(crate) fn pace(self) -> Pace {
-        let mut dice = self.dice("pace");
-        let pace = Pace { once_in: 2 + dice.below(12), at_most: self.lease() * 3, hooks: 0 };
-        let hooks = if self.has(Fault::SlowHooks) { 2 + dice.below(6) } else { 0 };
+        let mut rng = self.rng("pace");
+        let pace = Pace { once_in: 2 + rng.below(12), at_most: self.lease() * 3, hooks: 0 };
+        let hooks = if self.has(Fault::SlowHooks) { 2 + rng.below(6) } else { 0 };
         Pace { once_in: if self.has(Fault::Slow) { pace.once_in } else { 0 }, hooks, ..pace }
     }
 
-    /// After how many requests and answers a process dies.
+    /// Returns the number of requests and answers after which a process crashes.
     pub(crate) fn dies_at(self, process: usize) -> usize {
-        let mut dice = self.dice(&format!("end of process {process}"));
-        if self.has(Fault::KillsAtRequests) && dice.once_in(2) {
-            2 + dice.below(300)
+        let mut rng = self.rng(&format!("end of process {process}"));
+        if self.has(Fault::KillsAtRequests) && rng.once_in(2) {
+            2 + rng.below(300)
         } else {
             usize::MAX - 1
         }
     }
 
     pub(crate) fn tool_concurrency(self) -> usize {
-        let mut dice = self.dice("concurrency");
-        if dice.once_in(2) { 1 } else { 1 + dice.below(8) }
+        let mut rng = self.rng("concurrency");
+        if rng.once_in(2) { 1 } else { 1 + rng.below(8) }
     }
 
-    /// By how much a clock may gain or lose, in microseconds each second.
-    pub(crate) fn drift(dice: &mut Dice) -> i32 {
-        i32::try_from(dice.below(20_001)).unwrap_or_default() - 10_000
+    /// Returns the drift of a clock, in microseconds per second.
+    pub(crate) fn drift(rng: &mut Dice) -> i32 {
+        i32::try_from(rng.below(20_001)).unwrap_or_default() - 10_000
     }
 
-    /// How many model calls each session at the top may make, if that is limited.
+    /// Returns the budget of model calls for each root session, if the story limits it.
     pub(crate) fn budget(self) -> Option<Budget> {
-        let mut dice = self.dice("budget");
-        let steps = 2 + dice.below(6) as u64;
-        dice.once_in(6).then(|| Budget { steps: Some(steps), ..Budget::new() })
+        let mut rng = self.rng("budget");
+        let steps = 2 + rng.below(6) as u64;
+        rng.once_in(6).then(|| Budget { steps: Some(steps), ..Budget::new() })
     }
 
-    /// How many bytes the store takes in one append.
+    /// Returns the largest append that the store accepts, in bytes.
     pub(crate) fn append_limit(self) -> usize {
-        let mut dice = self.dice("append");
-        if dice.once_in(4) { 4_000 } else { 64 << 20 }
+        let mut rng = self.rng("append");
+        if rng.once_in(4) { 4_000 } else { 64 << 20 }
     }
 
-    /// Whether its streams may be away for so long that runs do not wait for them.
+    /// Returns `true` if streams may be unavailable for so long that runs do not wait for them.
     pub(crate) fn has_gaps(self) -> bool {
         let late = [Fault::Stalls, Fault::Slow, Fault::SlowHooks, Fault::Jumps];
         if !CHECKS_STREAMS_OF_LATE_OWNERS && late.into_iter().any(|fault| self.has(fault)) {
@@ -221,7 +220,7 @@ impl Story {
         away.into_iter().any(|fault| self.has(fault))
     }
 
-    /// Stories that are a little simpler, the simplest first.
+    /// Returns slightly simpler stories, the simplest first.
     pub(crate) fn simpler(self) -> Vec<Self> {
         let mut simpler = Vec::new();
         for moves in [self.moves / 4, self.moves / 2, self.moves * 3 / 4, self.moves - 1] {
@@ -241,10 +240,10 @@ impl Story {
         simpler
     }
 
-    /// The story that [`Display`](fmt::Display) wrote.
+    /// Parses the text that [`Display`](fmt::Display) writes.
     ///
     /// # Errors
-    /// Which word cannot be read.
+    /// If a word cannot be parsed. The error names the word.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let seed = words.next().and_then(|word| word.parse().ok());
@@ -260,14 +259,14 @@ impl Story {
                         story = story.without(Fault::parse(name)?);
                     }
                 }
-                _ => return Err(format!("cannot read `{word}`")),
+                _ => return Err(format!("cannot parse `{word}`")),
             }
         }
         Ok(story)
     }
 }
 
-/// The seed, and what of it differs from the story of that seed.
+/// Writes the seed, and what differs from the original story of that seed.
 impl fmt::Display for Story {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = Self::new(self.seed);

@@ -1,16 +1,14 @@
-//! Deterministic simulations: whole worlds of processes, users, faults and one store, on one thread and
-//! a clock that never waits, by seed.
+//! Deterministic simulations: whole systems of processes, users, faults and one store, on one thread and a virtual
+//! clock, determined by a seed.
 //!
-//! The code under test is the real one: runtime, engines, core and the store in memory. What is
-//! simulated lies behind the seams that they have anyway: [`Clock`](helix_agents_core::clock::Clock),
-//! [`IdSource`](helix_agents_core::clock::IdSource), the store, the streams, the model, and the parts of
-//! an engine.
+//! The code under test is the real one: runtime, engines, core and the store in memory. The simulated parts are behind
+//! existing contracts: [`Clock`](helix_agents_core::clock::Clock), [`IdSource`](helix_agents_core::clock::IdSource),
+//! the store, the streams, the model, and the work items of an engine.
 //!
-//! A [`Story`] is all that a seed decides. [`Story::tell`] tells it: processes come, act, stand still
-//! for longer than their leases, lose their network and die, and after the last fault everything has to
-//! come to its end within a limit of simulated time. Each operation of the store is compared with a
-//! reference model, each append is checked as it is made, and what is left in the end is checked as a
-//! whole. Two tellings of one seed must agree in everything.
+//! A [`Story`] is one simulation run. Its seed determines everything that happens. [`Story::run`] executes it:
+//! processes start, act, stall beyond their leases, lose their network and crash. After the last fault every session
+//! must end within a limit of simulated time. Each store operation is compared with a reference model, each append is
+//! checked when it is written, and the final state is checked as a whole. Two executions of one seed must be identical.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod always;
@@ -34,7 +32,7 @@ mod witness;
 mod world;
 
 pub use knobs::{Fault, Story};
-pub use many::{Failure, Plan, Report, known_lines, parse_known, simplest, tell_many, try_out};
+pub use many::{Failure, Plan, Report, known_lines, parse_known, run_many, simplest, try_out};
 pub use marks::{Mark, Marks};
 pub use mutants::{ENOUGH, HEAD, Hunted, hunt_all};
-pub use story::Told;
+pub use story::Outcome;

@@ -1,7 +1,12 @@
-//! `helix-sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--threads N] [--simplify BOOL]
-//! [--known FILE] [--commit ID] [--mutant NAME]` tells stories on all cores; `helix-sim --mutants [--mutant NAME]` takes guards of the product out, one at a
-//! time, and prints after how many stories that was noticed; `helix-sim --story TEXT` tells one again, makes it simpler if it fails, and writes down what
-//! happens. `cargo xtask sim` builds and calls it.
+//! `helix-sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--threads N] [--simplify BOOL] [--known FILE]
+//! [--commit ID] [--mutant NAME]` runs stories on all cores.
+//!
+//! `helix-sim --mutants [--mutant NAME]` removes guards of the product, one at a time, and prints the number of stories
+//! until a story failed.
+//!
+//! `helix-sim --story TEXT` runs one story again, simplifies it if it fails, and prints its trace.
+//!
+//! `cargo xtask sim` builds and calls this program.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
 use std::fs::OpenOptions;
@@ -11,10 +16,10 @@ use std::time::Duration;
 
 use helix_agents_core::mutants::select;
 use helix_agents_tests_sim::{
-    ENOUGH, Failure, Fault, HEAD, Plan, Story, hunt_all, known_lines, simplest, tell_many,
+    ENOUGH, Failure, Fault, HEAD, Plan, Story, hunt_all, known_lines, run_many, simplest,
 };
 
-/// A fifth of the time of a story goes into allocations.
+/// Allocations take a fifth of the time of a story.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -23,7 +28,7 @@ struct Options {
     story: Option<Story>,
     known: Option<String>,
     commit: String,
-    /// Whether mutants are looked for: all of them, or the one that is named.
+    /// Whether to run the mutants: all of them, or only `mutant`.
     mutants: bool,
     mutant: Option<String>,
 }
@@ -54,7 +59,7 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             continue;
         }
         let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
-        let wrong = || format!("cannot read `{value}` of {name}");
+        let wrong = || format!("cannot parse `{value}` of {name}");
         match &*name {
             "--hours" => {
                 let hours: f64 = value.parse().map_err(|_| wrong())?;
@@ -73,7 +78,7 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             }
             "--known" => options.known = Some(value),
             "--commit" => options.commit = value,
-            _ => return Err(format!("there is no option {name}")),
+            _ => return Err(format!("unknown option {name}")),
         }
     }
     Ok(options)
@@ -84,28 +89,28 @@ fn run(options: &Options) -> ExitCode {
         return hunt(options);
     }
     if options.mutant.is_some() && !select(options.mutant.as_deref()) {
-        eprintln!("error: there is no such mutant");
+        eprintln!("error: unknown mutant");
         return ExitCode::from(2);
     }
     if let Some(story) = options.story {
-        return tell_one(story, options.plan.simplify);
+        return run_one(story, options.plan.simplify);
     }
-    let report = tell_many(&options.plan);
+    let report = run_many(&options.plan);
     println!("{}", report.marks);
     println!(
-        "{} stories in {:.2} h, {:.0} in a second, {:.1} ms of processor time each, {} failed: {:?}",
+        "{} stories in {:.2} h, {:.0} per second, {:.1} ms of CPU time each, {} failed: {:?}",
         report.stories,
         report.took.as_secs_f64() / 3_600.0,
         report.pace(),
         report.cpu.as_secs_f64() * 1_000.0 / report.stories.max(1) as f64,
         report.failed.iter().map(|failure| failure.times).sum::<u64>(),
-        report.tally,
+        report.stats,
     );
     for story in &report.slow {
-        println!("took long: --story \"{story}\"");
+        println!("slow: --story \"{story}\"");
     }
     for Failure { story, problem, times } in &report.failed {
-        println!("\n{times} times: --story \"{story}\"\n{problem}");
+        println!("\nfailed {times} times: --story \"{story}\"\n{problem}");
     }
     if let Some(path) = &options.known
         && let Err(error) = note(path, &known_lines(&report.failed, &options.commit))
@@ -121,15 +126,15 @@ fn run(options: &Options) -> ExitCode {
     if unreached || !report.failed.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn tell_one(story: Story, simplify: bool) -> ExitCode {
-    let told = story.tell();
-    println!("{story:?}\n{}\n{:?}", told.marks, told.tally);
-    if told.problems.is_empty() {
+fn run_one(story: Story, simplify: bool) -> ExitCode {
+    let outcome = story.run();
+    println!("{story:?}\n{}\n{:?}", outcome.marks, outcome.stats);
+    if outcome.problems.is_empty() {
         return ExitCode::SUCCESS;
     }
-    let failure = Failure::new(story, &told.problems);
+    let failure = Failure::new(story, &outcome.problems);
     let Failure { story, problem, .. } = if simplify { simplest(failure) } else { failure };
-    for line in story.tell_as_text().lines {
+    for line in story.run_with_trace().lines {
         println!("{line}");
     }
     println!("--story \"{story}\"\n{problem}");

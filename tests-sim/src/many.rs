@@ -1,4 +1,4 @@
-//! Many stories, one at a time on each core.
+//! Runs many stories, one at a time on each core.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,41 +10,41 @@ use helix_agents_testkit::trees::Tally;
 
 use crate::knobs::{Fault, Story};
 use crate::marks::Marks;
-use crate::story::Told;
+use crate::story::Outcome;
 
-/// One story in so many is told twice, unless a plan says otherwise.
-const TWICE: u64 = 100;
+/// Every story whose number is a multiple of this is run twice, unless a plan has another value.
+const REPEAT_EVERY: u64 = 100;
 
-/// How many kinds of problems are looked for before the rest is left.
-const MOST_KINDS: usize = 20;
+/// The number of kinds of problems after which no more stories are run.
+const MAX_KINDS: usize = 20;
 
-/// How many stories may fail before the rest is left.
-const MOST_FAILURES: u64 = 500;
+/// The number of failed stories after which no more stories are run.
+const MAX_FAILURES: u64 = 500;
 
-/// A story that takes longer in real time is worth a look.
-const SLOW: Duration = Duration::from_secs(5);
+/// A story that takes longer in real time is reported as slow.
+const SLOW_STORY: Duration = Duration::from_secs(5);
 
-/// How many stories are told to find a simpler one that fails, too.
-const SHRINKS: usize = 200;
+/// The number of stories that are tried to simplify a failed one.
+const MAX_SHRINKS: usize = 200;
 
-/// How many stories to tell.
+/// The stories to run, and the limits.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The first seed; the others follow.
+    /// The first seed. The other seeds follow it.
     pub first: u64,
-    /// At most so many stories.
+    /// The maximum number of stories.
     pub stories: u64,
-    /// At most so long.
+    /// The maximum time.
     pub time: Duration,
-    /// Faults that they are told without.
+    /// Faults that are removed from all stories.
     pub without: Vec<Fault>,
-    /// After how many kinds of problems the rest is left.
+    /// The number of kinds of problems after which no more stories are run.
     pub kinds: usize,
-    /// Whether what fails is made simpler.
+    /// Whether failed stories are simplified.
     pub simplify: bool,
-    /// One story in so many is told twice: both tellings must agree in everything that happened.
+    /// One in this many stories is run twice: both executions must be identical.
     pub twice: u64,
-    /// How many are told at once; one on each core without a number.
+    /// The number of threads. Without it there is one per core.
     pub threads: Option<usize>,
 }
 
@@ -57,82 +57,82 @@ impl Default for Plan {
             stories,
             time,
             without,
-            kinds: MOST_KINDS,
+            kinds: MAX_KINDS,
             simplify: true,
-            twice: TWICE,
+            twice: REPEAT_EVERY,
             threads,
         }
     }
 }
 
-/// What came of many stories.
+/// The outcome of many stories.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many were told.
+    /// The number of executed stories.
     pub stories: u64,
-    /// How long that took.
+    /// The elapsed real time.
     pub took: Duration,
     /// The situations that were reached.
     pub marks: Marks,
-    /// How much happened.
-    pub tally: Tally,
-    /// The stories that took long.
+    /// Counters of what happened.
+    pub stats: Tally,
+    /// The slow stories.
     pub slow: Vec<Story>,
-    /// How much time of processors that took.
+    /// The CPU time of this process.
     pub cpu: Duration,
-    /// The stories that failed: of each kind of problem one, as simple as it could be made.
+    /// The failed stories: one of each kind of problem, simplified if possible.
     pub failed: Vec<Failure>,
 }
 
-/// A story that failed.
+/// A failed story.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// The simplest story that fails, made of the one that was told.
+    /// The simplest story with this problem.
     pub story: Story,
-    /// What is wrong.
+    /// The problems, one per line.
     pub problem: String,
-    /// How many stories failed in this way.
+    /// The number of stories with this kind of problem.
     pub times: u64,
 }
 
 impl Failure {
-    /// That a story failed.
+    /// Returns the failure of a story.
     #[must_use]
     pub fn new(story: Story, problems: &[String]) -> Self {
         Self { story, problem: problems.join("\n"), times: 1 }
     }
 
-    /// Its first problem without what differs between stories.
+    /// Returns the first problem without the parts that differ between stories.
     fn kind(&self) -> String {
         let first = self.problem.lines().next().unwrap_or_default();
         let text = first.split_once(": ").map_or(first, |(_, text)| text);
-        text.chars().filter(|it| !it.is_ascii_digit()).take(60).collect()
+        text.chars().filter(|letter| !letter.is_ascii_digit()).take(60).collect()
     }
 }
 
 impl Report {
-    /// Stories in a second of real time.
+    /// Returns the number of stories per second of real time.
     #[must_use]
     pub fn pace(&self) -> f64 {
         self.stories as f64 / self.took.as_secs_f64().max(1e-9)
     }
 }
 
-/// Tells a story. One that is told twice has to happen twice.
+/// Runs a story. If it is run twice, both executions must be identical.
 #[must_use]
-pub fn try_out(story: Story, twice: bool) -> Told {
+pub fn try_out(story: Story, twice: bool) -> Outcome {
     if !twice {
-        return story.tell();
+        return story.run();
     }
-    let mut told = story.tell_as_text();
-    let again = story.tell_as_text();
-    if again.hash != told.hash {
-        told.problems.push(difference(&told.lines, &again.lines));
+    let mut outcome = story.run_with_trace();
+    let again = story.run_with_trace();
+    if again.hash != outcome.hash {
+        outcome.problems.push(difference(&outcome.lines, &again.lines));
     }
-    told
+    outcome
 }
 
-/// The time of processors that this program has taken, where the system tells it.
+/// Returns the CPU time that this process has used, or zero where the system does not report it.
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -141,26 +141,26 @@ fn cpu_time() -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
-/// Where two tellings of a story part.
+/// Returns the first difference between two executions of a story.
 fn difference(one: &[String], other: &[String]) -> String {
     let at = one.iter().zip(other).position(|(one, other)| one != other);
     let at = at.unwrap_or_else(|| one.len().min(other.len()));
     let (one, other) = (one.get(at), other.get(at));
-    format!("told twice it happens differently, at {at}:\n{one:?}\n{other:?}")
+    format!("two executions of the story differ at {at}:\n{one:?}\n{other:?}")
 }
 
-/// The simplest story that fails as well.
+/// Returns the simplest story that fails in the same way.
 #[must_use]
 pub fn simplest(failure: Failure) -> Failure {
     let mut simplest = failure;
-    let mut left = SHRINKS;
+    let mut left = MAX_SHRINKS;
     'again: loop {
         for story in simplest.story.simpler() {
             if left == 0 {
                 return simplest;
             }
             left -= 1;
-            let found = Failure::new(story, &story.tell().problems);
+            let found = Failure::new(story, &story.run().problems);
             if found.kind() == simplest.kind() {
                 simplest = Failure { times: simplest.times, ..found };
                 continue 'again;
@@ -170,13 +170,13 @@ pub fn simplest(failure: Failure) -> Failure {
     }
 }
 
-/// Tells many stories on all cores.
+/// Runs many stories on all cores.
 ///
 /// # Panics
-/// If a story does.
+/// If a story panics.
 #[must_use]
-pub fn tell_many(plan: &Plan) -> Report {
-    let begun = Instant::now();
+pub fn run_many(plan: &Plan) -> Report {
+    let started = Instant::now();
     let next = AtomicU64::new(0);
     let cpu = cpu_time();
     let failures = Mutex::new(BTreeMap::<String, Failure>::new());
@@ -187,23 +187,23 @@ pub fn tell_many(plan: &Plan) -> Report {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let known = lock();
             let failed = known.values().map(|failure| failure.times).sum::<u64>();
-            let enough = known.len() >= plan.kinds || failed >= MOST_FAILURES;
+            let enough = known.len() >= plan.kinds || failed >= MAX_FAILURES;
             drop(known);
-            if number >= plan.stories || begun.elapsed() > plan.time || enough {
+            if number >= plan.stories || started.elapsed() > plan.time || enough {
                 return report;
             }
             let story = Story::new(plan.first.wrapping_add(number));
             let story = plan.without.iter().fold(story, |story, fault| story.without(*fault));
             report.stories += 1;
             let since = Instant::now();
-            let told = try_out(story, number.is_multiple_of(plan.twice));
-            if since.elapsed() > SLOW {
+            let outcome = try_out(story, number.is_multiple_of(plan.twice));
+            if since.elapsed() > SLOW_STORY {
                 report.slow.push(story);
             }
-            report.tally += told.tally;
-            report.marks += &told.marks;
-            if !told.problems.is_empty() {
-                let failure = Failure::new(story, &told.problems);
+            report.stats += outcome.stats;
+            report.marks += &outcome.marks;
+            if !outcome.problems.is_empty() {
+                let failure = Failure::new(story, &outcome.problems);
                 if let Some(known) = lock().get_mut(&failure.kind()) {
                     known.times += 1;
                     continue;
@@ -227,28 +227,28 @@ pub fn tell_many(plan: &Plan) -> Report {
         for worker in workers {
             let part = worker.join().unwrap();
             report.stories += part.stories;
-            report.tally += part.tally;
+            report.stats += part.stats;
             report.marks += &part.marks;
             report.slow.extend(part.slow);
         }
     });
-    report.took = begun.elapsed();
+    report.took = started.elapsed();
     report.cpu = cpu_time().saturating_sub(cpu);
     let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
     report.failed = failures.into_values().collect();
     report
 }
 
-/// The stories of a file: one in each line, and what follows a `#` is for people.
+/// Parses the stories of a file: one per line. Text after a `#` is a comment.
 ///
 /// # Errors
-/// Which line cannot be read.
+/// If a line cannot be parsed.
 pub fn parse_known(text: &str) -> Result<Vec<Story>, String> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     lines.filter(|line| !line.is_empty()).map(Story::parse).collect()
 }
 
-/// The lines of a file of known stories for these failures.
+/// Returns the lines of a file of known stories for these failures.
 #[must_use]
 pub fn known_lines(failures: &[Failure], commit: &str) -> String {
     let mut lines = String::new();

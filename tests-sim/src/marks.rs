@@ -1,4 +1,4 @@
-//! Marks: which of the situations that the simulation is for were reached.
+//! Marks: the situations that the simulation must reach, and how often it reached them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,21 +10,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum Mark {
     /// A process was killed.
     Kill,
-    /// A process stood still for longer than its lease, and went on.
+    /// A process stalled for longer than its lease, and continued.
     StallBeyondLease,
-    /// A run was taken over from an owner that was dead.
+    /// A takeover from a crashed owner.
     TakeoverOfDead,
-    /// A run was taken over from an owner that stood still and would go on.
+    /// A takeover from a stalled owner that continues later.
     TakeoverOfStill,
-    /// A run was taken over while a child of it had not ended.
+    /// A takeover while a child of the run had not ended.
     TakeoverWithChild,
-    /// A run was taken over that had been asked to stop.
+    /// A takeover of a run that had a pending abort or interrupt.
     TakeoverAfterRequest,
-    /// An owner that was superseded tried to append.
+    /// A superseded owner tried to append.
     LateOwnerFenced,
-    /// An append met others that were first.
+    /// An append conflicted with earlier appends.
     Conflict,
-    /// A start met a lease that was still good.
+    /// A start was refused because of a valid lease.
     LeaseInTheWay,
     /// A request never reached the store.
     RequestLost,
@@ -34,13 +34,13 @@ pub enum Mark {
     Doubled,
     /// A request was late by more than a lease.
     Late,
-    /// A process was cut off from the store.
+    /// A process could not reach the store.
     Partition,
-    /// A process was cut off from the streams alone.
+    /// A process could not reach the streams.
     StreamsAway,
     /// The store's clock jumped.
     StoreJump,
-    /// The process asked a stale index for its list.
+    /// A process listed sessions from a stale index.
     StaleList,
     /// A call was answered.
     Answer,
@@ -50,33 +50,33 @@ pub enum Mark {
     Interrupt,
     /// A message was queued into a session.
     Message,
-    /// A session went back to a checkpoint.
+    /// A session was rewound to a checkpoint.
     Rewind,
     /// A session was forked.
     Fork,
-    /// A process was shut down in good order.
+    /// A process was shut down gracefully.
     Shutdown,
-    /// A part of a run was executed again.
+    /// A work item of a run was executed again.
     PartAgain,
     /// A session was deleted.
     Delete,
-    /// An append took more than a tenth of what its store accepts: larger ones are divided.
+    /// An append exceeded a tenth of the store's limit: larger appends are divided.
     LargeAppend,
     /// A planner decided which tools to call.
     Plan,
     /// Sessions were purged.
     Purge,
-    /// A reader of a stream was cut off, and continued.
+    /// A stream reader was disconnected, and continued.
     ReaderCut,
     /// A session was exported, and imported elsewhere.
     Export,
-    /// A process of another build ran beside the others.
+    /// A process of another build ran concurrently.
     Upgrade,
-    /// An engine dropped a part in the middle, and had it executed again.
+    /// An engine dropped a running work item, and executed it again.
     PartCut,
     /// A message was sent to a child.
     MessageBelow,
-    /// A process died between two steps of an operation: right before a request, or right after its answer.
+    /// A process crashed between two steps of an operation: right before a request, or right after its answer.
     KillAtRequest,
     /// A request to the streams hung.
     StreamHangs,
@@ -84,22 +84,22 @@ pub enum Mark {
     Outage,
     /// A run ended because its budget was used up.
     BudgetUsedUp,
-    /// A run failed because no process outlived a call.
+    /// A run failed because every process that executed a call crashed.
     CrashLoop,
-    /// A call that waits had a deadline that passed.
+    /// The deadline of a pending call passed.
     DeadlinePassed,
-    /// A call in doubt ended without a second execution.
+    /// A call with an unknown outcome ended without a second execution.
     OutcomeUnknown,
-    /// A superseded run handed in a result.
+    /// A superseded run submitted a result.
     LateResult,
-    /// A run was taken over while a child of it waited for an answer.
+    /// A takeover while a child of the run waited for an answer.
     TakeoverWithWaitingChild,
     /// The overview of a session was read from a snapshot.
     SnapshotRead,
 }
 
 impl Mark {
-    /// All of them.
+    /// All situations.
     pub const ALL: [Self; 44] = [
         Self::Kill,
         Self::StallBeyondLease,
@@ -148,12 +148,12 @@ impl Mark {
     ];
 }
 
-/// How often each situation was reached.
+/// The number of times that each situation was reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks(BTreeMap<Mark, u64>);
 
 impl Marks {
-    /// The situations that were never reached.
+    /// Returns the situations that were never reached.
     pub fn missing(&self) -> impl Iterator<Item = Mark> {
         Mark::ALL.into_iter().filter(|mark| !self.0.contains_key(mark))
     }
@@ -176,7 +176,7 @@ impl fmt::Display for Marks {
     }
 }
 
-/// The marks of one world. Clones are of the same one.
+/// The marks of one world. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<Marks>>);
 

@@ -1,9 +1,7 @@
-//! What a store is, said as simply as it can be: the reference beside which every operation of the
-//! store is held.
+//! The reference model of a store, as simple as possible. Every store operation is compared with it.
 //!
-//! Written from the contract in `helix_agents_core::store`, with lists and no indexes. It knows one
-//! moment at a time, as the store in memory does, so a history of the two is linearizable if they
-//! agree on every answer.
+//! It is written from the contract in `helix_agents_core::store`, with lists and no indexes. It handles one operation
+//! at a time, as the store in memory does, so a history of both is linearizable if they agree on every answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,12 +25,12 @@ struct Entry {
     snapshot: Option<Snapshot>,
 }
 
-/// All sessions. An operation on one that does not exist answers `None`.
+/// All sessions. An operation on a session that does not exist returns `None`.
 #[derive(Debug, Default)]
 pub(crate) struct Model(BTreeMap<SessionId, Entry>);
 
 impl Entry {
-    fn begin(
+    fn start(
         new: NewSession,
         first: Append,
         summary: Summary,
@@ -54,12 +52,12 @@ impl Entry {
         entry
     }
 
-    /// How many appends lie before a position; none if the log never was there.
+    /// Returns the number of appends up to a position, or `None` if the log never had this position.
     fn place(&self, position: &Position) -> Option<usize> {
         if *position == Position::start() {
             return Some(0);
         }
-        self.log.iter().position(|it| it.position() == *position).map(|index| index + 1)
+        self.log.iter().position(|append| append.position() == *position).map(|index| index + 1)
     }
 
     fn take(&mut self, append: Append, now: Timestamp) {
@@ -104,7 +102,7 @@ impl Model {
             });
         }
         let id = first.session.clone();
-        self.0.insert(id, Entry::begin(new, first, summary, Vec::new(), now));
+        self.0.insert(id, Entry::start(new, first, summary, Vec::new(), now));
         Some(CreateOutcome::Created { at: now })
     }
 
@@ -130,7 +128,7 @@ impl Model {
         let shared = original.log.get(..place)?.to_vec();
         let at = shared.last().map_or(now, |last| now.max(last.at));
         let id = first.session.clone();
-        self.0.insert(id, Entry::begin(new, first, summary, shared, at));
+        self.0.insert(id, Entry::start(new, first, summary, shared, at));
         Some(ForkOutcome::Created { at })
     }
 
@@ -183,7 +181,7 @@ impl Model {
         self.0.get(id).map(|entry| entry.head_at(now))
     }
 
-    /// The sessions at the top of their trees.
+    /// Returns the root sessions.
     pub(crate) fn roots(&self) -> BTreeSet<SessionId> {
         let roots = self.0.values().filter(|entry| entry.head.created.parent.is_none());
         roots.map(|entry| entry.head.session.clone()).collect()
@@ -193,7 +191,7 @@ impl Model {
         self.0.get(id).map_or(0, |entry| entry.head.position.version)
     }
 
-    /// None if the page is to go on after a session that is gone.
+    /// Returns one page of sessions, or `None` if the page continues after a session that was deleted.
     pub(crate) fn list(
         &self,
         filter: &SessionFilter,
@@ -206,21 +204,21 @@ impl Model {
             None => None,
         };
         let mut heads: Vec<_> = self.0.values().map(|entry| entry.head_at(now)).collect();
-        heads.retain(|head| is_asked_for(head, filter, now));
+        heads.retain(|head| matches_filter(head, filter, now));
         heads.retain(|head| after.as_ref().is_none_or(|after| place(head) < *after));
         heads.sort_by_key(|head| std::cmp::Reverse(place(head)));
         heads.truncate(page.limit.min(MAX_PAGE) as usize);
         Some(heads)
     }
 
-    /// As [`list`](Self::list), with the usage of each.
+    /// Returns one page as [`list`](Self::list) does, with the usage of each session.
     pub(crate) fn list_usage(
         &self,
         filter: &SessionFilter,
         page: &Page,
         now: Timestamp,
     ) -> Option<Vec<SessionUsage>> {
-        let usage = |head: &Head| self.0.get(&head.session).and_then(|it| it.usage.clone());
+        let usage = |head: &Head| self.0.get(&head.session).and_then(|entry| entry.usage.clone());
         let with_usage = |head| SessionUsage { usage: usage(&head), head };
         Some(self.list(filter, page, now)?.into_iter().map(with_usage).collect())
     }
@@ -259,11 +257,11 @@ impl Model {
         let mut gone = 0;
         let is_top = |head: &&Head| {
             let above = head.created.parent.as_ref();
-            above.is_none_or(|above| !heads.iter().any(|it| it.session == *above))
+            above.is_none_or(|above| !heads.iter().any(|head| head.session == *above))
         };
         for root in heads.iter().filter(is_top) {
             let mut tree = heads.iter().filter(|head| head.created.root == root.created.root);
-            if purge.statuses.contains(&root.summary.status) && !tree.any(|it| is_fresh(&it)) {
+            if purge.statuses.contains(&root.summary.status) && !tree.any(|head| is_fresh(&head)) {
                 gone += self.delete(&root.session);
             }
         }
@@ -271,7 +269,7 @@ impl Model {
     }
 }
 
-fn is_asked_for(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
+fn matches_filter(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
     let SessionFilter {
         agent,
         status,

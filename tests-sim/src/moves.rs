@@ -1,4 +1,4 @@
-//! What happens in a world: what users and programs do, and what befalls processes.
+//! The actions of users and programs, and the injection of faults.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::process::Process;
 use crate::wire::Cut;
 use crate::world::World;
 
-/// What users and programs do, the likelier things more often.
+/// An action of a user or a program. Likely actions are listed more often in [`ACTS`].
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Execute,
@@ -77,25 +77,25 @@ const ACTS: [Act; 31] = [
     Act::Export,
 ];
 
-/// The reasons for which a session cannot go back to a checkpoint that it had a moment ago.
+/// The errors of rewinding to a checkpoint that the session had a moment ago.
 const CHECKPOINT_ERRORS: [ErrorCode; 2] = [ErrorCode::CheckpointNotFound, ErrorCode::ChildrenOpen];
 
-/// One thing that a user or a program does in a process, beside all else.
-pub(crate) fn act(world: &World, process: &Process, number: usize, dice: &mut Dice) {
+/// Spawns one action of a user or a program in a process.
+pub(crate) fn act(world: &World, process: &Process, number: usize, rng: &mut Dice) {
     let roots: Vec<_> = world.roots().collect();
-    let root = dice.pick(&roots).cloned().unwrap_or_else(|| SessionId::from("root-0"));
-    let begins = number < world.story.trees;
-    let act = if begins { Act::Execute } else { *dice.pick(&ACTS).unwrap() };
-    let root = if begins { roots[number].clone() } else { root };
+    let root = rng.pick(&roots).cloned().unwrap_or_else(|| SessionId::from("root-0"));
+    let starts = number < world.story.trees;
+    let act = if starts { Act::Execute } else { *rng.pick(&ACTS).unwrap() };
+    let root = if starts { roots[number].clone() } else { root };
     world.trace.note("act", &(process.life.number(), act, &root));
     let caller = Caller {
         world: world.clone(),
         process: process.clone(),
         root,
         number,
-        dice: Dice::of((world.story.seed, "act", number)),
+        rng: Dice::of((world.story.seed, "act", number)),
     };
-    world.beside(process, caller.act(act));
+    world.spawn(process, caller.act(act));
 }
 
 struct Caller {
@@ -103,7 +103,7 @@ struct Caller {
     process: Process,
     root: SessionId,
     number: usize,
-    dice: Dice,
+    rng: Dice,
 }
 
 impl Caller {
@@ -121,7 +121,7 @@ impl Caller {
             Act::Purge => self.purge().await,
             Act::Fork => self.fork().await,
             Act::Rewind => self.rewind().await,
-            Act::Follow => self.world.readers.follow(&self.process, &self.root, self.dice).await,
+            Act::Follow => self.world.readers.follow(&self.process, &self.root, self.rng).await,
             Act::Export => self.export().await,
         }
     }
@@ -130,7 +130,7 @@ impl Caller {
         let mut options = ExecuteOptions::default().session(self.root.clone());
         options.budget = self.world.story.budget();
         let text = format!("message {}", self.number);
-        let resuming = Resuming::begin(&self.world, &self.root);
+        let resuming = Resuming::start(&self.world, &self.root);
         let executor = &self.process.executor;
         let executed = executor.execute(self.process.agent(), text.into(), options).await;
         drop(resuming);
@@ -144,13 +144,13 @@ impl Caller {
         let executor = Arc::clone(&self.process.executor);
         let Ok(pending) = executor.pending_calls(&self.root).await else { return };
         for view in pending {
-            if self.dice.once_in(3) {
+            if self.rng.once_in(3) {
                 continue;
             }
-            let fitting = !self.dice.once_in(10);
-            for _ in 0..1 + self.dice.below(7) / 6 {
+            let fitting = !self.rng.once_in(10);
+            for _ in 0..1 + self.rng.below(7) / 6 {
                 let answers = &self.world.answers;
-                let given = answers.give(&*executor, &self.root, &view, &mut self.dice, fitting);
+                let given = answers.give(&*executor, &self.root, &view, &mut self.rng, fitting);
                 if let Err(error) = given.await {
                     self.world.judge(&self.process, "submit", &error);
                 }
@@ -159,9 +159,9 @@ impl Caller {
     }
 
     async fn resume(&mut self) {
-        let resumers = (0..1 + self.dice.below(3)).map(|_| {
+        let resumers = (0..1 + self.rng.below(3)).map(|_| {
             let mut options = ResumeOptions::default();
-            if self.dice.once_in(4) {
+            if self.rng.once_in(4) {
                 options = options.message(format!("also {}", self.number));
             }
             options
@@ -172,7 +172,7 @@ impl Caller {
     }
 
     async fn resume_with(&self, options: ResumeOptions) {
-        let resuming = Resuming::begin(&self.world, &self.root);
+        let resuming = Resuming::start(&self.world, &self.root);
         let executor = &self.process.executor;
         let resumed = executor.resume(self.process.agent(), &self.root, options).await;
         drop(resuming);
@@ -194,18 +194,18 @@ impl Caller {
         }
     }
 
-    /// A caller that gives up in the middle.
+    /// Resumes, and drops the future midway.
     async fn give_up(&mut self) {
-        let patience = Duration::from_millis(self.dice.below(60) as u64);
+        let limit = Duration::from_millis(self.rng.below(60) as u64);
         let resume = Box::pin(self.resume_with(ResumeOptions::default()));
-        drop(select(resume, Box::pin(sleep(patience))).await);
+        drop(select(resume, Box::pin(sleep(limit))).await);
     }
 
     async fn stop(&mut self) {
-        let Ok(heads) = heads(&*self.world.witness, &self.root).await else { return };
-        let Some(head) = self.dice.pick(&heads) else { return };
-        let session = if self.dice.once_in(2) { &self.root } else { &head.session };
-        let asked = if self.dice.once_in(3) {
+        let Ok(heads) = heads(&*self.world.store, &self.root).await else { return };
+        let Some(head) = self.rng.pick(&heads) else { return };
+        let session = if self.rng.once_in(2) { &self.root } else { &head.session };
+        let asked = if self.rng.once_in(3) {
             self.process.executor.abort(session, Some("enough".to_owned())).await
         } else {
             self.process.executor.interrupt(session, None).await
@@ -217,9 +217,9 @@ impl Caller {
 
     async fn message(&mut self) {
         let text = format!("by the way {}", self.number);
-        let Ok(heads) = heads(&*self.world.witness, &self.root).await else { return };
-        let Some(head) = self.dice.pick(&heads) else { return };
-        let session = if self.dice.once_in(2) { &self.root } else { &head.session };
+        let Ok(heads) = heads(&*self.world.store, &self.root).await else { return };
+        let Some(head) = self.rng.pick(&heads) else { return };
+        let session = if self.rng.once_in(2) { &self.root } else { &head.session };
         if *session != self.root {
             self.world.reached.note(Mark::MessageBelow);
         }
@@ -229,30 +229,30 @@ impl Caller {
         }
     }
 
-    /// A tree that rests is deleted. What is on its way to it may begin a child of nothing, so that stories
-    /// with such requests delete nothing.
+    /// Deletes an inactive tree. Requests that are still on their way could create orphaned children, so stories with
+    /// late or repeated requests delete nothing.
     async fn delete(&self) {
-        let (story, witness) = (self.world.story, &*self.world.witness);
+        let (story, store) = (self.world.story, &*self.world.store);
         if story.has(Fault::Late) || story.has(Fault::Doubled) {
             return;
         }
-        let Ok(heads) = heads(witness, &self.root).await else { return };
+        let Ok(heads) = heads(store, &self.root).await else { return };
         if heads.is_empty() || heads.iter().any(|head| head.summary.run.is_some()) {
             return;
         }
         self.world.reached.note(Mark::Delete);
-        if let Err(error) = delete_session(witness, witness, &self.root).await {
+        if let Err(error) = delete_session(store, store, &self.root).await {
             self.world.judge(&self.process, "a deletion", &error);
         }
     }
 
-    /// Trees that have ended are purged, in stories that delete sessions.
+    /// Purges ended trees, in stories that delete sessions.
     async fn purge(&mut self) {
         let story = self.world.story;
         if story.has(Fault::Late) || story.has(Fault::Doubled) {
             return;
         }
-        let age = self.dice.below(story.lease().as_millis() as usize * 2);
+        let age = self.rng.below(story.lease().as_millis() as usize * 2);
         let older_than = Duration::from_millis(age as u64);
         let statuses =
             vec![SessionStatus::Completed, SessionStatus::Failed, SessionStatus::Aborted];
@@ -261,7 +261,7 @@ impl Caller {
         }
     }
 
-    /// A session is forked at one of its checkpoints, and the fork is another tree of the story.
+    /// Forks a session at one of its checkpoints. The fork becomes another tree of the story.
     async fn fork(&mut self) {
         let Some(version) = self.checkpoint().await else { return };
         let fork = format!("fork-{}", self.number);
@@ -270,7 +270,7 @@ impl Caller {
         match forked {
             Ok(fork) => {
                 self.root = fork;
-                match self.dice.below(3) {
+                match self.rng.below(3) {
                     0 => self.execute().await,
                     1 => self.resume_with(ResumeOptions::default()).await,
                     _ => {}
@@ -281,29 +281,30 @@ impl Caller {
         }
     }
 
-    /// A session goes back to one of its checkpoints.
+    /// Rewinds a session to one of its checkpoints.
     async fn rewind(&mut self) {
         let Some(version) = self.checkpoint().await else { return };
         let mut options = ResumeOptions::default().from_checkpoint(version);
-        if self.dice.once_in(2) {
+        if self.rng.once_in(2) {
             options = options.message(format!("rather {}", self.number));
         }
         self.resume_with(options).await;
     }
 
-    /// One of the checkpoints of the session.
+    /// Returns one of the session's checkpoints.
     async fn checkpoint(&mut self) -> Option<u64> {
-        let session = load(&*self.world.witness, &self.root).await.ok()?;
-        let checkpoints: Vec<_> = session.checkpoints().iter().map(|it| it.version).collect();
-        self.dice.pick(&checkpoints).copied()
+        let session = load(&*self.world.store, &self.root).await.ok()?;
+        let checkpoints: Vec<_> =
+            session.checkpoints().iter().map(|checkpoint| checkpoint.version).collect();
+        self.rng.pick(&checkpoints).copied()
     }
 
-    /// A session is exported. Imported into an empty store, it is the same.
+    /// Exports a session, and checks that its import into an empty store is the same.
     async fn export(&self) {
         let Ok(export) = export_session(&*self.process.wire, &self.root).await else { return };
         let other = MemoryStore::with_clock(
             MemoryOptions::default(),
-            Arc::clone(&self.world.witness.clock) as Arc<dyn Clock>,
+            Arc::clone(&self.world.store.clock) as Arc<dyn Clock>,
         );
         let imported = async {
             import_session(&other, &export).await?;
@@ -313,15 +314,15 @@ impl Caller {
         match imported.await {
             Ok(again) if is_same(&export, &again) => {}
             Ok(again) => {
-                self.world.wrong(format!("exported as {export:?}, imported as {again:?}"));
+                self.world.add_problem(format!("exported as {export:?}, imported as {again:?}"));
             }
-            Err(error) => self.world.wrong(format!("an import: {error:?}")),
+            Err(error) => self.world.add_problem(format!("an import: {error:?}")),
         }
     }
 
-    /// A look at what a user sees.
+    /// Reads the page of a session, as a user does.
     async fn look(&self) {
-        // Without streams there is nothing to look at.
+        // Without streams there is no page.
         if let Err(error) = self.process.executor.page(&self.root).await
             && !error.is_retryable()
         {
@@ -330,33 +331,35 @@ impl Caller {
     }
 }
 
-/// Whether two exports hold the same events.
+/// Returns `true` if both exports have the same events.
 fn is_same(one: &SessionExport, other: &SessionExport) -> bool {
     let events = |export: &SessionExport| {
         let sessions = export.sessions().iter();
-        sessions.map(|it| (it.session.clone(), it.events.clone())).collect::<BTreeMap<_, _>>()
+        sessions
+            .map(|session| (session.session.clone(), session.events.clone()))
+            .collect::<BTreeMap<_, _>>()
     };
     events(one) == events(other)
 }
 
-/// A caller that resumes or executes a session.
+/// The guard of a caller that resumes or executes a session.
 struct Resuming<'a>(&'a World, &'a SessionId);
 
 impl<'a> Resuming<'a> {
-    fn begin(world: &'a World, root: &'a SessionId) -> Self {
-        world.witness.always().resumes(root, true);
+    fn start(world: &'a World, root: &'a SessionId) -> Self {
+        world.store.invariants().record_resume(root, true);
         Self(world, root)
     }
 }
 
 impl Drop for Resuming<'_> {
     fn drop(&mut self) {
-        self.0.witness.always().resumes(self.1, false);
+        self.0.store.invariants().record_resume(self.1, false);
     }
 }
 
-/// One thing that befalls a process, if the story has things of that kind.
-pub(crate) fn befall(world: &World, all: &[Process], process: &Process, dice: &mut Dice) {
+/// Injects one fault into a process, if the story has faults.
+pub(crate) fn inject_fault(world: &World, all: &[Process], process: &Process, rng: &mut Dice) {
     let kinds = [
         Fault::Kills,
         Fault::Stalls,
@@ -368,12 +371,12 @@ pub(crate) fn befall(world: &World, all: &[Process], process: &Process, dice: &m
         Fault::Snapshots,
     ];
     let kinds: Vec<_> = kinds.into_iter().filter(|kind| world.story.has(*kind)).collect();
-    let Some(kind) = dice.pick(&kinds).copied() else { return };
+    let Some(kind) = rng.pick(&kinds).copied() else { return };
     let lease = world.story.lease();
-    let lasts = lease * u32::try_from(1 + dice.below(40)).unwrap_or(1) / 10;
-    world.trace.note("befalls", &(process.life.number(), kind, lasts));
+    let lasts = lease * u32::try_from(1 + rng.below(40)).unwrap_or(1) / 10;
+    world.trace.note("fault", &(process.life.number(), kind, lasts));
     match kind {
-        Fault::Kills if dice.once_in(3) => shut_down(world, process),
+        Fault::Kills if rng.once_in(3) => shut_down(world, process),
         Fault::Kills => {
             world.reached.note(Mark::Kill);
             process.life.end();
@@ -381,7 +384,7 @@ pub(crate) fn befall(world: &World, all: &[Process], process: &Process, dice: &m
         Fault::Stalls => stall(world, process, lasts),
         Fault::Partitions => {
             world.reached.note(Mark::Partition);
-            let cut = if dice.once_in(2) { Cut::Requests } else { Cut::Answers };
+            let cut = if rng.once_in(2) { Cut::Requests } else { Cut::Answers };
             cut_off(world, process, cut, lasts);
         }
         Fault::Snapshots => {
@@ -394,53 +397,53 @@ pub(crate) fn befall(world: &World, all: &[Process], process: &Process, dice: &m
         }
         Fault::Streams => {
             world.reached.note(Mark::StreamsAway);
-            process.wire.take_streams(true);
+            process.wire.set_streams_unavailable(true);
             let wire = Arc::clone(&process.wire);
-            world.beside(process, async move {
+            world.spawn(process, async move {
                 sleep(lasts * 3).await;
-                wire.take_streams(false);
+                wire.set_streams_unavailable(false);
             });
         }
-        // Backwards: a lease lasts longer then. A jump forwards of the clock that leases run out by
-        // takes them from owners who cannot know.
+        // The clock goes back, which extends leases. If the clock that determines lease expiry went forward, leases
+        // would expire and their owners could not know.
         Fault::Jumps => {
             world.reached.note(Mark::StoreJump);
-            let by = i64::try_from(dice.below(10_000)).unwrap_or_default();
-            world.witness.clock.jump(-by);
-            process.clock.jump(if dice.once_in(2) { 3 * by } else { -3 * by });
+            let by = i64::try_from(rng.below(10_000)).unwrap_or_default();
+            world.store.clock.jump(-by);
+            process.clock.jump(if rng.once_in(2) { 3 * by } else { -3 * by });
         }
         _ => {}
     }
 }
 
-/// Saves snapshots of all sessions, as processes do of long ones.
+/// Saves snapshots of all sessions, as processes do for long ones.
 async fn save_snapshots(world: &World) {
     for root in world.roots() {
-        for head in heads(&*world.witness, &root).await.unwrap_or_default() {
-            let Ok(session) = load(&*world.witness, &head.session).await else { continue };
+        for head in heads(&*world.store, &root).await.unwrap_or_default() {
+            let Ok(session) = load(&*world.store, &head.session).await else { continue };
             let Ok(snapshot) = session.overview().to_snapshot() else { continue };
-            drop(world.witness.save_snapshot(&head.session, snapshot).await);
+            drop(world.store.save_snapshot(&head.session, snapshot).await);
         }
     }
 }
 
-/// Cuts a process off from the store for a time.
+/// Disconnects a process from the store for a time.
 fn cut_off(world: &World, process: &Process, cut: Cut, lasts: Duration) {
     process.wire.cut(cut);
-    world.trouble(process, lasts);
+    world.record_trouble(process, lasts);
     let wire = Arc::clone(&process.wire);
-    world.beside(process, async move {
+    world.spawn(process, async move {
         sleep(lasts).await;
         wire.cut(Cut::Whole);
     });
 }
 
-/// A process stands still, and goes on as if nothing had happened.
+/// Stalls a process. It continues as if nothing had happened.
 fn stall(world: &World, process: &Process, lasts: Duration) {
     if lasts > world.story.lease() {
         world.reached.note(Mark::StallBeyondLease);
     }
-    world.trouble(process, lasts);
+    world.record_trouble(process, lasts);
     process.life.stand_still();
     let life = process.life.clone();
     drop(tokio::spawn(async move {
@@ -451,10 +454,10 @@ fn stall(world: &World, process: &Process, lasts: Duration) {
 
 fn shut_down(world: &World, process: &Process) {
     world.reached.note(Mark::Shutdown);
-    // It gives up its leases, and others may go on at once.
-    world.trouble(process, Duration::from_secs(3_600));
+    // It releases its leases, and other processes may take over at once.
+    world.record_trouble(process, Duration::from_secs(3_600));
     let (shutdown, life) = ((process.shutdown)(), process.life.clone());
-    world.beside(process, async move {
+    world.spawn(process, async move {
         shutdown.await;
         life.end();
     });

@@ -1,35 +1,34 @@
-//! Whether the simulation would notice: guards of the product are taken out, one at a time, and stories are told
-//! until one fails.
+//! Mutation tests of the simulation: guards of the product are removed, one at a time, and stories run until one fails.
 
 use std::fmt;
 
 use helix_agents_core::mutants::{ALL, Mutant, select};
 
-use crate::many::{Plan, tell_many};
+use crate::many::{Plan, run_many};
 
-/// How many stories are told to find a mutant.
+/// The maximum number of stories that run to find a mutant.
 pub const ENOUGH: u64 = 10_000;
 
-/// Whether a mutant was found.
+/// The outcome of one mutant.
 #[derive(Debug, Clone)]
 pub struct Hunted {
     /// The mutant.
     pub mutant: Mutant,
-    /// After how many stories, and what was wrong; none if no story failed.
+    /// The number of stories until one failed, and its problem. `None` if no story failed.
     pub found: Option<(u64, String)>,
-    /// How many stories were told.
+    /// The number of executed stories.
     pub stories: u64,
 }
 
 impl Hunted {
-    /// Whether a story failed, or a test is named that notices the mutant.
+    /// Returns `true` if a story failed, or if a named test notices the mutant.
     #[must_use]
     pub fn is_noticed(&self) -> bool {
         self.found.is_some() || self.mutant.test.is_some()
     }
 }
 
-/// A row of the table in the guide.
+/// Writes a row of the table in the guide.
 impl fmt::Display for Hunted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mutant, found, stories } = self;
@@ -42,15 +41,19 @@ impl fmt::Display for Hunted {
     }
 }
 
-/// The head of the table in the guide.
+/// The header of the table in the guide.
 pub const HEAD: &str = "| mutant | what it does | stories | what was wrong |\n|---|---|---|---|";
 
-/// Looks for every mutant, and hands each row on as soon as it is known. The plan says where the seeds begin.
-pub fn hunt_all(plan: &Plan, only: Option<&str>, mut tell: impl FnMut(&Hunted)) -> Vec<Hunted> {
-    let meant = ALL.iter().filter(|mutant| only.is_none_or(|only| only == mutant.name));
-    let hunted = meant.map(|mutant| {
+/// Runs every mutant, and passes each outcome to `report_row` as soon as it is known. The plan has the first seed.
+pub fn hunt_all(
+    plan: &Plan,
+    only: Option<&str>,
+    mut report_row: impl FnMut(&Hunted),
+) -> Vec<Hunted> {
+    let selected = ALL.iter().filter(|mutant| only.is_none_or(|only| only == mutant.name));
+    let hunted = selected.map(|mutant| {
         let hunted = hunt(plan, *mutant);
-        tell(&hunted);
+        report_row(&hunted);
         hunted
     });
     hunted.collect()
@@ -63,13 +66,13 @@ fn hunt(plan: &Plan, mutant: Mutant) -> Hunted {
     select(Some(mutant.name));
     let plan =
         Plan { stories: plan.stories.min(ENOUGH), kinds: 1, simplify: false, ..plan.clone() };
-    let report = tell_many(&plan);
+    let report = run_many(&plan);
     select(None);
     let found = report.failed.first().map(|failure| (report.stories, short(&failure.problem)));
     Hunted { mutant, found, stories: report.stories }
 }
 
-/// The first problem in a cell of a table, without what differs between stories.
+/// Returns the first problem as a table cell, without the parts that differ between stories.
 fn short(problem: &str) -> String {
     let line = problem.lines().next().unwrap_or_default();
     let named = |id: &str| id.starts_with("root") || id.starts_with("a run in process");

@@ -1,4 +1,4 @@
-//! Agents that plan: their tools are called in rounds that a planner decides by chance, before the model answers.
+//! Agents that plan: a planner chooses their tool calls at random, in rounds before the model answers.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::marks::{Mark, Reached};
 /// The tools that plans call.
 const TOOLS: [&str; 6] = ["work", "work", "fail", "wire", "pay", "stamp"];
 
-/// The planner of one process. Another process that is asked the same decides otherwise, as with real models.
+/// The planner of one process. For the same request another process decides differently, as real models do.
 #[derive(Debug)]
 struct ByChance {
     seed: u64,
@@ -24,15 +24,15 @@ struct ByChance {
 }
 
 impl ByChance {
-    fn decide(&self, dice: &mut Dice) -> Value {
-        match dice.below(8) {
+    fn decide(&self, rng: &mut Dice) -> Value {
+        match rng.below(8) {
             0 => json!({ "next_action": "response" }),
             1 => json!("not a decision"),
             _ => {
                 self.reached.note(Mark::Plan);
-                let commands = (0..=dice.below(3)).map(|_| {
-                    let tool = dice.pick(&TOOLS).copied().unwrap_or("work");
-                    let word = format!("p{}", dice.below(1_000));
+                let commands = (0..=rng.below(3)).map(|_| {
+                    let tool = rng.pick(&TOOLS).copied().unwrap_or("work");
+                    let word = format!("p{}", rng.below(1_000));
                     json!({ "tool_name": tool, "tool_kwargs": { "word": word } })
                 });
                 let commands: Vec<_> = commands.collect();
@@ -46,7 +46,7 @@ impl ByChance {
 impl Planner for ByChance {
     async fn plan(&self, request: PlanRequest<'_>) -> Result<PlanReply> {
         let asked = (request.agent, request.user_input, request.round_index);
-        let mut dice = Dice::of((self.seed, "plan", asked, self.life.number()));
+        let mut rng = Dice::of((self.seed, "plan", asked, self.life.number()));
         let took = async {
             self.life.tick().await;
             self.life.linger().await;
@@ -56,12 +56,12 @@ impl Planner for ByChance {
             () = request.cancel.cancelled() => {
                 Err(Error::new(ErrorCode::Cancelled, "the planner was cancelled"))
             }
-            () = took => Ok(self.decide(&mut dice).into()),
+            () = took => Ok(self.decide(&mut rng).into()),
         }
     }
 }
 
-/// The model of a process: in some stories some of the agents plan.
+/// Returns the model of a process. In some stories some of the agents plan.
 pub(crate) fn with_plans(
     story: Story,
     model: Arc<dyn LlmAdapter>,
@@ -69,18 +69,18 @@ pub(crate) fn with_plans(
     life: &Life,
     reached: &Reached,
 ) -> Result<Arc<dyn LlmAdapter>> {
-    let mut dice = story.dice("plans");
-    if !dice.once_in(4) {
+    let mut rng = story.rng("plans");
+    if !rng.once_in(4) {
         return Ok(model);
     }
     let mut planning = PlanningLlm::around(model);
     for agent in family.agents() {
-        if dice.once_in(2) {
+        if rng.once_in(2) {
             continue;
         }
         let (life, reached) = (life.clone(), reached.clone());
         let planner = ByChance { seed: story.seed, life, reached };
-        let rounds = u32::try_from(1 + dice.below(3)).unwrap_or(1);
+        let rounds = u32::try_from(1 + rng.below(3)).unwrap_or(1);
         let options = PlanOptions::default().max_rounds(rounds).planner(Some(Arc::new(planner)));
         planning = planning.plan(agent, options)?;
     }

@@ -1,4 +1,4 @@
-//! One process of a world: a runtime with a clock, a network and a life of its own.
+//! One process of a world: a runtime with its own clock, network and lifetime.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use helix_agents_runtime::Settings;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_testkit::trees::{Family, Life};
 
-use crate::engine::InParts;
+use crate::engine::WorkItemRuntime;
 use crate::knobs::{EngineKind, Story};
 use crate::marks::Reached;
 use crate::time::SimClock;
 use crate::wire::Wire;
 
-/// How long cancelled tools may take to stop.
+/// The time that cancelled tools may take to stop.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// What a process is made of.
-pub(crate) struct Parts {
+/// The configuration of a process.
+pub(crate) struct ProcessConfig {
     pub(crate) story: Story,
     pub(crate) wire: Arc<Wire>,
     pub(crate) clock: Arc<SimClock>,
@@ -37,17 +37,17 @@ pub(crate) struct Parts {
     pub(crate) reached: Reached,
 }
 
-/// Ends a process in good order.
+/// Shuts a process down gracefully.
 type Shutdown = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// A process. Clones are the same one.
+/// A process. Clones refer to the same process.
 #[derive(Clone)]
 pub(crate) struct Process {
     pub(crate) life: Life,
     pub(crate) wire: Arc<Wire>,
     pub(crate) clock: Arc<SimClock>,
     pub(crate) executor: Arc<dyn AgentExecutor>,
-    /// The agents as this process has them.
+    /// The agents in this process's build.
     pub(crate) family: Arc<Family>,
     pub(crate) shutdown: Shutdown,
 }
@@ -59,14 +59,14 @@ impl fmt::Debug for Process {
 }
 
 impl Process {
-    /// The agent at the top of every tree.
+    /// Returns the root agent of every tree.
     pub(crate) fn agent(&self) -> AnyAgent {
         self.family.agent(&self.family.root.name)
     }
 
-    /// Begins a process.
-    pub(crate) fn boot(parts: Parts) -> Result<Self> {
-        let Parts { story, wire, clock, llm, family, ids, reached } = parts;
+    /// Starts a process.
+    pub(crate) fn boot(config: ProcessConfig) -> Result<Self> {
+        let ProcessConfig { story, wire, clock, llm, family, ids, reached } = config;
         let registry = family.registry.clone();
         let store: Arc<dyn StateStore> = Arc::<Wire>::clone(&wire);
         let streams: Arc<dyn StreamManager> = Arc::<Wire>::clone(&wire);
@@ -92,7 +92,7 @@ impl Process {
                 };
                 (Arc::new(runtime), Arc::new(shutdown))
             }
-            EngineKind::Parts(again) => {
+            EngineKind::WorkItems(again) => {
                 let settings = Settings {
                     store: Some(store),
                     streams: Some(streams),
@@ -104,7 +104,7 @@ impl Process {
                     grace: GRACE,
                     ..Settings::default()
                 };
-                let runtime = Arc::new(InParts::new(settings, again, reached)?);
+                let runtime = Arc::new(WorkItemRuntime::new(settings, again, reached)?);
                 let ending = Arc::clone(&runtime);
                 let shutdown = move || {
                     let ending = Arc::clone(&ending);

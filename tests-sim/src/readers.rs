@@ -1,4 +1,4 @@
-//! Readers of streams that are cut off and continue: together they have read what the stream shows.
+//! Stream readers that are disconnected and continue. Together their chunks must be the stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,41 +13,41 @@ use tokio::time::timeout;
 use crate::marks::Mark;
 use crate::process::Process;
 
-/// The chunks that one reader has read.
+/// The chunks that one reader has received.
 #[derive(Debug)]
 struct Reader {
     root: SessionId,
     chunks: Vec<StoredChunk>,
 }
 
-/// The readers of a world. Clones are of the same world.
+/// The readers of a world. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Readers(Arc<Mutex<Vec<Reader>>>);
 
 impl Readers {
-    /// Reads a stream from its start, and continues after each cut where it left off.
-    pub(crate) async fn follow(&self, process: &Process, root: &SessionId, mut dice: Dice) {
+    /// Reads a stream from its start, and continues at the next chunk after each disconnect.
+    pub(crate) async fn follow(&self, process: &Process, root: &SessionId, mut rng: Dice) {
         let reader = {
             let mut readers = self.lock();
             readers.push(Reader { root: root.clone(), chunks: Vec::new() });
             readers.len() - 1
         };
-        for _ in 0..1 + dice.below(6) {
+        for _ in 0..1 + rng.below(6) {
             let from = self.lock()[reader].chunks.last().map_or(1, |last| last.seq + 1);
-            let patience = Duration::from_millis(dice.below(2_000) as u64);
-            let most = 1 + dice.below(40);
+            let limit = Duration::from_millis(rng.below(2_000) as u64);
+            let most = 1 + rng.below(40);
             if let Ok(stream) = process.executor.follow(root, from).await {
                 let mut chunks = stream.take(most);
-                while let Ok(Some(Ok(stored))) = timeout(patience, chunks.next()).await {
+                while let Ok(Some(Ok(stored))) = timeout(limit, chunks.next()).await {
                     self.lock()[reader].chunks.push(stored);
                 }
             }
             process.wire.reached.note(Mark::ReaderCut);
-            tokio::time::sleep(patience).await;
+            tokio::time::sleep(limit).await;
         }
     }
 
-    /// Compares what readers of a stream have read with the stream itself.
+    /// Compares the chunks that readers of a stream received with the stream.
     pub(crate) async fn check(&self, streams: &dyn StreamManager, root: &SessionId) -> Vec<String> {
         let Ok(shown) = read(streams, root).await else {
             return vec![format!("{root}: the stream cannot be read")];
@@ -79,7 +79,9 @@ impl Readers {
             for stored in chunks {
                 let is_shown = shown.contains_key(&stored.seq);
                 if !is_shown && stored.attempt.is_none_or(|attempt| !discarded.contains(&attempt)) {
-                    problems.push(format!("{root}: a reader read {stored:?}, which is not there"));
+                    problems.push(format!(
+                        "{root}: a reader read {stored:?}, which is not in the stream"
+                    ));
                 }
             }
         }
@@ -91,7 +93,7 @@ impl Readers {
     }
 }
 
-/// The chunks of a stream by their numbers.
+/// Returns the chunks of a stream by sequence number.
 async fn read(
     streams: &dyn StreamManager,
     root: &SessionId,

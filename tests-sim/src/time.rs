@@ -1,5 +1,5 @@
-//! Time: one true time, which is tokio's paused clock, and the clocks of stores and processes, each
-//! of which runs beside it in its own way.
+//! Time: tokio's paused clock is the true time. The clocks of stores and processes differ from it, each by its own
+//! offset and rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::trace::Trace;
 
-/// When every story begins: 2026-01-01.
+/// The start time of every story: 2026-01-01.
 const EPOCH: i64 = 1_767_225_600_000;
 
 const MILLION: u128 = 1_000_000;
@@ -20,32 +20,32 @@ const MILLION: u128 = 1_000_000;
 /// One clock of a simulated world.
 #[derive(Debug)]
 pub(crate) struct SimClock {
-    began: Instant,
-    /// How far its wall clock is ahead, in milliseconds.
-    ahead: AtomicI64,
-    /// How many microseconds it counts for each true second.
+    started: Instant,
+    /// The offset of its wall clock, in milliseconds.
+    offset: AtomicI64,
+    /// The number of microseconds that it counts per true second.
     rate: u128,
-    /// The process that it is of; none for a store's.
+    /// The process of the clock. `None` for a store's clock.
     life: Option<Life>,
     trace: Arc<Trace>,
 }
 
 impl SimClock {
-    /// A clock that is so many milliseconds ahead, and gains so many microseconds in each second.
-    pub(crate) fn new(ahead: i64, drift: i32, life: Option<Life>, trace: Arc<Trace>) -> Arc<Self> {
+    /// Creates a clock with an offset in milliseconds and a drift in microseconds per second.
+    pub(crate) fn new(offset: i64, drift: i32, life: Option<Life>, trace: Arc<Trace>) -> Arc<Self> {
         let rate = MILLION.saturating_add_signed(i128::from(drift));
-        let ahead = AtomicI64::new(ahead);
-        Arc::new(Self { began: Instant::now(), ahead, rate, life, trace })
+        let offset = AtomicI64::new(offset);
+        Arc::new(Self { started: Instant::now(), offset, rate, life, trace })
     }
 
-    /// Moves the wall clock by so many milliseconds.
+    /// Moves the wall clock by the given number of milliseconds.
     pub(crate) fn jump(&self, by: i64) {
-        self.ahead.fetch_add(by, Ordering::Relaxed);
+        self.offset.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// Whether it shows less than the true time.
+    /// Returns `true` if its wall clock is behind the true time.
     pub(crate) fn went_back(&self) -> bool {
-        self.ahead.load(Ordering::Relaxed) < 0
+        self.offset.load(Ordering::Relaxed) < 0
     }
 }
 
@@ -53,19 +53,19 @@ impl SimClock {
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
         let since = i64::try_from(self.monotonic().as_millis()).unwrap_or(i64::MAX);
-        Timestamp(EPOCH + self.ahead.load(Ordering::Relaxed) + since)
+        Timestamp(EPOCH + self.offset.load(Ordering::Relaxed) + since)
     }
 
     fn monotonic(&self) -> Duration {
-        scaled(self.began.elapsed(), self.rate, MILLION)
+        scaled(self.started.elapsed(), self.rate, MILLION)
     }
 
-    /// A wait that ends while the process stands still ends when it wakes.
+    /// Sleeps. If the sleep ends while the process is stalled, it ends when the process continues.
     async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(scaled(duration, MILLION, self.rate)).await;
         if let Some(life) = &self.life {
             life.awake().await;
-            let at = self.began.elapsed().as_millis();
+            let at = self.started.elapsed().as_millis();
             self.trace.note("wakes", &(life.number(), at));
         }
     }

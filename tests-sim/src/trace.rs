@@ -1,90 +1,90 @@
-//! What happened in a world, as a hash: two tellings of one seed must agree on it to the last bit.
+//! The trace of a world, as a hash: two executions of one seed must have the same hash.
 
 use std::fmt::{self, Debug, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-/// More than this happens in no story that comes to its end.
-const TOO_LONG: u64 = 1_500_000;
+/// The maximum number of events of a story that ends.
+const MAX_EVENTS: u64 = 1_500_000;
 
-/// The hash of all that happened, and each thing as text for people who ask for it.
+/// The hash of everything that happened, and each event as text if it is requested.
 #[derive(Debug, Default)]
-pub(crate) struct Trace(Mutex<Notes>);
+pub(crate) struct Trace(Mutex<TraceState>);
 
 #[derive(Debug)]
-struct Notes {
+struct TraceState {
     hash: Fnv,
-    /// How much happened.
+    /// The number of events.
     count: u64,
-    /// Each thing as text, if people are to read it.
+    /// Each event as text, if it is requested.
     lines: Option<Vec<String>>,
-    began: Option<Instant>,
+    started: Option<Instant>,
 }
 
-impl Notes {
-    /// Keeps a line, with the milliseconds since the first one, if people are to read it.
-    fn tell(&mut self, what: &str, details: &dyn Debug) {
+impl TraceState {
+    /// Keeps a line with the milliseconds since the first line, if text is requested.
+    fn keep_line(&mut self, what: &str, details: &dyn Debug) {
         if let Some(lines) = &mut self.lines {
-            let at = self.began.get_or_insert_with(Instant::now).elapsed().as_millis();
+            let at = self.started.get_or_insert_with(Instant::now).elapsed().as_millis();
             lines.push(format!("{at:>7} {what} {details:?}"));
         }
     }
 }
 
-impl Default for Notes {
+impl Default for TraceState {
     fn default() -> Self {
-        Self { hash: Fnv(0xcbf2_9ce4_8422_2325), count: 0, lines: None, began: None }
+        Self { hash: Fnv(0xcbf2_9ce4_8422_2325), count: 0, lines: None, started: None }
     }
 }
 
 impl Trace {
-    /// A trace that people are to read.
+    /// Creates a trace, which keeps its events as text if `text` is `true`.
     pub(crate) fn of_text(text: bool) -> Self {
-        Self(Mutex::new(Notes { lines: text.then(Vec::new), ..Notes::default() }))
+        Self(Mutex::new(TraceState { lines: text.then(Vec::new), ..TraceState::default() }))
     }
 
-    /// Takes in that this happened.
+    /// Records an event.
     pub(crate) fn note(&self, what: &str, of: &dyn Debug) {
         self.note_brief(what, of, of);
     }
 
-    /// Hashes the digest of an event, and keeps its details for people. The digest of an answer suffices: what it
-    /// repeats was hashed when it was written.
+    /// Hashes the digest of an event, and keeps its details as text. The digest of an answer suffices: the repeated
+    /// data was hashed when it was written.
     pub(crate) fn note_brief(&self, what: &str, digest: &dyn Debug, details: &dyn Debug) {
-        let mut notes = self.lock();
-        notes.count += 1;
+        let mut state = self.lock();
+        state.count += 1;
         // Writing into a hash cannot fail.
-        _ = writeln!(notes.hash, "{what} {digest:?}");
-        notes.tell(what, details);
+        _ = writeln!(state.hash, "{what} {digest:?}");
+        state.keep_line(what, details);
     }
 
-    /// Tells people of what the hash need not know.
-    pub(crate) fn tell(&self, what: &str, details: &dyn Debug) {
-        self.lock().tell(what, details);
+    /// Keeps a line that is not hashed.
+    pub(crate) fn keep_line(&self, what: &str, details: &dyn Debug) {
+        self.lock().keep_line(what, details);
     }
 
-    /// Whether so much happened that the world must be going round in circles.
-    pub(crate) fn is_too_long(&self) -> bool {
-        self.lock().count > TOO_LONG
+    /// Returns `true` if there were so many events that the story must be in an endless loop.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.lock().count > MAX_EVENTS
     }
 
-    /// The hash of all that happened so far.
+    /// Returns the hash of everything that happened so far.
     pub(crate) fn hash(&self) -> u64 {
         self.lock().hash.0
     }
 
-    /// Each thing that happened as text, if it was kept.
+    /// Returns each event as text, if text was requested.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lock().lines.clone().unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Notes> {
+    fn lock(&self) -> MutexGuard<'_, TraceState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A hash of text in the way of Fowler, Noll and Vo, eight bytes at a time. It is the same in every build.
+/// A Fowler–Noll–Vo style hash of text, eight bytes at a time. It is the same in every build.
 #[derive(Debug)]
 struct Fnv(u64);
 

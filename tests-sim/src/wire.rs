@@ -1,5 +1,5 @@
-//! The network between one process and the store: requests and answers that are late, lost, or come
-//! twice, each as the contracts of stores and streams permit.
+//! The network between one process and the store. Requests and answers are late, lost or repeated, as far as the
+//! contracts of stores and streams permit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,58 +20,58 @@ use tokio::time::sleep;
 
 use crate::knobs::{Fault, Story};
 use crate::marks::{Mark, Reached};
-use crate::witness::Witness;
+use crate::witness::CheckedStore;
 
-/// How long a request that gets no answer is waited for.
-const NO_ANSWER: Duration = Duration::from_millis(40);
+/// The time after which an unanswered request fails.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(40);
 
-/// The latest that a request is.
-pub(crate) const LATEST: Duration = Duration::from_secs(180);
+/// The maximum delay of a request.
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(180);
 
-/// Which way a process is cut off from the store.
+/// The direction in which a process is disconnected from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// It is not.
+    /// The process is connected.
     Whole,
-    /// Its requests do not arrive.
+    /// Requests do not arrive.
     Requests,
-    /// They do, and the answers are lost.
+    /// Requests arrive, and the answers are lost.
     Answers,
 }
 
-/// What is asked, as far as faults are concerned.
+/// The kind of a request, as far as it matters for faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Writing what may be written again.
+    /// A write that may be repeated.
     Write,
     Read,
     List,
-    /// Deleting: whether a session was there is answered by the first.
-    Forget,
+    /// A deletion. Only the first request reports whether the session existed.
+    Delete,
     Stream,
 }
 
-/// What becomes of a request.
+/// The delivery of a request.
 #[derive(Debug, Clone, Copy)]
-enum Luck {
+enum Delivery {
     /// It is answered after this time.
-    Fine(Duration),
-    /// The store answers at once, and the answer takes this time: it is of an earlier state then.
+    OnTime(Duration),
+    /// The store answers at once, and the answer arrives after this time: it shows an earlier state then.
     Stale(Duration),
-    /// It does not reach the store, and the process waits this time to learn that.
-    Silent(Duration),
+    /// It does not reach the store, and fails after this time.
+    Hangs(Duration),
     Lost,
     Unanswered,
-    /// It reaches the store late, and its answer the process.
+    /// It reaches the store after the first time, and its answer arrives after the second.
     Late(Duration, Duration),
-    /// It reaches the store once more, so much later.
+    /// It reaches the store again after this time.
     Twice(Duration),
 }
 
 /// The network of one process.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    pub(crate) witness: Arc<Witness>,
+    pub(crate) store: Arc<CheckedStore>,
     pub(crate) life: Life,
     pub(crate) lives: Lives,
     pub(crate) story: Story,
@@ -79,101 +79,102 @@ pub(crate) struct Wire {
     /// Whether all faults have stopped.
     pub(crate) calm: Arc<AtomicBool>,
     cut: Mutex<Cut>,
-    streams_away: AtomicBool,
+    streams_unavailable: AtomicBool,
 }
 
 impl Wire {
     pub(crate) fn new(
-        witness: Arc<Witness>,
+        store: Arc<CheckedStore>,
         life: Life,
         lives: Lives,
         story: Story,
         reached: Reached,
         calm: Arc<AtomicBool>,
     ) -> Arc<Self> {
-        let (cut, streams_away) = (Mutex::new(Cut::Whole), AtomicBool::new(false));
-        Arc::new(Self { witness, life, lives, story, reached, calm, cut, streams_away })
+        let (cut, streams_unavailable) = (Mutex::new(Cut::Whole), AtomicBool::new(false));
+        Arc::new(Self { store, life, lives, story, reached, calm, cut, streams_unavailable })
     }
 
-    /// Cuts the process off from the store, or joins it again.
+    /// Disconnects the process from the store, or reconnects it.
     pub(crate) fn cut(&self, cut: Cut) {
         *self.cut.lock().unwrap_or_else(PoisonError::into_inner) = cut;
     }
 
-    /// Takes the streams away from the process, or gives them back.
-    pub(crate) fn take_streams(&self, away: bool) {
-        self.streams_away.store(away, Ordering::Relaxed);
+    /// Makes the streams unavailable for the process, or available again.
+    pub(crate) fn set_streams_unavailable(&self, unavailable: bool) {
+        self.streams_unavailable.store(unavailable, Ordering::Relaxed);
     }
 
-    fn luck(&self, kind: Kind) -> Luck {
+    fn delivery(&self, kind: Kind) -> Delivery {
         let cut = *self.cut.lock().unwrap_or_else(PoisonError::into_inner);
-        let away = match kind {
-            Kind::Stream => self.streams_away.load(Ordering::Relaxed),
+        let unavailable = match kind {
+            Kind::Stream => self.streams_unavailable.load(Ordering::Relaxed),
             _ => false,
         };
         match cut {
-            _ if self.calm.load(Ordering::Relaxed) => Luck::Fine(Duration::ZERO),
-            _ if away => self.away(),
-            Cut::Requests => Luck::Lost,
-            Cut::Answers => Luck::Unanswered,
-            Cut::Whole => self.life.roll(|dice| self.roll(kind, dice)),
+            _ if self.calm.load(Ordering::Relaxed) => Delivery::OnTime(Duration::ZERO),
+            _ if unavailable => self.unavailable(),
+            Cut::Requests => Delivery::Lost,
+            Cut::Answers => Delivery::Unanswered,
+            Cut::Whole => self.life.roll(|rng| self.roll(kind, rng)),
         }
     }
 
-    /// A request to streams that are away: it fails at once, or hangs, at times for longer than the lease.
-    fn away(&self) -> Luck {
+    /// Returns the delivery of a request to unavailable streams: it fails at once, or hangs, at times for longer than
+    /// the lease.
+    fn unavailable(&self) -> Delivery {
         if !self.story.has(Fault::Hangs) {
-            return Luck::Lost;
+            return Delivery::Lost;
         }
         let lease = self.story.lease();
-        self.life.roll(|dice| {
-            if dice.once_in(4) { Luck::Silent(up_to(dice, lease * 2)) } else { Luck::Lost }
+        self.life.roll(|rng| {
+            if rng.once_in(4) { Delivery::Hangs(up_to(rng, lease * 2)) } else { Delivery::Lost }
         })
     }
 
-    fn roll(&self, kind: Kind, dice: &mut Dice) -> Luck {
+    fn roll(&self, kind: Kind, rng: &mut Dice) -> Delivery {
         let (story, lease) = (self.story, self.story.lease());
-        if story.has(Fault::Lost) && kind != Kind::Forget && dice.once_in(40) {
-            return if dice.once_in(2) { Luck::Lost } else { Luck::Unanswered };
+        if story.has(Fault::Lost) && kind != Kind::Delete && rng.once_in(40) {
+            return if rng.once_in(2) { Delivery::Lost } else { Delivery::Unanswered };
         }
-        if story.has(Fault::Doubled) && kind == Kind::Write && dice.once_in(25) {
-            return Luck::Twice(up_to(dice, lease * 2));
+        if story.has(Fault::Doubled) && kind == Kind::Write && rng.once_in(25) {
+            return Delivery::Twice(up_to(rng, lease * 2));
         }
-        if story.has(Fault::Stale) && kind == Kind::List && dice.once_in(2) {
+        if story.has(Fault::Stale) && kind == Kind::List && rng.once_in(2) {
             self.reached.note(Mark::StaleList);
-            return Luck::Stale(up_to(dice, lease));
+            return Delivery::Stale(up_to(rng, lease));
         }
-        if story.has(Fault::Late) && dice.once_in(80) {
+        if story.has(Fault::Late) && rng.once_in(80) {
             let most = match kind {
-                // A store knows the last 64 batches of a stream. Others do not arrive again.
+                // A stream store remembers the last 64 batches. Older batches do not arrive again.
                 Kind::Stream => lease / 8,
-                _ if dice.once_in(10) => LATEST,
+                _ if rng.once_in(10) => MAX_DELAY,
                 _ => lease * 3,
             };
-            let (there, back) = (up_to(dice, most), up_to(dice, most));
-            return Luck::Late(there, if dice.once_in(2) { back } else { Duration::ZERO });
+            let (there, back) = (up_to(rng, most), up_to(rng, most));
+            return Delivery::Late(there, if rng.once_in(2) { back } else { Duration::ZERO });
         }
-        Luck::Fine(up_to(dice, Duration::from_millis(3)))
+        Delivery::OnTime(up_to(rng, Duration::from_millis(3)))
     }
 
-    /// Notes that the process cannot show that it is alive for so long.
-    fn trouble(&self, kind: Kind, lasts: Duration) {
+    /// Records that the process cannot renew its leases for the given time.
+    fn record_trouble(&self, kind: Kind, lasts: Duration) {
         if kind != Kind::Stream {
-            self.witness.always().trouble(self.life.number(), lasts);
+            self.store.invariants().record_trouble(self.life.number(), lasts);
         }
     }
 
     async fn ask<T, F>(
         &self,
         kind: Kind,
-        operation: impl Fn(Arc<Witness>) -> F + Send + Sync + 'static,
+        operation: impl Fn(Arc<CheckedStore>) -> F + Send + Sync + 'static,
     ) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        if self.witness.is_too_long() {
-            // The story is over, and says so.
+        if self.store.is_endless() {
+            // The story has ended, and reports that.
             std::future::pending::<()>().await;
         }
         self.life.tick().await;
@@ -185,70 +186,70 @@ impl Wire {
     async fn carry<T, F>(
         &self,
         kind: Kind,
-        operation: impl Fn(Arc<Witness>) -> F + Send + Sync + 'static,
+        operation: impl Fn(Arc<CheckedStore>) -> F + Send + Sync + 'static,
     ) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let (witness, luck) = (Arc::clone(&self.witness), self.luck(kind));
-        if !matches!(luck, Luck::Fine(_)) {
-            witness.trace().tell("request", &(self.life.number(), kind, luck));
+        let (store, delivery) = (Arc::clone(&self.store), self.delivery(kind));
+        if !matches!(delivery, Delivery::OnTime(_)) {
+            store.trace().keep_line("request", &(self.life.number(), kind, delivery));
         }
-        match luck {
-            Luck::Fine(wait) => {
+        match delivery {
+            Delivery::OnTime(wait) => {
                 if !wait.is_zero() {
                     sleep(wait).await;
                 }
-                operation(witness).await
+                operation(store).await
             }
-            Luck::Stale(wait) => {
-                let answer = operation(witness).await;
+            Delivery::Stale(wait) => {
+                let answer = operation(store).await;
                 sleep(wait).await;
                 answer
             }
-            Luck::Silent(wait) => {
+            Delivery::Hangs(wait) => {
                 self.reached.note(Mark::StreamHangs);
                 sleep(wait).await;
                 Err(lost())
             }
-            Luck::Lost => {
+            Delivery::Lost => {
                 self.reached.note(Mark::RequestLost);
-                self.trouble(kind, NO_ANSWER);
-                sleep(NO_ANSWER).await;
+                self.record_trouble(kind, ANSWER_TIMEOUT);
+                sleep(ANSWER_TIMEOUT).await;
                 Err(lost())
             }
-            Luck::Unanswered => {
+            Delivery::Unanswered => {
                 self.reached.note(Mark::AnswerLost);
-                self.trouble(kind, NO_ANSWER);
-                operation(witness).await?;
-                sleep(NO_ANSWER).await;
+                self.record_trouble(kind, ANSWER_TIMEOUT);
+                operation(store).await?;
+                sleep(ANSWER_TIMEOUT).await;
                 Err(lost())
             }
-            Luck::Late(there, back) => {
+            Delivery::Late(there, back) => {
                 if there + back > self.story.lease() {
                     self.reached.note(Mark::Late);
                 }
-                self.trouble(kind, there + back);
-                // On its way it is out of the hands of the process, which may die meanwhile.
+                self.record_trouble(kind, there + back);
+                // A request on its way does not depend on the process, which may crash meanwhile.
                 let (answer, answered) = oneshot::channel();
                 drop(tokio::spawn(async move {
                     sleep(there).await;
-                    let done = operation(witness).await;
+                    let done = operation(store).await;
                     sleep(back).await;
                     drop(answer.send(done));
                 }));
                 answered.await.unwrap_or_else(|_| Err(lost()))
             }
-            Luck::Twice(later) => {
-                let answer = operation(Arc::clone(&witness)).await;
+            Delivery::Twice(later) => {
+                let answer = operation(Arc::clone(&store)).await;
                 let (reached, number) = (self.reached.clone(), self.life.number());
                 drop(tokio::spawn(async move {
                     sleep(later).await;
                     reached.note(Mark::Doubled);
-                    // What it does is no sign of life of its sender.
-                    witness.always().trouble(number, Duration::ZERO);
-                    drop(operation(witness).await);
+                    // Its effect is no sign of life of the sender.
+                    store.invariants().record_trouble(number, Duration::ZERO);
+                    drop(operation(store).await);
                 }));
                 answer
             }
@@ -256,27 +257,27 @@ impl Wire {
     }
 }
 
-fn up_to(dice: &mut Dice, most: Duration) -> Duration {
-    Duration::from_millis(dice.below(most.as_millis() as usize + 1) as u64)
+fn up_to(rng: &mut Dice, most: Duration) -> Duration {
+    Duration::from_millis(rng.below(most.as_millis() as usize + 1) as u64)
 }
 
 fn lost() -> Error {
-    Error::new(ErrorCode::StoreUnavailable, "as arranged: there is no answer")
+    Error::new(ErrorCode::StoreUnavailable, "simulated: there is no answer")
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for Wire {
     fn reach(&self) -> StoreScope {
-        self.witness.reach()
+        self.store.reach()
     }
 
     fn max_append_bytes(&self) -> usize {
-        self.witness.max_append_bytes()
+        self.store.max_append_bytes()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
-        self.witness.guarantees()
+        self.store.guarantees()
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
@@ -376,7 +377,7 @@ impl StateStore for Wire {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let session = session.clone();
-        self.ask(Kind::Forget, move |store| {
+        self.ask(Kind::Delete, move |store| {
             let session = session.clone();
             async move { store.delete(&session).await }
         })
@@ -385,7 +386,7 @@ impl StateStore for Wire {
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
         let purge = purge.clone();
-        self.ask(Kind::Forget, move |store| {
+        self.ask(Kind::Delete, move |store| {
             let purge = purge.clone();
             async move { store.purge(&purge).await }
         })

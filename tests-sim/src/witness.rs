@@ -1,5 +1,5 @@
-//! The store and the streams themselves, as nobody in the world sees them: without a network in
-//! between. Every operation is hashed, held beside the reference model, and every append is checked.
+//! The store and the streams themselves, without a network in between. Every operation is hashed and compared with the
+//! reference model, and every append is checked.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use helix_agents_core::stream::{
 };
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 
-use crate::always::Always;
+use crate::always::Invariants;
 use crate::answer::Answer;
 use crate::marks::{Mark, Reached};
 use crate::model::Model;
@@ -28,83 +28,84 @@ use crate::trace::Trace;
 
 /// The store of a world.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct CheckedStore {
     store: MemoryStore,
     pub(crate) clock: Arc<SimClock>,
     trace: Arc<Trace>,
     reached: Reached,
-    /// The most bytes of one append.
+    /// The maximum size of one append, in bytes.
     limit: usize,
     model: Mutex<Model>,
-    always: Mutex<Always>,
+    invariants: Mutex<Invariants>,
     /// The roots that were deleted or purged.
     gone: Mutex<BTreeSet<SessionId>>,
 }
 
-impl Witness {
+impl CheckedStore {
     pub(crate) fn new(
         clock: Arc<SimClock>,
         trace: Arc<Trace>,
         reached: Reached,
-        always: Always,
+        invariants: Invariants,
         limit: usize,
     ) -> Arc<Self> {
         let by = Arc::<SimClock>::clone(&clock);
         let store = MemoryStore::with_clock(MemoryOptions::default(), by);
-        let (model, always, gone) = (Mutex::default(), Mutex::new(always), Mutex::default());
-        Arc::new(Self { store, clock, trace, reached, limit, model, always, gone })
+        let (model, invariants, gone) =
+            (Mutex::default(), Mutex::new(invariants), Mutex::default());
+        Arc::new(Self { store, clock, trace, reached, limit, model, invariants, gone })
     }
 
-    pub(crate) fn always(&self) -> MutexGuard<'_, Always> {
-        self.always.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn invariants(&self) -> MutexGuard<'_, Invariants> {
+        self.invariants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a root was deleted or purged.
+    /// Returns `true` if the root was deleted or purged.
     pub(crate) fn is_gone(&self, root: &SessionId) -> bool {
         self.gone().contains(root)
     }
 
-    /// Whether any root was deleted or purged.
+    /// Returns `true` if any root was deleted or purged.
     pub(crate) fn is_any_gone(&self) -> bool {
         !self.gone().is_empty()
     }
 
-    /// The roots that are forks of others.
+    /// Returns the roots that are forks of other sessions.
     pub(crate) fn forks(&self) -> Vec<SessionId> {
-        self.always().forks().collect()
+        self.invariants().forks().collect()
     }
 
     fn gone(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of the roots that there were before, and are gone.
+    /// Records which of the previous roots are gone.
     fn forget(&self, before: &BTreeSet<SessionId>) {
         let after = self.model().roots();
         self.gone().extend(before.difference(&after).cloned());
         let model = self.model();
-        self.always().forget(|session| model.version(session) == 0);
+        self.invariants().forget(|session| model.version(session) == 0);
     }
 
     fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// What happens, for people.
+    /// Returns the trace of the world.
     pub(crate) fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// Whether the world goes round in circles.
-    pub(crate) fn is_too_long(&self) -> bool {
-        self.trace.is_too_long()
+    /// Returns `true` if the story is in an endless loop.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.trace.is_endless()
     }
 
-    /// Compares an answer with the model's, and hashes it.
+    /// Compares an answer with the model's answer, and hashes it.
     fn agree<T: Answer>(
         &self,
         operation: &str,
@@ -120,25 +121,25 @@ impl Witness {
             _ => false,
         };
         if !same {
-            let what = format!("{operation} answered {answer:?}, the model says {expected:?}");
-            self.always().wrong(session, &what);
+            let what = format!("{operation} returned {answer:?}, the model returned {expected:?}");
+            self.invariants().add_problem(session, &what);
         }
     }
 
-    /// Takes in what was appended to a session since the version.
+    /// Checks what was appended to a session after a version.
     fn appended(&self, session: &SessionId, since: u64) {
-        let news = self.model().read(session, since, u32::MAX).unwrap_or_default();
-        for append in &news {
+        let appends = self.model().read(session, since, u32::MAX).unwrap_or_default();
+        for append in &appends {
             let body = String::from_utf8_lossy(&append.body);
             self.trace.note("logged", &(session, append.first, &append.run, &append.id, body));
-            self.always().appended(session, append);
+            self.invariants().appended(session, append);
         }
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl StateStore for Witness {
+impl StateStore for CheckedStore {
     fn reach(&self) -> StoreScope {
         StoreScope::Network
     }
@@ -158,7 +159,7 @@ impl StateStore for Witness {
         let answer = self.store.create_session(new, first).await;
         self.agree("create", &session, &answer, expected.as_ref());
         if let (Ok(CreateOutcome::Created { .. }), Some(run)) = (&answer, &run) {
-            self.always().shows(run, true);
+            self.invariants().record_sign(run, true);
         }
         self.appended(&session, since);
         answer
@@ -170,10 +171,10 @@ impl StateStore for Witness {
         let expected = self.model().fork(from, new.clone(), first.clone(), self.now());
         let answer = self.store.fork(from, new, first).await;
         self.agree("fork", &session, &answer, expected.as_ref());
-        let news = self.model().read(&session, since, u32::MAX).unwrap_or_default();
-        if let [shared @ .., last] = &*news {
+        let appends = self.model().read(&session, since, u32::MAX).unwrap_or_default();
+        if let [shared @ .., last] = &*appends {
             for append in shared {
-                self.always().shared(&session, append);
+                self.invariants().shared(&session, append);
             }
             self.appended(&session, last.first - 1);
         }
@@ -195,12 +196,12 @@ impl StateStore for Witness {
         match &answer {
             Ok(AppendOutcome::Appended { .. }) => {
                 if let Some(run) = &run {
-                    self.always().shows(run, true);
+                    self.invariants().record_sign(run, true);
                 }
             }
             Ok(AppendOutcome::Conflict { .. }) => {
                 self.reached.note(Mark::Conflict);
-                if run.is_some_and(|run| self.always().is_superseded(&session, &run)) {
+                if run.is_some_and(|run| self.invariants().is_superseded(&session, &run)) {
                     self.reached.note(Mark::LateOwnerFenced);
                 }
             }
@@ -251,7 +252,7 @@ impl StateStore for Witness {
         let answer = self.store.renew(session, run, ttl).await;
         self.agree("renew", session, &answer, expected.as_ref());
         if answer.as_ref().is_ok_and(|answer| answer.renewed) {
-            self.always().shows(run, !ttl.is_zero());
+            self.invariants().record_sign(run, !ttl.is_zero());
         }
         answer
     }
@@ -296,29 +297,31 @@ impl StateStore for Witness {
 }
 
 #[async_trait]
-impl StreamManager for Witness {
+impl StreamManager for CheckedStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.trace.note("write", &(stream, &batch));
-        // Fencing tokens are dates. The token of a run may be greater than those of its successors if the store's clock
-        // went back before its session was deleted and made again. No stream store can tell these runs apart.
-        if self.clock.went_back() && self.always().is_of_deleted(&batch) {
+        // Fencing tokens are timestamps. The token of a run may be greater than those of its successors if the store's
+        // clock went back before its session was deleted and created again. No stream store can tell these runs apart.
+        if self.clock.went_back() && self.invariants().is_of_deleted(&batch) {
             return Ok(BatchReceipt { is_superseded: true, ..BatchReceipt::default() });
         }
-        // A run of a deleted session may write to the stream before the new session does. That is no failure.
+        // A run of a deleted session may write to the stream before the new session does. That is no problem.
         let is_late =
-            self.always().is_of_deleted(&batch) && self.store.info(stream).await?.last_seq == 0;
+            self.invariants().is_of_deleted(&batch) && self.store.info(stream).await?.last_seq == 0;
         let ops = Arc::clone(&batch.ops);
         let written = self.store.write(stream, batch).await?;
-        // The marks of a run that was superseded are left out.
+        // The watermarks of a superseded run are not checked.
         for op in ops.iter().filter(|_| !written.is_superseded && !is_late) {
             let StreamOp::Watermark(mark) = op else { continue };
             let (session, version) =
                 (&mark.origin.session, self.model().version(&mark.origin.session));
-            // A run whose session was deleted finds out with its next append.
+            // A run whose session was deleted learns of it with its next append.
             if mark.version > version && version > 0 {
-                let what =
-                    format!("the stream is marked {}, the log ends at {version}", mark.version);
-                self.always().wrong(session, &what);
+                let what = format!(
+                    "the stream's watermark is {}, the log ends at {version}",
+                    mark.version
+                );
+                self.invariants().add_problem(session, &what);
             }
         }
         Ok(written)

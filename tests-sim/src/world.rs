@@ -1,4 +1,4 @@
-//! A world: the store, the processes, and what they were seen to do.
+//! A world: the store, the processes, and the records of what they did.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,33 +15,33 @@ use helix_agents_testkit::trees::{
     is_expected,
 };
 
-use crate::always::Always;
+use crate::always::Invariants;
 use crate::knobs::{Fault, Story};
 use crate::marks::{Mark, Reached};
 use crate::plans::with_plans;
-use crate::process::{Parts, Process};
+use crate::process::{Process, ProcessConfig};
 use crate::readers::Readers;
 use crate::time::SimClock;
 use crate::trace::Trace;
 use crate::wire::Wire;
-use crate::witness::Witness;
+use crate::witness::CheckedStore;
 
-/// One hour of the wall clock: so far may the clock of a process be off.
+/// One hour, in milliseconds: the maximum offset of a process's wall clock.
 const HOUR: i64 = 3_600_000;
 
-/// What all parts of a story share. Clones are of the same world.
+/// The state that all parts of a story share. Clones refer to the same world.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) story: Story,
-    pub(crate) witness: Arc<Witness>,
+    pub(crate) store: Arc<CheckedStore>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) reached: Reached,
-    /// The agents, as each build of the program has them.
+    /// The agents of each build of the program.
     families: [Arc<Family>; 2],
     pub(crate) root: Arc<Node>,
     pub(crate) answers: Answers,
     pub(crate) executions: Arc<Notes<Execution>>,
-    pub(crate) told: Arc<Notes<Told>>,
+    pub(crate) hook_calls: Arc<Notes<Told>>,
     pub(crate) readers: Readers,
     lives: Lives,
     ids: Counted,
@@ -53,18 +53,23 @@ impl World {
     pub(crate) fn new(story: Story, text: bool) -> Self {
         let trace = Arc::new(Trace::of_text(text));
         let (reached, lives) = (Reached::default(), Lives::default());
-        let mut dice = story.dice("store clock");
-        let clock = SimClock::new(0, Story::drift(&mut dice), None, Arc::clone(&trace));
-        let always = Always::new(lives.clone(), story.lease(), reached.clone());
-        let witness =
-            Witness::new(clock, Arc::clone(&trace), reached.clone(), always, story.append_limit());
-        let (executions, told) =
+        let mut rng = story.rng("store clock");
+        let clock = SimClock::new(0, Story::drift(&mut rng), None, Arc::clone(&trace));
+        let invariants = Invariants::new(lives.clone(), story.lease(), reached.clone());
+        let store = CheckedStore::new(
+            clock,
+            Arc::clone(&trace),
+            reached.clone(),
+            invariants,
+            story.append_limit(),
+        );
+        let (executions, hook_calls) =
             (Arc::new(Notes::new(None, "trace")), Arc::new(Notes::new(None, "told")));
         let scene = Scene {
             seed: story.seed,
             trace: Arc::clone(&executions),
-            told: Arc::clone(&told),
-            store: Arc::<Witness>::clone(&witness) as Arc<dyn StateStore>,
+            told: Arc::clone(&hook_calls),
+            store: Arc::<CheckedStore>::clone(&store) as Arc<dyn StateStore>,
             lives: lives.clone(),
             tool_concurrency: story.tool_concurrency(),
             build: 0,
@@ -76,14 +81,14 @@ impl World {
         let families = [family, later];
         Self {
             story,
-            witness,
+            store,
             trace,
             reached,
             root: Arc::new(families[0].root.clone()),
             families,
             answers: Arc::new(Notes::new(None, "answers")),
             executions,
-            told,
+            hook_calls,
             readers: Readers::default(),
             lives,
             ids: Counted::default(),
@@ -92,26 +97,26 @@ impl World {
         }
     }
 
-    /// The sessions at the top of its trees, and the forks of them.
+    /// Returns the root sessions and their forks.
     pub(crate) fn roots(&self) -> impl Iterator<Item = SessionId> + use<> {
         let trees = 0..self.story.trees;
         let trees = trees.map(|number| SessionId::from(format!("root-{number}")));
-        trees.chain(self.witness.forks())
+        trees.chain(self.store.forks())
     }
 
-    /// Begins a process that dies after so many things it does.
+    /// Starts a process that crashes after the given number of actions.
     pub(crate) fn boot(&self, number: usize, dies_at: usize) -> Process {
         let story = self.story;
-        let mut dice = story.dice(&format!("process {number}"));
-        let life = Life::new(number, dies_at, story.pace(), dice.clone());
-        let ahead = i64::try_from(dice.roll() % (2 * HOUR as u64)).unwrap_or_default() - HOUR;
-        let drift = Story::drift(&mut dice);
-        let build = usize::from(story.has(Fault::Builds) && dice.once_in(2));
+        let mut rng = story.rng(&format!("process {number}"));
+        let life = Life::new(number, dies_at, story.pace(), rng.clone());
+        let offset = i64::try_from(rng.roll() % (2 * HOUR as u64)).unwrap_or_default() - HOUR;
+        let drift = Story::drift(&mut rng);
+        let build = usize::from(story.has(Fault::Builds) && rng.once_in(2));
         let family = &self.families[build];
         if build > 0 {
             self.reached.note(Mark::Upgrade);
         }
-        let clock = SimClock::new(ahead, drift, Some(life.clone()), Arc::clone(&self.trace));
+        let clock = SimClock::new(offset, drift, Some(life.clone()), Arc::clone(&self.trace));
         let llm = TreeLlm {
             seed: story.seed,
             root: Arc::clone(&self.root),
@@ -120,14 +125,14 @@ impl World {
         };
         let llm = with_plans(story, Arc::new(llm), family, &life, &self.reached).unwrap();
         let wire = Wire::new(
-            Arc::clone(&self.witness),
+            Arc::clone(&self.store),
             life,
             self.lives.clone(),
             story,
             self.reached.clone(),
             Arc::clone(&self.calm),
         );
-        let parts = Parts {
+        let config = ProcessConfig {
             story,
             wire,
             clock,
@@ -136,52 +141,52 @@ impl World {
             ids: Arc::new(self.ids.clone()) as Arc<dyn IdSource>,
             reached: self.reached.clone(),
         };
-        Process::boot(parts).unwrap()
+        Process::boot(config).unwrap()
     }
 
-    /// Ends all faults of networks.
+    /// Stops all network faults.
     pub(crate) fn calm(&self) {
         self.calm.store(true, Ordering::Relaxed);
     }
 
-    /// Notes what is wrong.
-    pub(crate) fn wrong(&self, problem: String) {
-        self.noted().push(problem);
+    /// Records a problem.
+    pub(crate) fn add_problem(&self, problem: String) {
+        self.lock_problems().push(problem);
     }
 
-    /// What is wrong so far.
+    /// Returns the problems so far.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let mut problems = self.witness.always().problems.clone();
-        problems.extend(self.noted().iter().cloned());
+        let mut problems = self.store.invariants().problems.clone();
+        problems.extend(self.lock_problems().iter().cloned());
         problems
     }
 
-    fn noted(&self) -> MutexGuard<'_, Vec<String>> {
+    fn lock_problems(&self) -> MutexGuard<'_, Vec<String>> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Judges an error that a caller in a process got: what others did first is no problem, nor that
-    /// a store cannot answer that is away, nor that a process does nothing more that shuts down.
+    /// Judges an error that a caller in a process received. It is no problem if another caller was first, if the store
+    /// was unavailable, or if the process was shutting down.
     pub(crate) fn judge(&self, process: &Process, what: &str, error: &Error) {
         let number = process.life.number();
-        let passing = error.is_retryable() || error.code() == ErrorCode::Closed;
-        // The handle of a run reports an error that the run had earlier.
-        let was_away = match what {
-            "a run" => self.witness.always().was_troubled(number),
-            _ => !self.witness.always().is_healthy(number),
+        let transient = error.is_retryable() || error.code() == ErrorCode::Closed;
+        // A run handle reports an error that the run had earlier.
+        let had_trouble = match what {
+            "a run" => self.store.invariants().had_trouble(number),
+            _ => !self.store.invariants().is_healthy(number),
         };
-        let excused = passing && was_away;
+        let excused = transient && had_trouble;
         let lost = matches!(error.code(), ErrorCode::RunNotFound | ErrorCode::HistoryLost);
-        let is_gone = lost && self.witness.is_any_gone();
-        // A child may have ended after the run began that waits for it, by a clock that went back: the two resume
-        // each other without pause until the clock is there again.
+        let is_gone = lost && self.store.is_any_gone();
+        // By a clock that went back, a child may have ended after its waiting parent run started. The two resume each
+        // other continuously until the clock has caught up.
         let is_busy = error.code() == ErrorCode::StoreBusy && self.story.has(Fault::Jumps);
         if !is_expected(error.code()) && !excused && !is_gone && !is_busy {
-            self.wrong(format!("{what} in process {number}: {error:?}"));
+            self.add_problem(format!("{what} in process {number}: {error:?}"));
         }
     }
 
-    /// Watches a run that was begun, as long as its process lives.
+    /// Watches a run until it ends or its process crashes.
     pub(crate) fn watch(&self, process: &Process, handle: RunHandle) {
         let (world, process) = (self.clone(), process.clone());
         drop(tokio::spawn(async move {
@@ -192,16 +197,16 @@ impl World {
         }));
     }
 
-    /// Does something in a process beside all else, until the process dies.
-    pub(crate) fn beside(&self, process: &Process, act: impl Future<Output = ()> + Send + 'static) {
+    /// Spawns an action in a process. It is dropped when the process crashes.
+    pub(crate) fn spawn(&self, process: &Process, act: impl Future<Output = ()> + Send + 'static) {
         let life = process.life.clone();
         drop(tokio::spawn(async move {
             drop(select(Box::pin(act), Box::pin(life.over())).await);
         }));
     }
 
-    /// Notes that a process cannot show that it is alive for so long.
-    pub(crate) fn trouble(&self, process: &Process, lasts: Duration) {
-        self.witness.always().trouble(process.life.number(), lasts);
+    /// Records that a process cannot renew its leases for the given time.
+    pub(crate) fn record_trouble(&self, process: &Process, lasts: Duration) {
+        self.store.invariants().record_trouble(process.life.number(), lasts);
     }
 }

@@ -1,8 +1,8 @@
-//! `behaviour`: what the reference pages say, piece by piece, and the tests that prove it.
+//! `behaviour`: the behaviours that the reference pages describe, and the tests that prove them.
 //!
-//! `docs/behaviour.toml` quotes every behaviour and names its tests, or says why ours differs. The pages, called seeds,
-//! are not in the repository: with them at hand each quote is looked up; without them it is compared with what
-//! `docs/behaviour.lock` kept of it, so a changed quote is noticed either way.
+//! `docs/behaviour.toml` quotes every behaviour and names its tests, or the reason why ours differs. The pages, called
+//! seeds, are not in the repository. If they are available, each quote is looked up; otherwise it is compared with its
+//! digest in `docs/behaviour.lock`. Either way a changed quote is noticed.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ mod tests;
 const ENTRIES: &str = "docs/behaviour.toml";
 const LOCK: &str = "docs/behaviour.lock";
 
-/// Where the seeds are, for whoever does not say so on the command line.
+/// The variable with the folder of the seeds, if the command line does not name one.
 const SEEDS: &str = "HELIX_SEEDS";
 
 const USAGE: &str = "usage: cargo xtask behaviour [--write] [--seeds PATH]";
@@ -37,7 +37,7 @@ struct Options {
     seeds: Option<PathBuf>,
 }
 
-/// Checks the list against the seeds and the last test run; `--write` keeps what the quotes are.
+/// Checks the list against the seeds and the last test run. `--write` updates the lock file.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     let options = options(args)?;
     let entries = Entries::read(&read(ENTRIES)?).with_context(|| format!("in {ENTRIES}"))?;
@@ -83,7 +83,7 @@ fn options(args: &[&str]) -> Result<Options> {
         match *arg {
             "--write" => options.write = true,
             "--seeds" => options.seeds = Some(args.next().context(USAGE)?.into()),
-            other => bail!("cannot read `{other}`; {USAGE}"),
+            other => bail!("unknown argument `{other}`; {USAGE}"),
         }
     }
     Ok(options)

@@ -1,7 +1,7 @@
-//! `ci`: every gate, so that one command is all there is to know.
+//! `ci`: runs every gate.
 //!
-//! Gates that only read text come first and take seconds; the ones that compile follow. A failing gate does not hide
-//! the ones after it.
+//! Gates that only read text run first and take seconds. The gates that compile follow. A failed gate does not hide the
+//! later ones.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ struct Outcome {
     result: Result<()>,
 }
 
-/// Runs all gates and ends with one line that says how it went.
+/// Runs all gates and prints a summary.
 pub(crate) fn run() -> Result<()> {
     let outcomes: Vec<Outcome> = GATES.iter().map(pass).collect();
     println!();
@@ -62,9 +62,12 @@ fn pass(gate: &Gate) -> Outcome {
 }
 
 fn conclude(outcomes: &[Outcome]) -> Result<()> {
-    let failed: Vec<&str> =
-        outcomes.iter().filter(|it| it.result.is_err()).map(|it| it.name).collect();
-    let seconds: f64 = outcomes.iter().map(|it| it.took.as_secs_f64()).sum();
+    let failed: Vec<&str> = outcomes
+        .iter()
+        .filter(|outcome| outcome.result.is_err())
+        .map(|outcome| outcome.name)
+        .collect();
+    let seconds: f64 = outcomes.iter().map(|outcome| outcome.took.as_secs_f64()).sum();
     let all = outcomes.len();
     if failed.is_empty() {
         println!("ci: all {all} gates passed in {seconds:.0} s");

@@ -1,7 +1,7 @@
-//! `deny`: licences, bans and sources of every package, by `deny.toml`.
+//! `deny`: checks licences, banned packages and sources of every package against `deny.toml`.
 //!
-//! The file is in the form that cargo-deny reads. This is its small part that needs no network and no long build;
-//! a setting that is not understood here is an error, so that none is silently ignored.
+//! The file has the format of cargo-deny. This command implements the small part that needs no network and no long
+//! build. An unsupported setting is an error, so that none is silently ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ struct Locked {
     source: Option<String>,
 }
 
-/// Every breach; packages in several versions are only printed if `deny.toml` says so.
+/// Returns every violation. Packages in several versions are only printed if `deny.toml` says so.
 pub(crate) fn complaints() -> Result<Vec<String>> {
     let read =
         |path| std::fs::read_to_string(path).with_context(|| format!("could not read {path}"));
@@ -52,7 +52,8 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
         Level::Warn if repeated.is_empty() => {}
         Level::Warn => println!("in several versions: {}", repeated.join(", ")),
         Level::Deny => {
-            complaints.extend(repeated.iter().map(|it| format!("{it}: in several versions")));
+            complaints
+                .extend(repeated.iter().map(|package| format!("{package}: in several versions")));
         }
     }
     Ok(complaints)
@@ -64,30 +65,36 @@ fn check_licenses(config: &Config, packages: &[Package]) -> Vec<String> {
 
 fn check_license(config: &Config, package: &Package) -> Option<String> {
     let Package { name, version, license, .. } = package;
-    let clarified = config.licenses.clarify.iter().find(|it| it.package == *name);
+    let clarified =
+        config.licenses.clarify.iter().find(|clarification| clarification.package == *name);
     let license = match (license, clarified) {
         (Some(license), _) => license,
-        (None, Some(it)) if files::are_unchanged(package, &it.license_files) => &it.expression,
+        (None, Some(clarification))
+            if files::are_unchanged(package, &clarification.license_files) =>
+        {
+            &clarification.expression
+        }
         (None, Some(_)) => {
             return Some(format!(
-                "{name} {version}: its licence is not what somebody read; see `clarify`"
+                "{name} {version}: its licence files have changed since their review; see `clarify`"
             ));
         }
-        (None, None) => return Some(format!("{name} {version}: states no licence")),
+        (None, None) => return Some(format!("{name} {version}: has no licence")),
     };
-    let exceptions = config.licenses.exceptions.iter().filter(|it| it.package == *name);
+    let exceptions =
+        config.licenses.exceptions.iter().filter(|exception| exception.package == *name);
     let allowed: BTreeSet<&str> = config
         .licenses
         .allow
         .iter()
-        .chain(exceptions.flat_map(|it| &it.allow))
+        .chain(exceptions.flat_map(|exception| &exception.allow))
         .map(String::as_str)
         .collect();
     match spdx::is_satisfied(license, &allowed) {
         Ok(true) => None,
         Ok(false) => Some(format!("{name} {version}: its licence is not allowed: {license}")),
         Err(error) => {
-            Some(format!("{name} {version}: cannot read its licence `{license}`: {error}"))
+            Some(format!("{name} {version}: cannot parse its licence `{license}`: {error}"))
         }
     }
 }
@@ -95,7 +102,7 @@ fn check_license(config: &Config, package: &Package) -> Option<String> {
 fn check_bans(config: &Config, packages: &[Locked]) -> Vec<String> {
     let mut complaints = Vec::new();
     for ban in &config.bans.deny {
-        for package in packages.iter().filter(|it| it.name == ban.package) {
+        for package in packages.iter().filter(|package| package.name == ban.package) {
             complaints.push(format!(
                 "{} {}: banned: {}; see `cargo tree --target all -i {0}`",
                 package.name, package.version, ban.reason
@@ -105,29 +112,40 @@ fn check_bans(config: &Config, packages: &[Locked]) -> Vec<String> {
     complaints
 }
 
-/// Requirements of our own packages that accept any version.
+/// Returns the requirements of our own packages that accept any version.
 fn check_wildcards(config: &Config, packages: &[Package]) -> Vec<String> {
     if config.bans.wildcards != Level::Deny {
         return Vec::new();
     }
-    let ours = packages.iter().filter(|it| it.source.is_none());
+    let ours = packages.iter().filter(|package| package.source.is_none());
     ours.flat_map(|package| {
-        let wild = package.dependencies.iter().filter(|it| it.path.is_none() && it.req == "*");
-        wild.map(|it| format!("{}: takes any version of {}; state one", package.name, it.name))
+        let wild = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.path.is_none() && dependency.req == "*");
+        wild.map(|dependency| {
+            format!("{}: accepts any version of {}; require one", package.name, dependency.name)
+        })
     })
     .collect()
 }
 
 fn check_sources(config: &Config, packages: &[Locked]) -> Vec<String> {
-    let refused =
-        packages.iter().filter_map(|it| Some((it, it.source.as_deref()?))).filter(|(_, source)| {
+    let refused = packages
+        .iter()
+        .filter_map(|package| Some((package, package.source.as_deref()?)))
+        .filter(|(_, source)| {
             if source.starts_with("git+") {
                 config.sources.unknown_git == Level::Deny
             } else {
                 *source != DEFAULT_REGISTRY && config.sources.unknown_registry == Level::Deny
             }
         });
-    refused.map(|(it, source)| format!("{} {}: comes from {source}", it.name, it.version)).collect()
+    refused
+        .map(|(package, source)| {
+            format!("{} {}: comes from {source}", package.name, package.version)
+        })
+        .collect()
 }
 
 fn repeated(packages: &[Locked]) -> Vec<String> {
@@ -135,6 +153,6 @@ fn repeated(packages: &[Locked]) -> Vec<String> {
     for package in packages {
         versions.entry(&package.name).or_default().push(&package.version);
     }
-    versions.retain(|_, it| it.len() > 1);
+    versions.retain(|_, versions| versions.len() > 1);
     versions.iter().map(|(name, versions)| format!("{name} {}", versions.join(" "))).collect()
 }

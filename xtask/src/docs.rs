@@ -1,4 +1,4 @@
-//! `docs`: rustdoc without warnings, the book, and no link in it that leads nowhere.
+//! `docs`: checks links, and builds the rustdoc without warnings and the book.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ mod links;
 #[cfg(test)]
 mod tests;
 
-/// Where the book's pages are.
+/// The folder of the book's pages.
 const PAGES: &str = "docs/src";
 
-/// Texts outside of the book that link to files of the repository.
+/// Other pages that link to files of the repository.
 const OTHERS: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"];
 
-/// Builds both; the book goes to `target/book`.
+/// Checks the links and builds both. The book is written to `target/book`.
 pub(crate) fn run() -> Result<()> {
     report::gate("links", complaints)?;
     let mut rustdoc = process::cargo(["doc", "--workspace", "--no-deps", "--all-features"]);
@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<()> {
     book()
 }
 
-/// Rewrites the pages that are generated. The test that compares them does it.
+/// Rewrites the generated pages, by running the test that compares them.
 pub(crate) fn write() -> Result<()> {
     let mut tests =
         process::cargo(["test", "--quiet", "--package", "helix-agents", "--test", "it"]);
@@ -37,12 +37,12 @@ fn book() -> Result<()> {
         bail!("docs/book.toml is missing; the book is an mdBook in docs/");
     }
     tools::MDBOOK.ensure()?;
-    // Versions of mdBook differ in what a relative folder is relative to.
+    // Versions of mdBook resolve relative folders differently.
     let folder = std::env::current_dir()?.join("target/book");
     process::run(process::program("mdbook", ["build", "docs", "--dest-dir"]).arg(folder))
 }
 
-/// Every link that leads nowhere.
+/// Returns a complaint for every broken link.
 fn complaints() -> Result<Vec<String>> {
     let mut pages = Vec::new();
     collect(Path::new(PAGES), &mut pages)?;
@@ -63,14 +63,14 @@ fn collect(folder: &Path, pages: &mut Vec<String>) -> Result<()> {
         let path = entry?.path();
         if path.is_dir() {
             collect(&path, pages)?;
-        } else if path.extension().is_some_and(|it| it == "md") {
+        } else if path.extension().is_some_and(|extension| extension == "md") {
             pages.push(path.to_string_lossy().into_owned());
         }
     }
     Ok(())
 }
 
-/// The text of a file; empty for a folder, and nothing if there is neither.
+/// Returns the text of a file, an empty text for a folder, or `None` if neither exists.
 fn read(path: &str) -> Option<String> {
     if Path::new(path).is_dir() {
         return Some(String::new());

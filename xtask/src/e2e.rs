@@ -1,4 +1,4 @@
-//! `e2e`: the end-to-end tests with the matrix of kills that they survived, and the parity suite.
+//! `e2e`: runs the end-to-end tests and the parity suite, and prints the matrix of the survived kills.
 
 use std::path::Path;
 
@@ -18,33 +18,35 @@ use options::Page;
 
 const PACKAGE: &str = "helix-agents-tests-e2e";
 
-/// Where each test leaves what it saw.
+/// The folder in which each test leaves its report.
 const REPORTS: &str = "target/e2e";
 
-/// What one scenario saw on one runtime and store.
+/// The report of one scenario on one runtime and store.
 #[derive(Deserialize)]
 struct Report {
     runtime: String,
     store: String,
-    /// What was looked at: the kill matrix, or a property.
+    /// The checked property, such as the kill matrix.
     holds: String,
     scenario: String,
-    /// When facts were appended.
+    /// The durability mode.
     mode: String,
     fault_points: Vec<FaultPoint>,
 }
 
-/// One place where the process was killed, and whether the run went on as if it had not been.
+/// One fault point: where a worker was killed, and whether the run recovered.
 #[derive(Deserialize)]
 struct FaultPoint {
     name: String,
     ok: bool,
 }
 
-/// Runs the tests, prints the matrix, whether they passed or not, and runs the parity suite of the same
-/// runtimes and stores. With `--store all` or `--full` it writes the results into the guide, into the columns
-/// of what ran; without, of the servers only a sample ran, and the guide is compared with that.
-/// `--check` runs nothing: it compares the guide with the reports of the last run.
+/// Runs the tests, prints the matrix whether they passed or not, and runs the parity suite of the same runtimes and
+/// stores.
+///
+/// With `--store all` or `--full` it writes the results into the guide, into the columns of the runtimes and stores that
+/// ran. Without them it runs a sample on the servers and compares the guide with the results. `--check` runs no tests: it
+/// compares the guide with the reports of the last run.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     if args == ["--check"] {
         return report::gate("e2e", complaints);
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
 }
 
-/// What of the guide is not as the last run of the tests says.
+/// Returns the differences between the guide and the reports of the last run.
 pub(crate) fn complaints() -> Result<Vec<String>> {
     let reports = reports()?;
     if reports.is_empty() {
@@ -95,7 +97,7 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
     page::complaints(&page::read()?, &reports)
 }
 
-/// Reports of an earlier run must not pass for this one's.
+/// Removes the reports of an earlier run, so that they are not mistaken for this one's.
 pub(crate) fn forget_reports() -> Result<()> {
     if Path::new(REPORTS).exists() {
         std::fs::remove_dir_all(REPORTS).with_context(|| format!("could not clear {REPORTS}"))?;
@@ -109,7 +111,7 @@ fn show() -> Result<()> {
         bail!("the tests left no report in {REPORTS}/*.json, so there is no matrix to show");
     }
     println!("\n{}", matrix::render(&reports));
-    match reports.iter().flat_map(|it| &it.fault_points).filter(|it| !it.ok).count() {
+    match reports.iter().flat_map(|report| &report.fault_points).filter(|point| !point.ok).count() {
         0 => Ok(()),
         failed => bail!("not survived: {failed}"),
     }
@@ -122,7 +124,7 @@ fn reports() -> Result<Vec<Report>> {
     let mut reports = Vec::new();
     for entry in folder {
         let path = entry?.path();
-        if path.extension().is_some_and(|it| it == "json") {
+        if path.extension().is_some_and(|extension| extension == "json") {
             let read = || anyhow::Ok(serde_json::from_slice(&std::fs::read(&path)?)?);
             reports.push(read().with_context(|| format!("could not read {}", path.display()))?);
         }

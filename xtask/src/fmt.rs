@@ -1,4 +1,4 @@
-//! `fmt`: rustfmt over the whole workspace.
+//! `fmt`: runs rustfmt on the whole workspace.
 
 use anyhow::{Context as _, Result};
 
@@ -7,7 +7,7 @@ use crate::process;
 /// Fails if rustfmt would change a file.
 pub(crate) fn check() -> Result<()> {
     process::run(&mut process::cargo(["fmt", "--all", "--check"]))
-        .context("not formatted; `cargo xtask fmt --fix` does it")
+        .context("not formatted; run `cargo xtask fmt --fix`")
 }
 
 /// Formats every file.

@@ -1,8 +1,9 @@
-//! `layers`: who may depend on whom, as a table. A new crate is an error until it has a row.
+//! `layers`: the table of permitted dependencies. A new crate is an error until it has a row.
 //!
-//! Direct dependencies on our own crates come from `cargo metadata`; what lies further below, and with which features,
-//! from `cargo tree` of that crate alone, so that another crate's features cannot hide or cause anything. Only normal
-//! dependencies count: a test may use what it likes. What the library has below it with few features is beside the table.
+//! Direct dependencies on our own crates come from `cargo metadata`. Indirect dependencies and their features come from
+//! `cargo tree` of that crate alone, so that another crate's features cannot hide or add anything. Only normal
+//! dependencies count: tests may use any crate. The dependencies of the library with few features are checked
+//! separately.
 
 use anyhow::Result;
 
@@ -14,14 +15,14 @@ mod features;
 #[cfg(test)]
 mod tests;
 
-/// What the crates of one name may have below them. A trailing `*` in any name stands for the rest of it.
+/// The permitted dependencies of the crates with one name. A trailing `*` in any name matches the rest of it.
 struct Layer {
     name: &'static str,
-    /// Our crates it may name in its manifest.
+    /// Our crates that its manifest may name.
     may_use: &'static [&'static str],
-    /// Packages that must not be anywhere below it.
+    /// Packages that must not be among its direct or indirect dependencies.
     never: &'static [&'static str],
-    /// Features of packages below it that must stay off.
+    /// Features of dependencies that must be disabled.
     never_features: &'static [(&'static str, &'static str)],
 }
 
@@ -29,7 +30,7 @@ impl Layer {
     const EMPTY: Self = Self { name: "", may_use: &[], never: &[], never_features: &[] };
 }
 
-/// The more special name comes first.
+/// The more specific name comes first.
 #[rustfmt::skip]
 const LAYERS: &[Layer] = &[
     Layer { name: "xtask", ..Layer::EMPTY },
@@ -37,7 +38,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "helix-agents-core",
         never: &["sqlx*", "rusqlite", "redis*", "reqwest*", "hyper*", "axum*", "tonic*", "tracing-subscriber"],
-        // Locks and channels need no executor; `rt` is one.
+        // Locks and channels need no executor; the feature `rt` is one.
         never_features: &[("tokio", "rt")],
         ..Layer::EMPTY
     },
@@ -94,7 +95,7 @@ const LAYERS: &[Layer] = &[
             "helix-agents-store-memory",
             "helix-agents-testkit",
         ],
-        // A simulation has no servers, and no files.
+        // A simulation uses no servers and no files.
         never: &["sqlx*", "rusqlite", "redis*", "reqwest*", "hyper*"],
         ..Layer::EMPTY
     },
@@ -102,24 +103,24 @@ const LAYERS: &[Layer] = &[
     Layer { name: "helix-agents-example-*", may_use: PROGRAM, ..Layer::EMPTY },
 ];
 
-/// What a program made of the library may use.
+/// The crates that programs which use the library may depend on.
 const PROGRAM: &[&str] = &["helix-agents", "helix-agents-testkit"];
 
-/// A package below another one, with the features it has there.
+/// A direct or indirect dependency, with its enabled features.
 #[derive(Debug, PartialEq, Eq)]
 struct Below {
     name: String,
     features: Vec<String>,
 }
 
-/// Every breach of the table.
+/// Returns every violation of the table.
 pub(crate) fn complaints() -> Result<Vec<String>> {
     let members = workspace::members()?;
     let mut complaints = Vec::new();
     for package in &members {
         let Some(layer) = layer_of(&package.name) else {
             complaints.push(format!(
-                "{}: has no row in xtask/src/layers.rs; add one that says what it may use",
+                "{}: has no row in xtask/src/layers.rs; add one with its permitted dependencies",
                 package.name
             ));
             continue;
@@ -142,25 +143,30 @@ fn layer_of(package: &str) -> Option<&'static Layer> {
 }
 
 fn check_direct(layer: &Layer, package: &Package) -> Vec<String> {
-    let ours = package.dependencies.iter().filter(|it| it.kind.is_none() && it.path.is_some());
-    ours.filter(|it| !layer.may_use.iter().any(|pattern| name_matches(pattern, &it.name)))
-        .map(|it| format!("{}: may not depend on {}", package.name, it.name))
-        .collect()
+    let ours = package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.kind.is_none() && dependency.path.is_some());
+    ours.filter(|dependency| {
+        !layer.may_use.iter().any(|pattern| name_matches(pattern, &dependency.name))
+    })
+    .map(|dependency| format!("{}: may not depend on {}", package.name, dependency.name))
+    .collect()
 }
 
 fn check_below(layer: &Layer, package: &str, below: &[Below]) -> Vec<String> {
     let mut complaints = Vec::new();
-    for other in below.iter().filter(|it| it.name != package) {
+    for other in below.iter().filter(|other| other.name != package) {
         if layer.never.iter().any(|pattern| name_matches(pattern, &other.name)) {
             complaints.push(format!(
-                "{package}: must not have {0} below it; see `cargo tree -p {package} -e normal -i {0}`",
+                "{package}: must not depend on {0}, directly or indirectly; see `cargo tree -p {package} -e normal -i {0}`",
                 other.name
             ));
         }
         for (name, feature) in layer.never_features {
-            if other.name == *name && other.features.iter().any(|it| it == feature) {
+            if other.name == *name && other.features.iter().any(|enabled| enabled == feature) {
                 complaints.push(format!(
-                    "{package}: must not turn on the feature `{feature}` of {name}; see `cargo tree -p {package} -e normal,features -i {name}`"
+                    "{package}: must not enable the feature `{feature}` of {name}; see `cargo tree -p {package} -e normal,features -i {name}`"
                 ));
             }
         }
@@ -170,7 +176,8 @@ fn check_below(layer: &Layer, package: &str, below: &[Below]) -> Vec<String> {
     complaints
 }
 
-/// All packages below one of ours, built alone with the features that these arguments turn on.
+/// Returns all direct and indirect dependencies of one of our packages, built alone with the features of these
+/// arguments.
 fn below(package: &str, features: &[&str]) -> Result<Vec<Below>> {
     let tree = ["tree", "--quiet", "--edges", "normal", "--prefix", "none", "--format", "{p}|{f}"];
     let mut command = process::cargo(tree);
@@ -178,7 +185,7 @@ fn below(package: &str, features: &[&str]) -> Result<Vec<Below>> {
     Ok(tree.lines().filter_map(parse).collect())
 }
 
-/// Reads `tokio v1.54.0|default,sync (*)`.
+/// Parses a line such as `tokio v1.54.0|default,sync (*)`.
 fn parse(line: &str) -> Option<Below> {
     let (package, features) = line.split_once('|')?;
     let name = package.split_whitespace().next()?;
@@ -187,7 +194,7 @@ fn parse(line: &str) -> Option<Below> {
         name: name.to_owned(),
         features: features
             .split(',')
-            .filter(|it| !it.is_empty() && *it != "(*)")
+            .filter(|feature| !feature.is_empty() && *feature != "(*)")
             .map(str::to_owned)
             .collect(),
     })

@@ -1,4 +1,4 @@
-//! `lint`: clippy over all targets and features; a warning is an error here, though not while you work.
+//! `lint`: runs clippy on all targets and features. Here a warning is an error, unlike during development.
 
 use anyhow::Result;
 

@@ -1,12 +1,13 @@
 //! The repository's automation: `cargo xtask <command>`.
 //!
-//! One module per command, named like it. A gate that only reads the repository returns its complaints as text, so that
-//! its rules are tested without one; a gate that runs another program passes that program's output through.
+//! There is one module per command, with its name. A gate that only reads the repository returns its complaints as
+//! text, so that its rules are tested without a repository. A gate that runs another program passes that program's
+//! output through.
 
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a command line talks to its terminal"
+    reason = "a command-line program prints to its terminal"
 )]
 
 use std::process::ExitCode;
@@ -39,23 +40,24 @@ usage: cargo xtask <command>
   ci                  every gate below up to `docs`; what .ci/run calls
   fmt [--fix]         rustfmt
   lint                clippy, warnings are errors
-  layers              who may depend on whom
+  layers              permitted dependencies between crates
   tidy                rules about text, manifests and ARCHITECTURE.md
   words               the language of documentation, comments and messages
   deny                licences, bans and sources of all packages, by deny.toml
   suites              every store and runtime runs every scenario
   test [args…]        nextest with these arguments, then doctests
   behaviour [--write] [--seeds PATH]
-                      what the reference pages say, and the tests of the last run that prove it
-  e2e --check         the guide tells of the kills that the tests of the last run survived
-  docs [--write]      rustdoc, the book and its links; or rewrite the generated pages
+                      behaviours of the reference pages, and the tests of the last run that prove them
+  e2e --check         the guide has the results of the last run of the end-to-end tests
+  docs [--write]      rustdoc, the book and its links; --write updates the generated pages
 
   e2e [--store S|all] [--runtime R] [--scenario WORD] [--seed[s] N] [--full]
-                      the end-to-end tests, then their kill matrix, which it writes into the guide
+                      the end-to-end tests; writes their results into the guide
   bench [GROUP…] [--json] [--quick] [--write]
-                      what a step costs, beside a bare loop, our aims and other frameworks; or write it into the guide
+                      the cost of a step, compared with a bare loop, our targets and other frameworks;
+                      --write updates the guide
   sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--story TEXT]
-                      simulated worlds by seed, on all cores; those that fail go into tests-sim/known.txt
+                      simulated stories by seed, on all cores; failed stories are added to tests-sim/known.txt
   servers [up|down|status]
                       the servers that tests need; `test` and `e2e` start them
   servers NAME [--port N]
@@ -97,6 +99,6 @@ fn dispatch(args: &[&str]) -> Result<()> {
             Ok(())
         }
         [] => bail!("no command given\n\n{USAGE}"),
-        _ => bail!("cannot read `{}`\n\n{USAGE}", args.join(" ")),
+        _ => bail!("unknown command `{}`\n\n{USAGE}", args.join(" ")),
     }
 }

@@ -1,16 +1,16 @@
-//! Programs that a command runs: what was started is printed, and none of them can wait for input.
+//! Runs other programs. Each command line is printed, and no program can wait for input.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The cargo that runs this command.
+/// Returns the cargo that runs this command, with arguments.
 pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
 }
 
-/// A program with arguments, cut off from standard input.
+/// Returns a program with arguments and without standard input.
 pub(crate) fn program<S: AsRef<OsStr>>(
     name: impl AsRef<OsStr>,
     args: impl IntoIterator<Item = S>,
@@ -31,7 +31,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program and returns what it printed; its errors go to the terminal.
+/// Runs a program and returns its standard output. Its standard error goes to the terminal.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let line = line(command);
     let output = command
@@ -41,10 +41,10 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     if !output.status.success() {
         bail!("`{line}` failed ({})", output.status);
     }
-    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no UTF-8"))
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed invalid UTF-8"))
 }
 
-/// Whether a program starts and succeeds; prints nothing.
+/// Returns `true` if a program starts and succeeds. Prints nothing.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdout(Stdio::null())

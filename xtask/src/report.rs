@@ -1,20 +1,20 @@
-//! How a gate that only reads the repository tells what it found.
+//! Reports the complaints of gates that only read the repository.
 
 use anyhow::{Result, bail};
 
-/// Prints every complaint of one gate and fails if there is any.
+/// Prints every complaint of a gate, and fails if there are any.
 pub(crate) fn gate(name: &str, complaints: fn() -> Result<Vec<String>>) -> Result<()> {
     show(name, &complaints()?)
 }
 
-/// Prints complaints and fails if there is any.
+/// Prints complaints, and fails if there are any.
 pub(crate) fn show(name: &str, complaints: &[String]) -> Result<()> {
     for complaint in complaints {
         eprintln!("{complaint}");
     }
     match complaints.len() {
         0 => {
-            println!("{name}: nothing to complain about");
+            println!("{name}: no complaints");
             Ok(())
         }
         1 => bail!("{name}: 1 complaint"),

@@ -1,7 +1,7 @@
-//! `servers`: programs on loopback that tests and demos talk to.
+//! `servers`: servers on loopback for tests and demos.
 //!
-//! They outlive the command that starts them. Each leaves a record and a log in `target/servers/`, and `down` stops
-//! exactly what a record names.
+//! They outlive the command that starts them. Each has a record and a log in `target/servers/`, and `down` stops
+//! exactly the recorded processes.
 
 use std::fs::File;
 
@@ -25,20 +25,21 @@ mod tests;
 struct Kind {
     name: &'static str,
     about: &'static str,
-    /// The variable by which tests are told of another server than ours, if they need one at all. `up` starts those.
-    instead: Option<&'static str>,
+    /// The variable with the URL of another server for tests. `None` if tests need no such server. `up` starts the
+    /// kinds that have a variable.
+    url_variable: Option<&'static str>,
     port: u16,
-    /// What asks it to end.
+    /// The signal that stops it.
     stop: Signal,
     start: fn(port: Port) -> Result<()>,
 }
 
-/// Where a server is to listen.
+/// The port of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Port {
-    /// There, or on any free port if that one is taken.
-    Wished(u16),
-    /// There or not at all.
+    /// This port, or any free one if it is taken.
+    Preferred(u16),
+    /// This port only.
     Exactly(u16),
 }
 
@@ -46,7 +47,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: model::NAME,
         about: "a real small language model with an OpenAI-compatible interface",
-        instead: None,
+        url_variable: None,
         port: model::PORT,
         stop: model::STOP,
         start: model::start,
@@ -54,16 +55,16 @@ const KINDS: &[Kind] = &[
     Kind {
         name: postgres::NAME,
         about: "an empty PostgreSQL for tests",
-        instead: Some(postgres::INSTEAD),
+        url_variable: Some(postgres::URL_VARIABLE),
         port: postgres::PORT,
         stop: postgres::STOP,
         start: postgres::start,
     },
-    // After the server that it stands in front of.
+    // After the server that it connects to.
     Kind {
         name: pgbouncer::NAME,
-        about: "a PgBouncer in front of that PostgreSQL, in transaction mode",
-        instead: Some("HELIX_TEST_PGBOUNCER_URL"),
+        about: "a PgBouncer for that PostgreSQL, in transaction mode",
+        url_variable: Some("HELIX_TEST_PGBOUNCER_URL"),
         port: pgbouncer::PORT,
         stop: pgbouncer::STOP,
         start: pgbouncer::start,
@@ -71,7 +72,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: redis::NAME,
         about: "an empty Redis for tests",
-        instead: Some("HELIX_TEST_REDIS_URL"),
+        url_variable: Some("HELIX_TEST_REDIS_URL"),
         port: redis::PORT,
         stop: redis::STOP,
         start: redis::start,
@@ -79,27 +80,27 @@ const KINDS: &[Kind] = &[
     Kind {
         name: temporal::NAME,
         about: "an empty Temporal for tests",
-        instead: Some("HELIX_TEST_TEMPORAL_URL"),
+        url_variable: Some("HELIX_TEST_TEMPORAL_URL"),
         port: temporal::PORT,
         stop: temporal::STOP,
         start: temporal::start,
     },
 ];
 
-/// Reads the rest of the command line and does it.
+/// Executes the rest of the command line.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     match args {
         [] | ["up"] => up(),
         ["down"] => down(),
         ["status"] => status(),
         [name, options @ ..] => {
-            let kind = KINDS.iter().find(|it| it.name == *name);
+            let kind = KINDS.iter().find(|kind| kind.name == *name);
             let kind = kind.with_context(|| {
-                let names: Vec<&str> = KINDS.iter().map(|it| it.name).collect();
-                format!("no server is called {name}; there are: {}", names.join(", "))
+                let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+                format!("no server is called {name}; known servers: {}", names.join(", "))
             })?;
             let port = port(kind, options)?;
-            let _alone = alone()?;
+            let _lock = lock_servers()?;
             (kind.start)(port)
         }
     }
@@ -107,48 +108,48 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
 
 fn port(kind: &Kind, options: &[&str]) -> Result<Port> {
     match options {
-        [] => Ok(Port::Wished(kind.port)),
+        [] => Ok(Port::Preferred(kind.port)),
         ["--port", port] => {
-            Ok(Port::Exactly(port.parse().with_context(|| format!("{port} is no port"))?))
+            Ok(Port::Exactly(port.parse().with_context(|| format!("{port} is not a port"))?))
         }
         _ => bail!(
-            "cannot read `{}`; usage: cargo xtask servers {} [--port N]",
+            "unknown options `{}`; usage: cargo xtask servers {} [--port N]",
             options.join(" "),
             kind.name
         ),
     }
 }
 
-/// Starts what tests need and does not run.
+/// Starts the servers that tests need and that do not run.
 pub(crate) fn up() -> Result<()> {
-    let _alone = alone()?;
+    let _lock = lock_servers()?;
     for kind in KINDS {
-        let Some(variable) = kind.instead else { continue };
-        if instead(variable).is_some() {
-            println!("{}: tests use what {variable} says", kind.name);
+        let Some(variable) = kind.url_variable else { continue };
+        if url_from_environment(variable).is_some() {
+            println!("{}: tests use the server of {variable}", kind.name);
         } else {
-            (kind.start)(Port::Wished(kind.port))?;
+            (kind.start)(Port::Preferred(kind.port))?;
         }
     }
     Ok(())
 }
 
-/// What a variable says, if it says anything.
-fn instead(variable: &str) -> Option<String> {
-    std::env::var(variable).ok().filter(|it| !it.is_empty())
+/// Returns the value of a variable, if it is set and not empty.
+fn url_from_environment(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
-/// The first version, such as 7.0 or 1.18.0, that a program names when it is asked for its own.
+/// Returns the first version, such as 7.0 or 1.18.0, in the output of a program.
 fn version(text: &str) -> Option<(u32, u32)> {
-    let words = text.split(|it: char| it.is_whitespace() || it == '=');
+    let words = text.split(|letter: char| letter.is_whitespace() || letter == '=');
     words.map(|word| word.trim_start_matches('v')).find_map(|word| {
-        let mut numbers = word.split('.').map(|it| it.parse().ok());
+        let mut numbers = word.split('.').map(|number| number.parse().ok());
         Some((numbers.next()??, numbers.next()??))
     })
 }
 
 fn down() -> Result<()> {
-    let _alone = alone()?;
+    let _lock = lock_servers()?;
     let mut stopped = 0;
     for kind in KINDS.iter().rev() {
         if let Some(record) = daemon::stop(kind.name, kind.stop)? {
@@ -157,7 +158,7 @@ fn down() -> Result<()> {
         }
     }
     if stopped == 0 {
-        println!("nothing was running");
+        println!("no server was running");
     }
     Ok(())
 }
@@ -165,15 +166,16 @@ fn down() -> Result<()> {
 fn status() -> Result<()> {
     for kind in KINDS {
         match daemon::running(kind.name)? {
-            Some(it) => println!("{}: process {} on {}", kind.name, it.pid, it.url),
+            Some(record) => println!("{}: process {} on {}", kind.name, record.pid, record.url),
             None => println!("{}: not running ({})", kind.name, kind.about),
         }
     }
     Ok(())
 }
 
-/// Makes whoever else starts or stops servers here wait until the answer is dropped.
-fn alone() -> Result<File> {
+/// Locks the servers of this checkout until the returned file is dropped. Other commands that start or stop servers
+/// wait.
+fn lock_servers() -> Result<File> {
     let path = daemon::folder()?.join("lock");
     let file = File::create(&path).with_context(|| format!("could not open {}", path.display()))?;
     file.lock().with_context(|| format!("could not lock {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! `sim`: builds the simulation and tells stories on all cores.
+//! `sim`: builds the simulation and runs stories on all cores.
 
 use anyhow::{Result, bail};
 
@@ -6,11 +6,11 @@ use crate::process;
 
 const PACKAGE: &str = "helix-agents-tests-sim";
 
-/// Where stories that failed are kept; every run of the tests tells them.
+/// The file of the stories that failed. Every test run runs them again.
 const KNOWN: &str = "tests-sim/known.txt";
 
-/// Runs the simulation; the arguments go to it. Unless a seed is among them, the seeds follow from the
-/// commit, so that every commit is tried by stories of its own.
+/// Runs the simulation, with these arguments. Without a seed among them, the first seed follows from the commit, so
+/// that every commit is tested with different stories.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     let commit = process::capture(&mut process::program("git", ["rev-parse", "HEAD"]))?;
     let commit = commit.trim();
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     let run =
         ["run", "--quiet", "--profile", "sim", "--package", PACKAGE, "--bin", "helix-sim", "--"];
     let mut cargo = process::cargo(run.iter().chain(&own).chain(args));
-    // With it tokio takes a seed, so that a story can be told again.
+    // This setting lets tokio use a seed, so that a story can be repeated.
     cargo.env("RUSTFLAGS", "--cfg tokio_unstable");
     if !cargo.status()?.success() {
         bail!("a story failed, or a situation was never reached");
@@ -31,11 +31,11 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The first seed of a commit: far enough from those of others.
+/// Returns the first seed of a commit. Seeds of different commits do not overlap.
 fn first_seed(commit: &str) -> Result<u64> {
     match u64::from_str_radix(commit.get(..8).unwrap_or_default(), 16) {
         Ok(number) => Ok(number << 32),
-        Err(_) => bail!("`{commit}` is no commit"),
+        Err(_) => bail!("`{commit}` is not a commit"),
     }
 }
 

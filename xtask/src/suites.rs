@@ -1,7 +1,7 @@
-//! `suites`: every backend of a kind runs every scenario of that kind.
+//! `suites`: checks that every backend of a kind runs every scenario of that kind.
 //!
-//! It asks which tests were compiled, not what the source says, so a suite that is commented out or configured away
-//! is missed here. The scenarios themselves are listed nowhere: the union over all backends is the list.
+//! It lists the compiled tests and does not read the source, so it notices a suite that is commented out or configured
+//! away. There is no list of scenarios: it is the union over all backends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,12 @@ use crate::{process, tools};
 #[cfg(test)]
 mod tests;
 
-/// Which packages run which suite, and the test module they expand it in.
+/// A suite: the packages that run it, and the test module that they expand it in.
 struct Suite {
     packages: &'static str,
     module: &'static str,
     expanded_by: &'static str,
-    /// The modules in that one, if it is expanded once for each of several things; others may be there.
+    /// The submodules, if the suite is expanded once for each of several stores. There may be others.
     places: &'static [&'static str],
 }
 
@@ -31,10 +31,10 @@ const SUITES: &[Suite] = &[
     Suite { packages: "helix-agents-runtime-", module: "parity::",      expanded_by: "runtime_suite!", places: STORES },
 ];
 
-/// The stores that every runtime is used with.
+/// The stores that every runtime is tested with.
 const STORES: &[&str] = &["postgres", "redis", "sqlite"];
 
-/// What `cargo nextest list --message-format json` prints.
+/// The output of `cargo nextest list --message-format json`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Listing {
@@ -50,12 +50,12 @@ struct Binary {
     testcases: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
-/// Whether a test, named with its binary, is what `suite::scenario` has become in some backend.
+/// Returns `true` if a test, named with its binary, is an expansion of `suite::scenario` in some backend.
 pub(crate) fn is_run_of(test: &str, scenario: &str) -> bool {
     let Some((suite, name)) = scenario.split_once("::") else { return false };
-    let is_of = |it: &&Suite| it.expanded_by.trim_end_matches('!') == suite;
+    let is_of = |candidate: &&Suite| candidate.expanded_by.trim_end_matches('!') == suite;
     SUITES.iter().filter(is_of).any(|suite| {
-        let path = test.strip_prefix(suite.packages).and_then(|it| it.split_once("::it::"));
+        let path = test.strip_prefix(suite.packages).and_then(|path| path.split_once("::it::"));
         path.and_then(|(_, path)| path.strip_prefix(suite.module))
             .is_some_and(|path| path == name || path.ends_with(&format!("::{name}")))
     })
@@ -64,11 +64,11 @@ pub(crate) fn is_run_of(test: &str, scenario: &str) -> bool {
 /// Scenario names by package.
 type Scenarios<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Every scenario that some backend does not run.
+/// Returns a complaint for every scenario that a backend does not run.
 pub(crate) fn complaints() -> Result<Vec<String>> {
     tools::NEXTEST.ensure()?;
     let members = workspace::members()?;
-    let packages: Vec<&str> = members.iter().map(|it| it.name.as_str()).collect();
+    let packages: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
     let json = process::capture(&mut process::cargo([
         "nextest",
         "list",
@@ -78,7 +78,7 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
         "json",
     ]))?;
     let listing: Listing =
-        serde_json::from_str(&json).context("could not read the list of tests")?;
+        serde_json::from_str(&json).context("could not parse the list of tests")?;
     let mut complaints = Vec::new();
     for suite in SUITES {
         let scenarios = scenarios(suite, &packages, &listing);
@@ -90,20 +90,22 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// Which scenarios of a suite each package of its kind has; a package without any is there, and empty.
+/// Returns the scenarios of a suite for each package of its kind. A package without any has an empty set.
 fn scenarios<'a>(suite: &Suite, packages: &[&'a str], listing: &'a Listing) -> Scenarios<'a> {
-    let of_kind = packages.iter().filter(|it| it.starts_with(suite.packages));
-    let mut scenarios: Scenarios<'_> = of_kind.map(|it| (*it, BTreeSet::new())).collect();
-    for binary in listing.rust_suites.values().filter(|it| it.kind == "test") {
+    let of_kind = packages.iter().filter(|package| package.starts_with(suite.packages));
+    let mut scenarios: Scenarios<'_> = of_kind.map(|package| (*package, BTreeSet::new())).collect();
+    for binary in listing.rust_suites.values().filter(|binary| binary.kind == "test") {
         if let Some(names) = scenarios.get_mut(binary.package_name.as_str()) {
-            names.extend(binary.testcases.keys().filter_map(|it| it.strip_prefix(suite.module)));
+            names
+                .extend(binary.testcases.keys().filter_map(|test| test.strip_prefix(suite.module)));
         }
     }
     scenarios
 }
 
 fn check(suite: &Suite, scenarios: &Scenarios<'_>) -> Vec<String> {
-    let all: BTreeSet<&str> = scenarios.values().flatten().map(|it| place_and_name(it).1).collect();
+    let all: BTreeSet<&str> =
+        scenarios.values().flatten().map(|test| place_and_name(test).1).collect();
     let mut complaints = Vec::new();
     for (package, names) in scenarios {
         if names.is_empty() {
@@ -115,7 +117,7 @@ fn check(suite: &Suite, scenarios: &Scenarios<'_>) -> Vec<String> {
             ));
             continue;
         }
-        let found = names.iter().map(|it| place_and_name(it).0);
+        let found = names.iter().map(|test| place_and_name(test).0);
         let places: BTreeSet<&str> = suite.places.iter().copied().chain(found).collect();
         for (place, name) in
             places.iter().flat_map(|place| all.iter().map(move |name| (place, name)))
@@ -130,7 +132,7 @@ fn check(suite: &Suite, scenarios: &Scenarios<'_>) -> Vec<String> {
     complaints
 }
 
-/// Where in the suite's module a scenario was expanded, and which one it is.
+/// Returns the submodule in which a scenario was expanded, and the scenario's name.
 fn place_and_name(test: &str) -> (&str, &str) {
     test.rsplit_once("::").unwrap_or(("", test))
 }

@@ -1,4 +1,4 @@
-//! `test`: nextest, a process per test, then doctests, which nextest does not run.
+//! `test`: runs nextest, with a process per test, and then the doctests, which nextest does not run.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use roxmltree::Document;
 use crate::behaviour::REPORT;
 use crate::{e2e, process, servers, tools};
 
-/// Runs all tests; the arguments go to nextest.
+/// Runs all tests. The arguments are passed to nextest.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     tools::NEXTEST.ensure()?;
     tools::ensure_programs_of_tests()?;
@@ -27,31 +27,32 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
 }
 
-/// As [`run`], but a test that fails is run once more: hundreds of tests kill processes and servers on machines that
-/// others use, too, and one that was starved there says nothing about a change. It is told of, so that it gets mended.
+/// Runs all tests as [`run`] does, but retries a failed test once: hundreds of tests kill processes and servers on
+/// machines with other load, and a starved test says nothing about a change. Flaky tests are printed, so that they get
+/// fixed.
 pub(crate) fn run_for_ci() -> Result<()> {
     let result = run(&["--retries", "1"]);
     for name in flaky(&fs::read_to_string(REPORT).unwrap_or_default())? {
-        println!("flaky: {name} failed, and passed when it was run again");
+        println!("flaky: {name} failed, and passed when it was retried");
     }
     result
 }
 
-/// The tests that passed only when they were run again, by nextest's report.
+/// Returns the tests of nextest's report that passed only when they were retried.
 fn flaky(xml: &str) -> Result<Vec<String>> {
     if xml.is_empty() {
         return Ok(Vec::new());
     }
-    let report = Document::parse(xml).with_context(|| format!("{REPORT} is no XML"))?;
-    let cases = report.descendants().filter(|it| it.has_tag_name("testcase"));
-    let flaky = cases.filter(|it| it.children().any(|it| it.has_tag_name("flakyFailure")));
+    let report = Document::parse(xml).with_context(|| format!("{REPORT} is not XML"))?;
+    let cases = report.descendants().filter(|node| node.has_tag_name("testcase"));
+    let flaky = cases.filter(|case| case.children().any(|node| node.has_tag_name("flakyFailure")));
     let name = |case: roxmltree::Node<'_, '_>| {
         Some(format!("{}::{}", case.attribute("classname")?, case.attribute("name")?))
     };
     Ok(flaky.filter_map(name).collect())
 }
 
-/// The report of an earlier run must not pass for this one's.
+/// Removes the report of an earlier run, so that it is not mistaken for this one.
 fn forget_report() -> Result<()> {
     if Path::new(REPORT).exists() {
         fs::remove_file(REPORT).with_context(|| format!("could not remove {REPORT}"))?;

@@ -1,4 +1,4 @@
-//! `tidy`: rules about the repository as text, which no compiler checks.
+//! `tidy`: rules about the repository's texts, which no compiler checks.
 
 use std::path::{Path, PathBuf};
 
@@ -15,21 +15,21 @@ pub(crate) use text::has_word;
 #[cfg(test)]
 mod tests;
 
-/// Folders whose files are recordings of other programs, kept byte for byte.
+/// Folders with recordings of other programs, which must not change.
 const RECORDED: &[&str] = &["/cassettes/", "/journals/"];
 
 /// A text file of the repository.
 pub(crate) struct File {
-    /// Relative to the root, with forward slashes.
+    /// The path relative to the root, with forward slashes.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-/// Every breach of every rule.
+/// Returns every violation of every rule.
 pub(crate) fn complaints() -> Result<Vec<String>> {
     let files = files()?;
     let members = workspace::members()?;
-    let names: Vec<&str> = members.iter().map(|it| it.name.as_str()).collect();
+    let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
 
     let mut complaints: Vec<String> = files.iter().flat_map(text::check).collect();
     complaints.extend(text::check_stale_exceptions(&files));
@@ -47,11 +47,11 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// All text files that git knows or would add, without recordings.
+/// Returns all text files that git tracks or would add, without recordings.
 pub(crate) fn files() -> Result<Vec<File>> {
     let paths = if Path::new(".git").exists() { tracked()? } else { walk(Path::new("."))? };
     let mut files = Vec::new();
-    for path in paths.iter().filter(|it| !RECORDED.iter().any(|folder| it.contains(folder))) {
+    for path in paths.iter().filter(|path| !RECORDED.iter().any(|folder| path.contains(folder))) {
         let Ok(bytes) = std::fs::read(path) else {
             continue;
         }; // deleted, but not yet in git
@@ -63,15 +63,15 @@ pub(crate) fn files() -> Result<Vec<File>> {
 }
 
 fn tracked() -> Result<Vec<String>> {
-    // A checkout that a container mounts belongs to someone else; reading its file names is harmless.
+    // A checkout that is mounted into a container belongs to another user. Reading its file names is harmless.
     let list = process::capture(&mut process::program(
         "git",
         ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
     ))?;
-    Ok(list.split('\0').filter(|it| !it.is_empty()).map(str::to_owned).collect())
+    Ok(list.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
 }
 
-/// The files of an unpacked archive, which has no git.
+/// Returns the files of an unpacked archive, which has no git.
 fn walk(folder: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {

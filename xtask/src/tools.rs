@@ -1,4 +1,4 @@
-//! Cargo subcommands and programs that gates need and a bare machine lacks.
+//! Cargo subcommands and programs that gates need and that a new machine does not have.
 
 use anyhow::{Result, bail};
 
@@ -16,21 +16,21 @@ pub(crate) const NEXTEST: Tool =
 pub(crate) const MDBOOK: Tool =
     Tool { binary: "mdbook", install: &["mdbook", "--locked", "--no-default-features"] };
 
-/// A package of Debian's.
+/// A Debian package.
 pub(crate) struct Package {
     pub name: &'static str,
-    /// What is missing without it.
+    /// The program that is missing without it.
     pub provides: &'static str,
     pub needed_for: &'static str,
 }
 
-/// Programs that tests call, with how they tell their version.
+/// Programs that tests call, with the arguments that print their version.
 const CALLED_BY_TESTS: [(&str, Package); 2] = [
     ("-V", Package { name: "tmux", provides: "tmux", needed_for: "the tests in a terminal" }),
     ("version", Package { name: "openssl", provides: "openssl", needed_for: "the tests of TLS" }),
 ];
 
-/// Installs what tests call, where it is missing and that is possible here; else says what to do.
+/// Installs the missing programs that tests call, or fails with instructions.
 pub(crate) fn ensure_programs_of_tests() -> Result<()> {
     for (version, package) in &CALLED_BY_TESTS {
         if !process::succeeds(&mut process::program(package.name, [*version])) {
@@ -40,14 +40,14 @@ pub(crate) fn ensure_programs_of_tests() -> Result<()> {
     Ok(())
 }
 
-/// Installs a package if that is possible here; else says what to do.
+/// Installs a package, or fails with instructions.
 pub(crate) fn install(package: &Package) -> Result<()> {
     let Package { name, provides, needed_for } = package;
     let has_apt = process::succeeds(&mut process::program("apt-get", ["--version"]));
     let is_root = process::capture(&mut process::program("id", ["-u"]))?.trim() == "0";
     if !has_apt || !is_root {
         bail!(
-            "{provides} is missing, which {needed_for} need; install the package {name}, on Debian \
+            "{provides} is missing; {needed_for} need it. Install the package {name}, on Debian \
              with `sudo apt-get install {name}`"
         );
     }
@@ -58,7 +58,7 @@ pub(crate) fn install(package: &Package) -> Result<()> {
 }
 
 impl Tool {
-    /// Installs the program if it is missing, and says so.
+    /// Installs the program if it is missing, and prints that.
     pub(crate) fn ensure(&self) -> Result<()> {
         if process::succeeds(&mut process::program(self.binary, ["--version"])) {
             return Ok(());

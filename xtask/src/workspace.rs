@@ -1,4 +1,4 @@
-//! The workspace as cargo sees it.
+//! The workspace, as cargo reports it.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::process;
 pub(crate) struct Package {
     pub name: String,
     pub version: String,
-    /// Where it comes from; none for our own.
+    /// The registry or repository of the package. `None` for our own packages.
     pub source: Option<String>,
     pub license: Option<String>,
     pub manifest_path: PathBuf,
@@ -23,11 +23,11 @@ pub(crate) struct Package {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     pub name: String,
-    /// The version requirement; `*` when there is none.
+    /// The version requirement. It is `*` if the manifest has none.
     pub req: String,
-    /// None for a normal dependency, else `dev` or `build`.
+    /// `None` for a normal dependency, otherwise `dev` or `build`.
     pub kind: Option<String>,
-    /// Set for a package in this repository.
+    /// The path of a package in this repository.
     pub path: Option<PathBuf>,
 }
 
@@ -40,26 +40,26 @@ struct Metadata {
 pub(crate) fn enter() -> Result<()> {
     let own = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    let root = own.parent().context("xtask has no folder above it")?;
+    let root = own.parent().context("xtask has no parent folder")?;
     std::env::set_current_dir(root).with_context(|| format!("could not enter {}", root.display()))
 }
 
-/// The packages of this repository.
+/// Returns the packages of this repository.
 pub(crate) fn members() -> Result<Vec<Package>> {
     metadata(&["--no-deps"])
 }
 
-/// The packages of this repository and all packages below them, on every platform.
+/// Returns the packages of this repository and all their dependencies, on every platform.
 pub(crate) fn packages() -> Result<Vec<Package>> {
     metadata(&["--all-features"])
 }
 
-/// Whether this repository has a package of this name.
+/// Returns `true` if this repository has a package with this name.
 pub(crate) fn has(name: &str) -> Result<bool> {
     Ok(members()?.iter().any(|package| package.name == name))
 }
 
-/// Whether a name is the one wanted; a trailing `*` in the wanted one stands for any rest.
+/// Returns `true` if a name matches. A trailing `*` in the wanted name matches any rest.
 pub(crate) fn name_matches(wanted: &str, name: &str) -> bool {
     wanted.strip_suffix('*').map_or(wanted == name, |start| name.starts_with(start))
 }
@@ -68,6 +68,6 @@ fn metadata(args: &[&str]) -> Result<Vec<Package>> {
     let base = ["metadata", "--quiet", "--format-version", "1"];
     let json = process::capture(&mut process::cargo(base.iter().chain(args)))?;
     let metadata: Metadata =
-        serde_json::from_str(&json).context("could not read what `cargo metadata` printed")?;
+        serde_json::from_str(&json).context("could not parse the output of `cargo metadata`")?;
     Ok(metadata.packages)
 }

@@ -1,4 +1,4 @@
-//! One agent by itself: tools, ends, and what comes after them.
+//! Scenarios of one agent without others: tools, ends, and what follows them.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use helix_agents_testkit::planning::PlanningScript;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::json;
 
-use super::{SHORT, Scenario, Sequel, act, word, worker};
+use super::{SHORT_TIMEOUT, Scenario, Sequel, act, word, worker};
 
 pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
     match name {
         "plain" => plain(trace),
         "fork" => Some(plain(trace)?.then(Sequel::Fork)),
-        "rewind" => Some(plain(trace)?.then(Sequel::GoBack)),
-        // Fifteen tokens for each reply.
+        "rewind" => Some(plain(trace)?.then(Sequel::Rewind)),
+        // Each reply uses fifteen tokens.
         "budget" => {
             let agent = worker(trace).budget(Budget::new().tokens(30));
             Some(Scenario::scripted(agent, two_things())?.then(Sequel::MoreBudget))
@@ -32,7 +32,7 @@ pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
             Scenario::scripted(agent, replies)
         }
         "at_most_once" => {
-            let pay = act("pay", trace).effect(EffectClass::AtMostOnce).timeout(SHORT);
+            let pay = act("pay", trace).effect(EffectClass::AtMostOnce).timeout(SHORT_TIMEOUT);
             let replies = [
                 Reply::calls([("pay", word("rent")), ("act", word("one"))]),
                 Reply::text("Paid, or not."),
@@ -56,7 +56,7 @@ pub(super) fn two_things() -> [Reply; 3] {
     ]
 }
 
-/// Two rounds of a plan, and the answer.
+/// A planner with two rounds, and the answer.
 fn planner(trace: &Path) -> Option<Scenario> {
     let command = |word: &str| {
         json!({

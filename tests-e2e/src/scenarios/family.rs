@@ -1,4 +1,4 @@
-//! Agents that call upon others.
+//! Scenarios with sub-agents and companions.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,8 +59,7 @@ pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
     Scenario::new(agent, llm.agent("helper", below))
 }
 
-/// All kinds at once: a companion that has answered and is asked again, and while it rests, a child
-/// and its caller that both wait for people.
+/// A companion that is messaged again after its answer, and meanwhile a child and its parent that both wait for users.
 fn family(trace: &Path) -> Option<Scenario> {
     let ask = Tool::client::<Word>("ask", "Asks a person.");
     let agent = worker(trace)
@@ -102,8 +101,8 @@ fn helper(name: &str, trace: &Path, tool: Option<Tool>) -> Option<Agent<Words, W
     helper.output::<Word>().build().ok()
 }
 
-/// Acts when its caller has come to its second step: there the caller cannot take in the news of it
-/// before it has an answer, so that the story is always the same.
+/// A tool that acts once its parent has reached its second step. There the parent cannot receive the notice before it
+/// has an answer, so the log is always the same.
 fn act_late(trace: &Path) -> Tool {
     let trace: Arc<PathBuf> = Arc::new(trace.to_owned());
     Tool::function("late", "Acts late.", move |input: Word, cx: ToolContext| {

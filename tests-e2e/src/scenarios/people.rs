@@ -1,4 +1,4 @@
-//! Calls that wait for people, and that wait in vain.
+//! Scenarios of calls that wait for users, and of calls whose deadlines pass.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use helix_agents_testkit::scripted::Reply;
 
 use super::{Scenario, Word, act, paying, word, worker};
 
-/// The time that people have who are not in time.
-const AT_ONCE: Duration = Duration::from_millis(1);
+/// The deadline of the calls that are not answered in time.
+const EXPIRES_AT_ONCE: Duration = Duration::from_millis(1);
 
 pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
     let ask = |name: &str| Tool::client::<Word>(name, "Asks a person.");
@@ -31,8 +31,8 @@ pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
         }
         "deadlines" => {
             let agent = worker(trace)
-                .tool(paying(trace).deadline(AT_ONCE))
-                .tool(ask("hurry").deadline(AT_ONCE))
+                .tool(paying(trace).deadline(EXPIRES_AT_ONCE))
+                .tool(ask("hurry").deadline(EXPIRES_AT_ONCE))
                 .tool(ask("ask"));
             let replies = [
                 Reply::calls([

@@ -1,4 +1,4 @@
-//! An agent whose hooks take their time.
+//! A scenario with slow hooks.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use helix_agents::llm::LlmConfig;
 use super::alone::two_things;
 use super::{Scenario, note_line, worker};
 
-/// Two hooks of the first step, of which each takes `HELIX_HOOK_MS`, if that is set. They leave their keys in the file
-/// `hooks` beside the trace.
+/// Returns the scenario: two hooks of the first step each take `HELIX_HOOK_MS`, if that is set, and append their keys
+/// to the file `hooks` next to the trace.
 pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
     if !["slow_hooks", "slow_streams"].contains(&name) {
         return None;

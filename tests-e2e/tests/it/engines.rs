@@ -1,4 +1,4 @@
-//! Every scenario on every engine: told as in this process, and killed on the way.
+//! Every scenario on every engine: the log must be the same as on the local runtime, also after kills.
 
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::json;
@@ -7,16 +7,16 @@ use crate::kill_matrix::{difference, problem, told};
 use crate::support::{Extent, Story, answer, on_each_store, write_report_on};
 use crate::sweep::{blocking, sweep_on};
 
-/// An engine appends as it goes.
+/// The durability mode: engines append after each effect.
 const MODE: &str = "per_effect";
 
-/// At how many fault points a worker is killed where only a sample is wanted.
-const SAMPLE: usize = 3;
+/// The number of fault points of a sample.
+const SAMPLE_POINTS: usize = 3;
 
-/// At how many where more is.
-const USUAL: usize = 6;
+/// The number of fault points of a usual run.
+const MORE_POINTS: usize = 6;
 
-/// What the engine makes of it is what this process does, killed or not.
+/// Checks that the engine and the local runtime produce the same logs and streams, with and without kills.
 fn same(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
     let here = Story::new(kind, scenario, MODE);
     let whole = here.tell(None);
@@ -32,14 +32,14 @@ fn same(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
         (got.stream != expected.stream).then(|| difference(&expected.stream, &got.stream)),
     ];
     let is_same = problems.iter().all(Option::is_none);
-    let point = json!({ "name": "told", "ok": is_same });
+    let point = json!({ "name": "undisturbed", "ok": is_same });
     write_report_on(runtime, kind, ["same as local", scenario, MODE], &[point]);
-    assert!(is_same, "{runtime} told something else:\n{problems:?}");
+    assert!(is_same, "{runtime} differs:\n{problems:?}");
 
     let points: Vec<_> = (1..).zip(whole.points).collect();
     let most = match Extent::on(kind) {
-        Extent::Sample => SAMPLE,
-        Extent::Usual => USUAL,
+        Extent::Sample => SAMPLE_POINTS,
+        Extent::Usual => MORE_POINTS,
         Extent::Full => usize::MAX,
     };
     let every = points.len().div_ceil(most).max(1);
@@ -50,7 +50,7 @@ fn same(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
     });
 }
 
-/// Tests of an engine, in a module of its name.
+/// Defines the tests of an engine, in a module with its name.
 macro_rules! on_engine {
     ($runtime:ident) => {
         mod $runtime {

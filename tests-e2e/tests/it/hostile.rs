@@ -1,5 +1,5 @@
-//! What nobody means well with: ids of any text, messages of ten megabytes, sessions of fifty thousand
-//! events, clocks that are an hour off, processes that all begin at once.
+//! Hostile conditions: ids of any text, messages of ten megabytes, sessions of fifty thousand events, clocks that are
+//! an hour off, and processes that all start at the same time.
 
 mod clocks;
 mod sizes;
@@ -44,14 +44,14 @@ on_each_store! {
     }
 }
 
-/// A store of its own.
-struct Ground {
+/// A new store and its folder.
+struct TestStore {
     store: Stores,
     folder: tempfile::TempDir,
     _place: Place,
 }
 
-impl Ground {
+impl TestStore {
     async fn of(kind: &Kind) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = kind.place(folder.path());
@@ -77,12 +77,12 @@ fn runtime(store: &Stores, scenario: &Scenario) -> LocalRuntime {
         .unwrap()
 }
 
-/// A session with a child under each of them: all are the same but for the name.
+/// Runs a session with a child under each id: all must be the same except for the id.
 async fn ids_of_any_text(kind: &Kind) {
-    let ground = Ground::of(kind).await;
-    let child = scenario("child", &ground.trace());
-    let runtime = runtime(&ground.store, &child);
-    // As long as one may be whose child begins with the whole of it.
+    let test_store = TestStore::of(kind).await;
+    let child = scenario("child", &test_store.trace());
+    let runtime = runtime(&test_store.store, &child);
+    // The longest id whose child's id, which starts with it, is still valid.
     let long = "\u{fc}".repeat((MAX_ID_BYTES - "-sub-1.0".len()) / 2);
     let texts = [
         "story",
@@ -92,18 +92,18 @@ async fn ids_of_any_text(kind: &Kind) {
         " ",
         &long,
     ];
-    let mut told: Vec<String> = Vec::new();
+    let mut results: Vec<String> = Vec::new();
     for text in texts {
         let session = SessionId::chosen(text).unwrap();
         let options = ExecuteOptions::default().session(session.clone());
         let handle = runtime.execute(Arc::clone(&child.agent), "go".into(), options).await.unwrap();
         assert_eq!(handle.result().await.unwrap().status, RunStatus::Completed, "{text:?}");
         let filter = SessionFilter { root: Some(session.clone()), ..SessionFilter::default() };
-        let family = ground.store.state.list(&filter, &Page::default()).await.unwrap();
+        let family = test_store.store.state.list(&filter, &Page::default()).await.unwrap();
         assert_eq!(family.len(), 2, "{text:?} and its child");
-        let logs = logs_of(&*ground.store.state).await.into_iter();
+        let logs = logs_of(&*test_store.store.state).await.into_iter();
         let logs = logs.filter(|(id, _)| family.iter().any(|head| head.session == *id)).collect();
-        let stream = normalise::stream(&stream_of(&*ground.store.streams, &session).await);
+        let stream = normalise::stream(&stream_of(&*test_store.store.streams, &session).await);
         let below = SessionId::of_call(&session, &CallId::from("1.0"));
         let all = format!("{}\n{stream}", logs_text(&logs))
             .replace(below.as_str(), "the child")
@@ -111,32 +111,32 @@ async fn ids_of_any_text(kind: &Kind) {
         let mut lines: Vec<_> = all.lines().collect();
         // Logs are in the order of their ids.
         lines.sort_unstable();
-        told.push(lines.join("\n"));
+        results.push(lines.join("\n"));
     }
-    for (text, is) in texts.iter().zip(&told) {
-        assert_eq!(is, told.first().unwrap(), "{text:?}");
+    for (text, is) in texts.iter().zip(&results) {
+        assert_eq!(is, results.first().unwrap(), "{text:?}");
     }
     for text in texts {
-        assert!(ground.store.state.delete(&SessionId::from(text)).await.unwrap(), "{text:?}");
+        assert!(test_store.store.state.delete(&SessionId::from(text)).await.unwrap(), "{text:?}");
     }
-    assert!(logs_of(&*ground.store.state).await.is_empty());
+    assert!(logs_of(&*test_store.store.state).await.is_empty());
 }
 
-/// Refused by their code, and nothing is written.
+/// Invalid ids are refused with their error code, and nothing is written.
 async fn ids_that_nobody_may_choose(kind: &Kind) {
-    let ground = Ground::of(kind).await;
-    let plain = scenario("plain", &ground.trace());
-    let runtime = runtime(&ground.store, &plain);
+    let test_store = TestStore::of(kind).await;
+    let plain = scenario("plain", &test_store.trace());
+    let runtime = runtime(&test_store.store, &plain);
     let long = "x".repeat(MAX_ID_BYTES + 1);
     for text in ["", "a\0b", "a\nb", "a-sub-1.0", "a-agent-rex", &long, &"\u{fc}".repeat(5_000)] {
         let options = ExecuteOptions::default().session(SessionId::from(text));
         let refused = runtime.execute(Arc::clone(&plain.agent), "go".into(), options).await;
         assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
     }
-    assert!(logs_of(&*ground.store.state).await.is_empty());
+    assert!(logs_of(&*test_store.store.state).await.is_empty());
 }
 
-/// What they all open is made once, and the session that they all want told once.
+/// The store that all processes open is created once, and the session that all of them run is run once.
 fn eight_processes_at_once(kind: &'static Kind) {
     let expected = Story::new(kind, "plain", "per_effect");
     drop(expected.tell(None));

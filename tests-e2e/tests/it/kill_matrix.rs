@@ -1,5 +1,5 @@
-//! Every fault point of every scenario: killed there, resumed, and compared with the run that
-//! nobody killed.
+//! Kills a worker at every fault point of every scenario, resumes the session, and compares it with a run without
+//! kills.
 
 use helix_agents::event::{Event, RecordedEvent};
 use helix_agents_testkit::normalise;
@@ -9,26 +9,27 @@ use serde_json::Value;
 use crate::support::{SessionReader, Story, Trace, answer, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep};
 
-/// The story that nobody killed.
+/// The logs and streams of a story without kills.
 pub(crate) struct Expected {
     /// All logs, one after the other.
     pub(crate) logs: String,
-    /// All streams of roots.
+    /// The streams of all root sessions.
     pub(crate) stream: String,
 }
 
-/// Calls that wait for people run at most once.
+/// Returns `true` if the call must run at most once. That includes calls that wait for approval.
 pub(crate) fn runs_once(scenario: &str, logs: &str, call: &str) -> bool {
     let id = call.rsplit_once('#').map_or(call, |(_, id)| id);
     let pays = logs.contains(&format!("call {id} pay"));
     pays && matches!(scenario, "at_most_once" | "people" | "child_waits")
 }
 
-/// What was told to a session by one beside it came when it came: it stands at the log's end.
+/// Messages from concurrent sessions arrive at any time, so they are moved to the end of the log.
 fn log_text(log: &[RecordedEvent]) -> String {
     let text = normalise::log(log);
-    let (told, rest): (Vec<_>, Vec<_>) = text.lines().partition(|it| it.starts_with("queued "));
-    [rest, told].concat().join("\n")
+    let (queued, rest): (Vec<_>, Vec<_>) =
+        text.lines().partition(|line| line.starts_with("queued "));
+    [rest, queued].concat().join("\n")
 }
 
 pub(crate) async fn told(story: &Story) -> Expected {
@@ -36,7 +37,7 @@ pub(crate) async fn told(story: &Story) -> Expected {
     let mut streams = Vec::new();
     for root in logs.iter().filter(|(_, log)| is_root(log)).map(|(root, _)| root) {
         let stream = normalise::stream(&story.stream(root).await);
-        // What sessions that work side by side show is interwoven by chance.
+        // The chunks of concurrent sessions are interleaved at random.
         let (below, above): (Vec<_>, Vec<_>) =
             stream.lines().partition(|line| line.starts_with('['));
         streams.push([above, below].concat().join("\n"));
@@ -44,7 +45,7 @@ pub(crate) async fn told(story: &Story) -> Expected {
     Expected { logs: logs_text(&logs), stream: streams.join("\n") }
 }
 
-/// All logs, one after the other.
+/// Returns all logs, one after the other.
 pub(crate) fn logs_text(logs: &SessionReader) -> String {
     logs.values().map(|log| log_text(log)).collect::<Vec<_>>().join("\n")
 }
@@ -54,7 +55,7 @@ fn is_root(log: &[RecordedEvent]) -> bool {
     matches!(created, Some(Event::SessionCreated { parent: None, .. }))
 }
 
-/// What is wrong with the story after a kill at the n-th point, if anything is.
+/// Kills a worker at the n-th fault point and checks the recovery. Returns the problem, if there is one.
 pub(crate) async fn problem(
     story: Story,
     scenario: &str,
@@ -62,7 +63,7 @@ pub(crate) async fn problem(
     expected: &Expected,
 ) -> Result<(), String> {
     let killed = story.tell(Some(kill_at));
-    // Results that end together share an append, so some runs have a few points less.
+    // Results of concurrent calls share an append, so some runs have fewer fault points.
     if killed.points.len() < kill_at && killed.stdout.contains("completed") {
         return Ok(());
     }
@@ -74,7 +75,7 @@ pub(crate) async fn problem(
     before.problem(&story, scenario, expected, 1).await
 }
 
-/// What a story had on record at a moment, and which calls had run by then.
+/// The recorded results of a story and its executed calls at one moment.
 pub(crate) struct Recorded {
     calls: Vec<String>,
     trace: Trace,
@@ -85,8 +86,8 @@ impl Recorded {
         Self { calls: recorded_calls(&story.logs().await), trace: story.trace() }
     }
 
-    /// What is wrong with the story once another process has completed it, if anything is. The worker
-    /// and its successors were interrupted `times` times.
+    /// Checks the story after another process has completed it. Returns the problem, if there is one. The worker and
+    /// its successors were interrupted `times` times.
     pub(crate) async fn problem(
         &self,
         story: &Story,
@@ -102,15 +103,15 @@ impl Recorded {
         let Expected { logs, stream } = told(story).await;
         let in_doubt = logs.contains("tool_outcome_unknown") && expected.logs.contains(" pay");
         if logs != expected.logs && !in_doubt {
-            return Err(format!("other logs:\n{}", difference(&expected.logs, &logs)));
+            return Err(format!("different logs:\n{}", difference(&expected.logs, &logs)));
         }
-        // What such a call showed beside its start and end was taken back at the takeover, and its end is shown
-        // when the successor learns of it: beside the other calls of the step.
+        // The takeover discards what such a call showed beyond its start and end. Its end is shown when the successor
+        // learns of it, concurrently with the other calls of the step.
         let late = late_calls(&story.logs().await);
         let [whole, stream] =
-            [&expected.stream, &stream].map(|text| in_order_of_calls(&apart(text, &late)));
+            [&expected.stream, &stream].map(|text| in_order_of_calls(&move_to_end(text, &late)));
         if stream != whole && !in_doubt {
-            return Err(format!("another stream:\n{}", difference(&whole, &stream)));
+            return Err(format!("different stream:\n{}", difference(&whole, &stream)));
         }
         for (call, keys) in story.trace() {
             let again = keys.len() - self.trace.get(&call).map_or(0, Vec::len);
@@ -128,7 +129,7 @@ impl Recorded {
     }
 }
 
-/// The calls whose results a run handed in after another one had taken over.
+/// Returns the calls whose results a run submitted after another run had taken over.
 fn late_calls(logs: &SessionReader) -> Vec<String> {
     let mut late = Vec::new();
     for log in logs.values() {
@@ -148,8 +149,8 @@ fn late_calls(logs: &SessionReader) -> Vec<String> {
     late
 }
 
-/// A stream with the starts and ends of these calls behind the rest, and without their progress.
-fn apart(stream: &str, calls: &[String]) -> String {
+/// Moves the starts and ends of these calls to the end of a stream, and drops their progress.
+fn move_to_end(stream: &str, calls: &[String]) -> String {
     let of_late = |line: &&str| {
         let mut words = line.split_whitespace();
         words.any(|word| calls.iter().any(|call| call == word))
@@ -159,8 +160,7 @@ fn apart(stream: &str, calls: &[String]) -> String {
     lines.join("\n")
 }
 
-/// A stream in which what calls show side by side stands in the order of the calls. Which of them is first depends on
-/// which process was interrupted.
+/// Sorts the lines of concurrent calls in a stream by call. Their order depends on which process was interrupted.
 fn in_order_of_calls(stream: &str) -> String {
     let call = |line: &&str| {
         let is_call = |word: &&str| {
@@ -170,15 +170,14 @@ fn in_order_of_calls(stream: &str) -> String {
         line.split_whitespace().find(is_call).map(str::to_owned)
     };
     let mut lines: Vec<_> = stream.lines().collect();
-    for side_by_side in
-        lines.chunk_by_mut(|one, other| call(one).is_some() && call(other).is_some())
+    for concurrent in lines.chunk_by_mut(|one, other| call(one).is_some() && call(other).is_some())
     {
-        side_by_side.sort_by_cached_key(call);
+        concurrent.sort_by_cached_key(call);
     }
     lines.join("\n")
 }
 
-/// From the first line that differs on.
+/// Returns both texts from the first different line on.
 pub(crate) fn difference(expected: &str, got: &str) -> String {
     let same = expected.lines().zip(got.lines()).take_while(|(one, other)| one == other).count();
     let rest = |text: &str| text.lines().skip(same).collect::<Vec<_>>().join("\n  ");
@@ -219,7 +218,7 @@ on_each_store! {
     Sqlite a_rewind_goes_on_per_step(kind) { super::matrix(kind, "rewind", "per_step") }
     Sqlite a_budget_is_raised_per_effect(kind) { super::matrix(kind, "budget", "per_effect") }
 
-    /// Not per step: there a caller may die before the step is on record in which it was to hear.
+    /// Not per step: there the parent may crash before the step that receives the notice is recorded.
     Sqlite a_companion_beside_is_heard_per_effect(kind) {
         super::matrix(kind, "companion_beside", "per_effect")
     }

@@ -1,4 +1,4 @@
-//! Many processes resume one session at once: one runs, the others are told.
+//! Many processes resume one session concurrently: one runs it, the others are refused.
 
 use std::process::Stdio;
 
@@ -11,7 +11,7 @@ use crate::sweep::blocking;
 
 on_each_store! {
     Sqlite of_eight_processes_one_runs_and_seven_are_told(kind) {
-        super::one_of_eight_goes_on("local", kind, 1)
+        super::one_of_eight_continues("local", kind, 1)
     }
     Sqlite a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind) {
         super::a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind)
@@ -26,7 +26,7 @@ mod durable {
 
     on_each_store! {
         Sqlite of_eight_processes_one_goes_on(kind) {
-            crate::kill_resumers::one_of_eight_goes_on("durable", kind, 1)
+            crate::kill_resumers::one_of_eight_continues("durable", kind, 1)
         }
     }
 }
@@ -35,14 +35,14 @@ mod temporal {
     use super::on_each_store;
 
     on_each_store! {
-        /// Whoever was told ends with its worker, in the middle of what the engine had handed to that.
+        /// A worker that is refused ends while it still holds tasks that the engine has assigned to it.
         Sqlite of_eight_workers_one_goes_on(kind) {
-            crate::kill_resumers::one_of_eight_goes_on("temporal", kind, 2)
+            crate::kill_resumers::one_of_eight_continues("temporal", kind, 2)
         }
     }
 }
 
-fn one_of_eight_goes_on(runtime: &str, kind: &'static Kind, most: usize) {
+fn one_of_eight_continues(runtime: &str, kind: &'static Kind, most: usize) {
     let story = Story::on(runtime, kind, "parallel", "per_effect").with_short_leases();
     let whole = Story::on(runtime, kind, "parallel", "per_effect").run(None);
     let point = whole.points.iter().position(|name| name == "journal.after_append").unwrap();
@@ -56,23 +56,23 @@ fn one_of_eight_goes_on(runtime: &str, kind: &'static Kind, most: usize) {
         command.spawn().unwrap()
     };
     let resumers: Vec<_> = (0..8).map(spawn).collect();
-    let mut told = Vec::new();
+    let mut refused = Vec::new();
     let mut ran = 0;
     for resumer in resumers {
         let output = resumer.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let answer: Value = serde_json::from_str(&text).unwrap();
         match answer.get("code").and_then(Value::as_str) {
-            Some(code) => told.push(code.to_owned()),
+            Some(code) => refused.push(code.to_owned()),
             None => {
                 assert_eq!(answer.get("status").unwrap(), "completed");
                 ran += 1;
             }
         }
     }
-    assert_eq!((ran, told.len()), (1, 7), "{told:?}");
+    assert_eq!((ran, refused.len()), (1, 7), "{refused:?}");
     let known = ["already_resumed", "already_running", "nothing_to_resume"];
-    assert!(told.iter().all(|code| known.contains(&code.as_str())), "{told:?}");
+    assert!(refused.iter().all(|code| known.contains(&code.as_str())), "{refused:?}");
     for (call, keys) in story.trace() {
         let same = keys.iter().all(|key| Some(key) == keys.first());
         assert!(keys.len() <= most && same, "call {call} ran {} times", keys.len());
@@ -84,7 +84,8 @@ fn a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind: &'
     let points = whole.run(None).points;
     let expected = normalise::log(&blocking().block_on(whole.log()).unwrap());
     let point = points.iter().position(|name| name == "tool.before").unwrap();
-    // The first start meets the dead owner's lease and the second takes over; then the first effect.
+    // The first start is refused because of the crashed owner's lease, and the second takes over. The first effect
+    // follows.
     let starts = ["journal.before_start", "journal.before_start", "journal.after_start"];
     for kill_at in 1..=5 {
         let story = Story::new(kind, "plain", "per_effect").with_short_leases();
@@ -105,16 +106,16 @@ fn a_run_that_is_killed_again_and_again_gets_to_its_end(kind: &'static Kind) {
     let mut resumed = 0;
     let end = loop {
         resumed += 1;
-        // A little further each time.
+        // Each process gets a little further.
         let end = story.resume(Some(9));
         if !end.was_killed() {
             break end;
         }
-        assert!(resumed < 30, "it gets nowhere");
+        assert!(resumed < 30, "the run makes no progress");
     };
     let code = answer(&end);
     let complete = code.get("status").and_then(Value::as_str) == Some("completed");
     let was_complete = code.get("code").and_then(Value::as_str) == Some("nothing_to_resume");
     assert!(complete || was_complete, "{code}");
-    assert!(resumed > 2, "it was to be killed several times");
+    assert!(resumed > 2, "it must be killed several times");
 }

@@ -1,4 +1,4 @@
-//! Runs that are killed, and what the next process makes of them.
+//! Runs whose processes are killed, and their recovery by the next process.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,10 +1,10 @@
-//! Servers that crash and come back while a hundred runs are under way on them: the store's, the engine's, or one that is both.
+//! Servers that crash and restart while a hundred runs use them: the store's server, the engine's, or a server of both.
 //!
-//! The process that carries out the runs lives on, so each of their calls is carried out once: what
-//! an append was to record is asked again until the server has it. So are the batches of the streams.
-//! A Redis that confirms what is on its disk shows each stream whole. PostgreSQL is not waited for with
-//! batches, so a crash may take back the last of them; what is there is there once.
-//! An engine that was away hands a part out again if it does not know that it was done, and then it stands in the log.
+//! The process that executes the runs survives, so each call is executed once: appends and stream batches are retried
+//! until the server is available. Redis with an append-only file that is flushed on every write keeps whole streams.
+//! PostgreSQL does not flush stream batches synchronously, so a crash may lose the last ones; what remains is shown
+//! once. An engine that was unavailable assigns a work item again if it does not know its result; then the result is in
+//! the log.
 
 mod server;
 
@@ -28,7 +28,7 @@ use helix_agents_testkit::gate::within;
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use helix_agents_testkit::trees::Stores;
-use helix_agents_tests_e2e::runtimes::{self, Opened, World};
+use helix_agents_tests_e2e::runtimes::{self, Opened, RuntimeConfig};
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -39,19 +39,19 @@ use server::Server;
 
 const RUNS: usize = 100;
 
-/// Those of each run.
+/// The number of calls of each run.
 const CALLS: usize = 5;
 
-/// An owner is not taken for dead while the server is away.
+/// The lease. Owners keep it while the server is unavailable.
 const LEASE: Duration = Duration::from_secs(20);
 
-/// How long what was stopped may take to end.
+/// The time that cancelled work may take to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long the server is away, beside the time that it takes to start.
-const AWAY: Duration = Duration::from_secs(1);
+/// The duration of the outage, in addition to the server's startup.
+const OUTAGE: Duration = Duration::from_secs(1);
 
-/// What was carried out: the calls by idempotency key, each time.
+/// The executed calls by idempotency key.
 #[derive(Debug, Default)]
 struct Trace {
     calls: Mutex<BTreeMap<String, Vec<String>>>,
@@ -94,41 +94,41 @@ fn script() -> ScriptedLlm {
     ])
 }
 
-/// What a crash leaves of the streams.
+/// The part of the streams that survives a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Streams {
-    /// All that was acknowledged.
+    /// Everything that was acknowledged.
     Whole,
-    /// All but the last moments before it.
-    Lately,
+    /// Everything except the last chunks before the crash.
+    LosesLast,
 }
 
-/// What a person sees of a session that has ended.
+/// Returns what a user sees of a session that has ended.
 async fn shown(streams: &dyn StreamManager, session: &SessionId) -> Vec<String> {
     let last = streams.info(session).await.unwrap().last_seq;
     let mut reader = streams.read(session, 1).await.unwrap();
     let mut chunks: Vec<StoredChunk> = Vec::new();
-    while chunks.last().is_none_or(|it| it.seq < last) {
+    while chunks.last().is_none_or(|chunk| chunk.seq < last) {
         chunks.push(within(reader.next()).await.unwrap().unwrap());
     }
     normalise::stream(&chunks).lines().map(str::to_owned).collect()
 }
 
-/// What is wrong with what is shown, if anything.
+/// Compares a stream with the expected one. Returns the difference, if there is one.
 fn compare(is: &[String], expected: &[String], streams: Streams) -> Result<(), String> {
     let mut rest = expected.to_vec();
     let is_once = is.iter().all(|line| {
-        let found = rest.iter().position(|it| it == line);
+        let found = rest.iter().position(|candidate| candidate == line);
         found.map(|index| rest.remove(index)).is_some()
     });
     let is_whole = is == expected;
-    if is_whole || streams == Streams::Lately && is_once && is.last() == expected.last() {
+    if is_whole || streams == Streams::LosesLast && is_once && is.last() == expected.last() {
         return Ok(());
     }
     Err(format!("{}\n--- not\n{}", is.join("\n"), expected.join("\n")))
 }
 
-/// What a story of a hundred runs is told on.
+/// The runtime and store of a hundred runs.
 struct Setting {
     /// The runtime's URL.
     runtime: String,
@@ -146,11 +146,11 @@ impl Setting {
         Self { runtime, store, streams }
     }
 
-    /// The runtime, with that agent.
+    /// Opens the runtime with this agent.
     async fn open(&self, agent: &Agent) -> Opened {
         let registry = AgentRegistry::default();
         registry.replace(agent);
-        let world = World {
+        let config = RuntimeConfig {
             store: self.store.clone(),
             llm: Arc::new(script()),
             registry,
@@ -158,11 +158,11 @@ impl Setting {
             lease: LEASE,
             grace: GRACE,
         };
-        runtimes::open(&self.runtime, world).await.unwrap()
+        runtimes::open(&self.runtime, config).await.unwrap()
     }
 }
 
-/// What is wrong with the runs if the server crashes once so many calls were carried out, if anything.
+/// Crashes the server after `crash_at` executed calls and checks the runs. Returns the problem, if there is one.
 async fn problem(server: &mut Server, setting: &Setting, crash_at: usize) -> Result<(), String> {
     let trace = Arc::new(Trace::default());
     let agent = agent(&trace);
@@ -173,8 +173,9 @@ async fn problem(server: &mut Server, setting: &Setting, crash_at: usize) -> Res
         let (runtime, agent) = (Arc::clone(&opened.executor), Arc::clone(&agent));
         async move {
             let options = ExecuteOptions::default().session(session.clone());
-            let told = async { runtime.execute(agent, "go".into(), options).await?.result().await };
-            match told.await {
+            let outcome =
+                async { runtime.execute(agent, "go".into(), options).await?.result().await };
+            match outcome.await {
                 Ok(result) if result.status == RunStatus::Completed => Ok(()),
                 Ok(result) => Err(format!("{session} {:?}: {:?}", result.status, result.error)),
                 Err(error) => Err(format!("{session}: {error:?}")),
@@ -189,16 +190,16 @@ async fn problem(server: &mut Server, setting: &Setting, crash_at: usize) -> Res
     count.wait_for(|count| *count >= crash_at).await.unwrap();
     tokio::task::block_in_place(|| server.crash());
     let before = *count.borrow();
-    assert!(before < RUNS * CALLS, "all was done when the server crashed");
-    tokio::time::sleep(AWAY).await;
-    tokio::task::block_in_place(|| server.go_on());
+    assert!(before < RUNS * CALLS, "all calls were done before the server crashed");
+    tokio::time::sleep(OUTAGE).await;
+    tokio::task::block_in_place(|| server.restart());
     let ended = runs.join_all().await;
     let wrong: Vec<_> = ended.into_iter().filter_map(Result::err).collect();
     if !wrong.is_empty() {
         return Err(format!("{} runs did not complete:\n{}", wrong.len(), wrong.join("\n")));
     }
 
-    // One that nothing happened to.
+    // A run without an outage.
     run(session(RUNS)).await?;
     let (state, streams) = (&*setting.store.state, &*setting.store.streams);
     let undisturbed = load_events(state, &session(RUNS), 0).await.unwrap();
@@ -207,12 +208,12 @@ async fn problem(server: &mut Server, setting: &Setting, crash_at: usize) -> Res
     let mut executed = trace.calls.lock().unwrap().clone();
     for number in 0..=RUNS {
         let session = session(number);
-        // Folding it shows that it is legal.
+        // Folding the log checks that it is legal.
         load(state, &session).await.map_err(|error| format!("{session}: {error:?}"))?;
         let log = load_events(state, &session, 0).await.unwrap();
         let is = normalise::log(&log);
         if is != expected {
-            return Err(format!("{session} is another:\n{is}\n--- not\n{expected}"));
+            return Err(format!("{session} differs:\n{is}\n--- not\n{expected}"));
         }
         let shown = shown(streams, &session).await;
         compare(&shown, &expected_stream, setting.streams)
@@ -223,14 +224,17 @@ async fn problem(server: &mut Server, setting: &Setting, crash_at: usize) -> Res
             let times: Vec<_> = executed.extract_if(.., |_, calls| calls.contains(&call)).collect();
             let is_success = matches!(finish.outcome, ToolOutcome::Success(_));
             if !is_success || times.len() != 1 || times.iter().any(|(_, calls)| calls.len() != 1) {
-                return Err(format!("{call} came to {:?} and ran: {times:?}", finish.outcome));
+                return Err(format!(
+                    "the outcome of {call} is {:?}, and it ran: {times:?}",
+                    finish.outcome
+                ));
             }
         }
     }
     executed.is_empty().then_some(()).ok_or_else(|| format!("not on record: {executed:?}"))
 }
 
-/// Crashes in the middle; with `HELIX_FULL=1` also near the beginning and the end.
+/// Crashes the server in the middle, and with `HELIX_FULL=1` also near the start and the end.
 async fn outages(holds: &str, kind: &Kind, mut server: Server, setting: Setting) {
     let full = Extent::on(kind) == Extent::Full;
     let moments: &[usize] = if full { &[1, 100, 200, 300, 400] } else { &[200] };
@@ -246,23 +250,23 @@ async fn outages(holds: &str, kind: &Kind, mut server: Server, setting: Setting)
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// The URL of the runtime that has no server of its own.
+/// The URL of the runtime that has no server.
 const LOCAL: &str = "local:";
 
-/// What is looked at where the store's server crashes, and where the engine's does.
+/// The checked properties: an outage of the store's server, and of the engine's.
 const OF_STORE: &str = "outage of the server";
 const OF_ENGINE: &str = "outage of the engine";
 
-/// The server of the store crashes, on which that runtime's engine may be as well.
+/// Crashes the store's server, which may also be the engine's.
 async fn crash_of_postgres(runtime: impl FnOnce(&Server) -> String) {
     let Some(kind) = wanted("postgres", On::Everywhere) else { return };
     let server = Server::postgres();
     let store = PostgresStore::open(&server.url).await.unwrap();
-    let setting = Setting::on(runtime(&server), store, Streams::Lately);
+    let setting = Setting::on(runtime(&server), store, Streams::LosesLast);
     outages(OF_STORE, kind, server, setting).await;
 }
 
-/// Only that runtime's engine is on the server that crashes.
+/// Crashes the server that only the runtime's engine uses.
 async fn crash_of_the_engine(runtime: &str, server: Server) {
     let Some(kind) = wanted("sqlite", On::Everywhere) else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -271,7 +275,7 @@ async fn crash_of_the_engine(runtime: &str, server: Server) {
     outages(OF_ENGINE, kind, server, setting).await;
 }
 
-/// The URL of a runtime whose engine is on that server.
+/// Returns the URL of a runtime whose engine uses this server.
 fn engine(runtime: &str, server: &Server) -> String {
     runtimes::Kind::named(runtime).unwrap().place_on(&server.url)
 }
@@ -293,7 +297,7 @@ async fn a_hundred_runs_outlive_a_crash_of_redis() {
 mod durable {
     use super::*;
 
-    /// DBOS's tables are on it, beside the store's.
+    /// DBOS's tables are on the same server as the store.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_hundred_runs_outlive_a_crash_of_postgres() {
         crash_of_postgres(|server| engine("durable", server)).await;

@@ -1,10 +1,10 @@
-//! "Resume means resume": six properties of a session that was killed at any fault point and that
-//! 2, 8 or 32 processes go on with at once.
+//! "Resume means resume": six properties of a session whose process was killed at any fault point and that 2, 8 or 32
+//! processes resume concurrently.
 //!
-//! Here each property has a scenario or two, and each fault point one number of processes; with
-//! `HELIX_FULL=1`, as `cargo xtask e2e --full` sets it, all of them. On servers it is every second
-//! fault point and two processes, unless `cargo xtask e2e --store` asks for more. On engines it is a sample
-//! of the fault points, and all of them with `--full`.
+//! By default each property has a scenario or two, and each fault point has one number of processes. `HELIX_FULL=1`,
+//! which `cargo xtask e2e --full` sets, runs all of them. On servers every second fault point is tested with two
+//! processes, unless `cargo xtask e2e --store` asks for more. On engines a sample of the fault points is tested, and
+//! all of them with `--full`.
 
 mod evidence;
 
@@ -20,17 +20,17 @@ use serde_json::Value;
 use crate::kill_matrix::{difference, logs_text, runs_once, told};
 use crate::support::{Extent, SessionReader, Story, Trace, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep_on};
-use evidence::{Case, Stage, begins_with, ran_and_told};
+use evidence::{Case, Stage, begins_with, ran_and_refused};
 
 const KNOWN: [&str; 3] = ["already_resumed", "already_running", "nothing_to_resume"];
 
-/// Tests of one runtime, in a module of its name.
+/// Defines the tests of one runtime, in a module with its name.
 macro_rules! on_runtime {
     ($runtime:ident $on:ident) => {
         mod $runtime {
             use super::*;
 
-            /// The stage that a test of this runtime has on a kind of store.
+            /// Returns the stage of this runtime on a kind of store.
             fn on(kind: &'static Kind) -> Stage {
                 Stage { runtime: stringify!($runtime), kind }
             }
@@ -57,8 +57,7 @@ on_runtime!(local Everywhere);
 on_runtime!(durable Sqlite);
 on_runtime!(temporal Sqlite);
 
-/// For each case of scenarios that a verb tells; of some of them what holds is only looked at where
-/// everything is.
+/// Checks properties for each case of the scenarios. The second list of scenarios is only checked with `HELIX_FULL=1`.
 fn property<const N: usize>(
     stage: Stage,
     holds: [&'static str; N],
@@ -67,7 +66,7 @@ fn property<const N: usize>(
     problems: impl Fn(&Case) -> [Result<(), String>; N] + Sync,
 ) {
     let is_full = Extent::on(stage.kind) == Extent::Full;
-    // An engine appends as effects end, whatever the mode.
+    // An engine appends when effects end, in any mode.
     let has_modes = is_full && !stage.has_engine();
     let modes = if has_modes { &["per_effect", "per_step"][..] } else { &["per_effect"] };
     for scenario in usual.iter().chain(full.iter().filter(|_| is_full)) {
@@ -79,7 +78,7 @@ fn property<const N: usize>(
     }
 }
 
-/// Three properties of one and the same recovery.
+/// Three properties of the same recovery.
 fn a_resumed_run_continues_where_it_stopped(stage: Stage) {
     let holds = ["prefix continuation", "effect exactly-once", "recovery determinism"];
     let scenarios: [&[_]; 2] = [&["at_most_once", "parallel"], &["plain", "finish", "child"]];
@@ -98,8 +97,8 @@ fn a_resumed_run_continues_where_it_stopped(stage: Stage) {
     });
 }
 
-/// A call that is on record never runs again; one in doubt at most once more, under the same key;
-/// one that must run at most once does.
+/// A recorded call never runs again. A call with an unknown outcome runs at most once more, with the same key. A call
+/// that must run at most once does so.
 fn effect_exactly_once(
     scenario: &str,
     [logs, after]: [&SessionReader; 2],
@@ -118,8 +117,8 @@ fn effect_exactly_once(
     Ok(())
 }
 
-/// Of all who resume exactly one did, and the story becomes the one that nobody killed; but for what
-/// a payment came to of which nobody knows.
+/// Exactly one of the resuming processes ran the session, and the logs are those of a run without kills, except for the
+/// outcome of a payment that is unknown.
 fn recovery_determinism(case: &Case, story: &Story) -> Result<(), String> {
     drop(story.tell(None));
     let (is, expected) = (blocking().block_on(told(story)), &case.whole.expected);
@@ -127,16 +126,16 @@ fn recovery_determinism(case: &Case, story: &Story) -> Result<(), String> {
         return Ok(());
     }
     if is.logs != expected.logs {
-        return Err(format!("other logs:\n{}", difference(&expected.logs, &is.logs)));
+        return Err(format!("different logs:\n{}", difference(&expected.logs, &is.logs)));
     }
     if is.stream != expected.stream {
-        return Err(format!("another stream:\n{}", difference(&expected.stream, &is.stream)));
+        return Err(format!("different stream:\n{}", difference(&expected.stream, &is.stream)));
     }
     Ok(())
 }
 
-/// Forks of one checkpoint are alike, whenever and by whomever they are made, and come to the same
-/// end; the original does not notice. Two of the processes want the same name: one of them gets it.
+/// Forks of one checkpoint are the same, independent of the time and the process, and have the same end. The original
+/// does not change. Each name is used by two of the processes, and one of them gets it.
 fn fork_determinism(stage: Stage) {
     property(stage, ["fork determinism"], "run", [&["plain"], &["parallel"]], |case| {
         [forks_are_alike(case)]
@@ -152,25 +151,25 @@ fn forks_are_alike(case: &Case) -> Result<(), String> {
     begins_with(&before, &after)?;
     let root = SessionId::from("story");
     if before.get(&root).map(Vec::len) != after.get(&root).map(Vec::len) {
-        return Err("the original is not as it was".to_owned());
+        return Err("the original has changed".to_owned());
     }
     let fold = before.get(&root).map(|log| fold(&root, log));
     if fold.is_none_or(|fold| fold.checkpoints().is_empty()) {
-        let (ran, told) = ran_and_told(&answers);
+        let (ran, refused) = ran_and_refused(&answers);
         let none = ["checkpoint_not_found", "session_not_found"];
-        let none = told.iter().all(|code| none.contains(&code.as_str()));
-        return (ran == 0 && none).then_some(()).ok_or_else(|| format!("{told:?}"));
+        let none = refused.iter().all(|code| none.contains(&code.as_str()));
+        return (ran == 0 && none).then_some(()).ok_or_else(|| format!("{refused:?}"));
     }
-    let (ran, told) = ran_and_told(&answers);
-    let others = told.iter().all(|code| code == "session_exists");
+    let (ran, refused) = ran_and_refused(&answers);
+    let others = refused.iter().all(|code| code == "session_exists");
     if ran != case.processes / 2 || !others {
-        return Err(format!("{ran} forks were told, and {told:?}"));
+        return Err(format!("{ran} forks completed, and {refused:?}"));
     }
     let expected = case.whole.fork.as_deref().unwrap_or_default();
     for (fork, log) in after.iter().filter(|(id, _)| **id != root) {
         let log = normalise::log(log);
         if log != expected {
-            return Err(format!("{fork} is another:\n{}", difference(expected, &log)));
+            return Err(format!("{fork} differs:\n{}", difference(expected, &log)));
         }
     }
     let twice =
@@ -186,8 +185,8 @@ fn fold(id: &SessionId, log: &[RecordedEvent]) -> Session {
     fold
 }
 
-/// Every checkpoint can be gone back to: conversation and state are again what they were, and from
-/// there it comes to the end that it came to.
+/// The session can be rewound to every checkpoint: transcript and state are those of the checkpoint, and the session
+/// reaches the same end from there.
 fn checkpoint_validity(stage: Stage) {
     property(stage, ["checkpoint validity"], "run", [&["plain"], &["parallel"]], |case| {
         [checkpoints_are_valid(case)]
@@ -205,10 +204,10 @@ fn checkpoints_are_valid(case: &Case) -> Result<(), String> {
     };
     let version = checkpoint.version;
     let answers = case.at_once(&story, "back", |_| Some(version.to_string()))?;
-    // Who comes when another one has ended goes back once more, as is right.
-    let (ran, told) = ran_and_told(&answers);
-    if ran == 0 || !told.iter().all(|code| KNOWN.contains(&code.as_str())) {
-        return Err(format!("{ran} ran, and {told:?}"));
+    // A process that starts after another one has ended rewinds once more, which is correct.
+    let (ran, refused) = ran_and_refused(&answers);
+    if ran == 0 || !refused.iter().all(|code| KNOWN.contains(&code.as_str())) {
+        return Err(format!("{ran} ran, and {refused:?}"));
     }
     let after = blocking().block_on(story.logs());
     begins_with(&before, &after)?;
@@ -220,19 +219,21 @@ fn checkpoints_are_valid(case: &Case) -> Result<(), String> {
         if matches!(recorded.event, Event::Rewound { .. }) {
             let back = seen(&fold(&root, &log[..=index]));
             if back != there {
-                return Err(format!("back at {version} it is {back:?}, and was {there:?}"));
+                return Err(format!(
+                    "after the rewind to {version} it is {back:?}, and was {there:?}"
+                ));
             }
         }
     }
     let end = normalise::transcript(fold(&root, log).transcript());
     let expected = &case.whole.transcript;
     if end != *expected {
-        return Err(format!("another end:\n{}", difference(expected, &end)));
+        return Err(format!("different end:\n{}", difference(expected, &end)));
     }
     Ok(())
 }
 
-/// Of all who answer a call one is heard, and what that one said is the result, once.
+/// Of all answers to a call one is accepted, and it becomes the result once.
 fn consume_once(stage: Stage) {
     property(stage, ["consume-once"], "tell", [&["people"], &[]], |case| {
         [one_answer_is_heard(case)]
@@ -241,7 +242,7 @@ fn consume_once(stage: Stage) {
 
 fn one_answer_is_heard(case: &Case) -> Result<(), String> {
     let Some(story) = case.killed() else { return Ok(()) };
-    // Up to where people are asked, if they still are.
+    // Resumes up to the pending calls, if there still are any.
     drop(story.resume(None));
     let answers = case.at_once(&story, "answer", |index| Some(format!("w{index}")))?;
     let mut heard: BTreeMap<String, String> = BTreeMap::new();
@@ -249,21 +250,21 @@ fn one_answer_is_heard(case: &Case) -> Result<(), String> {
         let taken = answer.get("taken").and_then(Value::as_array).cloned().unwrap_or_default();
         for call in taken.iter().filter_map(Value::as_str) {
             if heard.insert(call.to_owned(), format!("w{index} to {call}")).is_some() {
-                return Err(format!("two were heard on {call}: {answers:?}"));
+                return Err(format!("two answers to {call} were accepted: {answers:?}"));
             }
         }
     }
     let resumed = case.at_once(&story, "resume", |_| None)?;
-    let (ran, told) = ran_and_told(&resumed);
+    let (ran, refused) = ran_and_refused(&resumed);
     if !heard.is_empty() && ran != 1 {
-        return Err(format!("{ran} went on with the answers: {told:?}"));
+        return Err(format!("{ran} resumed with the answers: {refused:?}"));
     }
     drop(story.tell(None));
     let logs = blocking().block_on(story.logs());
     consumed(&story, &logs[&SessionId::from("story")], &heard)
 }
 
-/// Each answer stands in the log once, and so does the result that it became.
+/// Each answer is in the log once, and so is its result.
 fn consumed(
     story: &Story,
     log: &[RecordedEvent],
@@ -276,20 +277,22 @@ fn consumed(
             Event::Submitted { call, request, answer, .. } => {
                 let of = format!("story#{call}");
                 if heard.get(&of).is_some_and(|heard| heard != request.as_str()) {
-                    return Err(format!("{request} stands in the log, heard was {heard:?}"));
+                    return Err(format!("{request} is in the log, but {heard:?} was accepted"));
                 }
                 if !answered.insert(call.clone()) {
                     return Err(format!("{call} was answered twice"));
                 }
-                let became = log.iter().find_map(|it| match &it.event {
+                let outcome = log.iter().find_map(|recorded| match &recorded.event {
                     Event::ToolFinished(finish) if finish.call == *call => Some(&finish.outcome),
                     _ => None,
                 });
                 if let (Answer::Returned(said), Some(ToolOutcome::Success(result))) =
-                    (answer, became)
+                    (answer, outcome)
                     && said != result
                 {
-                    return Err(format!("{call} was answered {said:?} and became {result:?}"));
+                    return Err(format!(
+                        "the answer to {call} was {said:?}, and its result is {result:?}"
+                    ));
                 }
             }
             Event::ToolFinished(finish) if !finished.insert(finish.call.clone()) => {
@@ -299,7 +302,7 @@ fn consumed(
         }
     }
     if let Some(lost) = answered.iter().find(|call| !finished.contains(*call)) {
-        return Err(format!("the answer to {lost} came to nothing"));
+        return Err(format!("the answer to {lost} has no result"));
     }
     let pays = |(_, keys): &(String, Vec<String>)| keys.len() > 2;
     let often = story.trace().into_iter().find(pays);

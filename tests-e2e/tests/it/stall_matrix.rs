@@ -1,11 +1,11 @@
-//! A worker stands still for longer than its lease: at each fault point of every scenario, and at random moments. Another
+//! A worker is stopped for longer than its lease: at fault points of the scenarios, and at random moments. Another
 //! process takes over, and the worker continues as if nothing had happened.
 //!
-//! SIGKILL ends a process that had the session. SIGSTOP leaves one that still believes it has: a paused
-//! virtual machine, a laptop that was closed, a process that swaps. It must notice before it acts.
-//! Nothing of what it still does may show, in logs or streams.
+//! SIGKILL ends the process that owned the session. SIGSTOP leaves a process that still believes it is the owner, like
+//! a paused virtual machine, a closed laptop, or a process that swaps. It must notice the takeover before it acts. None
+//! of its later actions may show in logs or streams.
 //!
-//! `HELIX_SEED=N` repeats the stall of one seed, `HELIX_SEEDS=N` makes the first N.
+//! `HELIX_SEED=N` repeats the stall of one seed, `HELIX_SEEDS=N` runs the first N.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::kill_matrix::{Expected, Recorded, told};
 use crate::support::{Extent, Story, answer, on_each_store};
 use crate::sweep::{blocking, sweep_on};
 
-/// Appends as they happen have the most places to stop at.
+/// The durability mode with the most places to stop at.
 const MODE: &str = "per_effect";
 
-/// How a worker may report that another one has the session.
+/// The status and error codes by which a worker reports that another process owns the session.
 const REPLACED: [&str; 6] = [
     "superseded",
     "store_unavailable",
@@ -32,12 +32,13 @@ const REPLACED: [&str; 6] = [
     "suspended",
 ];
 
-/// Scenarios that stop at two fault points, and at one on engines, unless all are wanted, so that the gate stays short.
+/// Scenarios that stop at two fault points, and at one on engines, except in a full run: the gate has to stay short.
 const FEW: [&str; 6] =
     ["budget", "child_waits", "companion_beside", "deadlines", "finish", "planner"];
 
-/// At how many fault points a worker stops. On an engine each takeover takes as long as a lease of eight seconds, and on
-/// Temporal also as long as the parts are away that the server handed to the worker that stands still.
+/// Returns the number of fault points at which a worker stops. On an engine each takeover takes as long as a lease of
+/// eight seconds. On Temporal it also takes the timeouts of the tasks that the server had assigned to the stopped
+/// worker.
 fn points_of(runtime: &str, kind: &Kind, scenario: &str) -> usize {
     match (runtime, Extent::on(kind)) {
         (_, Extent::Full) => usize::MAX,
@@ -50,7 +51,7 @@ fn points_of(runtime: &str, kind: &Kind, scenario: &str) -> usize {
     }
 }
 
-/// How many stalls at random moments there are.
+/// Returns the seeds of the stalls at random moments.
 fn seeds_of(runtime: &str, kind: &Kind) -> Vec<u64> {
     let number = |name| std::env::var(name).ok().map(|number| number.parse().unwrap());
     if let Some(seed) = number("HELIX_SEED") {
@@ -66,14 +67,14 @@ fn seeds_of(runtime: &str, kind: &Kind) -> Vec<u64> {
     (0..number("HELIX_SEEDS").unwrap_or(usual)).collect()
 }
 
-/// When the worker wakes up.
+/// The moment at which the worker continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wakes {
     /// After its successor has completed the story.
     Late,
-    /// While its successor stands still in the middle of it, at this fault point.
+    /// While its successor is stopped midway, at this fault point.
     Between(usize),
-    /// Together with a successor that stood still at this fault point.
+    /// Together with a successor that was stopped at this fault point.
     Beside(usize),
 }
 
@@ -88,10 +89,10 @@ impl Wakes {
     }
 }
 
-/// How long a worker may run while its successor stands still: it may have to wait for that one.
+/// The time that a worker may run while its successor is stopped. It may have to wait for the successor.
 const ALONE: Duration = Duration::from_secs(2);
 
-/// What is wrong with the story after a worker stood still, if anything is.
+/// Checks the story after a worker was stopped. Returns the problem, if there is one.
 async fn problem(
     story: Story,
     scenario: &str,
@@ -107,7 +108,7 @@ async fn problem(
             let successor = story.tell_and_stop("successor", StopAt::Point(point));
             stopped.wake();
             if wakes == Wakes::Between(point) {
-                // Either is fine: the worker may have to wait for its successor.
+                // Both results are correct: the worker may have to wait for its successor.
                 let (true | false) = stopped.ends_within(ALONE);
             }
             successor.wake();
@@ -124,7 +125,7 @@ async fn problem(
     }
 }
 
-/// Whether a worker completed the story, or reports that another one has it.
+/// Checks that a worker completed the story, or reports that another process owns it.
 pub(crate) fn fits(who: &str, end: &WorkerEnd) -> Result<(), String> {
     let answer: Value = serde_json::from_str(&end.stdout).unwrap_or_default();
     let field = |name| answer.get(name).and_then(Value::as_str);
@@ -136,7 +137,7 @@ pub(crate) fn fits(who: &str, end: &WorkerEnd) -> Result<(), String> {
         .ok_or_else(|| format!("{who} ended with {answer} after {passed}: {}", end.stderr))
 }
 
-/// The story that nothing disturbs, with the fault points that it passes.
+/// Runs the story without disturbance, and returns its logs and fault points.
 pub(crate) fn undisturbed(
     runtime: &str,
     kind: &'static Kind,
@@ -152,12 +153,12 @@ fn stalled(runtime: &str, kind: &'static Kind, scenario: &'static str) -> Story 
     Story::on(runtime, kind, scenario, MODE).with_short_leases()
 }
 
-/// A worker stands still at fault points of a scenario.
+/// Stops a worker at fault points of a scenario.
 fn matrix(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
     let (expected, points) = undisturbed(runtime, kind, scenario);
     let points: Vec<_> = (1..).zip(points).collect();
     let every = points.len().div_ceil(points_of(runtime, kind, scenario)).max(1);
-    // A stride that is no multiple of three meets all ways to wake up.
+    // A stride that is not a multiple of three covers all variants of `Wakes`.
     let every = if every % 3 == 0 { every + 1 } else { every };
     let points: Vec<_> = points.into_iter().skip(every / 2).step_by(every).collect();
     sweep_on(runtime, kind, ["stall matrix"], [scenario, MODE], &points, |stop_at| {
@@ -167,13 +168,13 @@ fn matrix(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
     });
 }
 
-/// Scenarios of which one is chosen for each random moment.
+/// The scenarios from which each random moment draws one.
 const SCENARIOS: [&str; 6] = ["plain", "parallel", "at_most_once", "people", "child", "companion"];
 
-/// The longest time between a fault point and a random moment after it: much happens in that time.
+/// The maximum time between a fault point and a random moment after it. Much happens in that time.
 const DELAY_MICROS: usize = 10_000;
 
-/// A worker stands still at random moments of random scenarios.
+/// Stops a worker at random moments of random scenarios.
 fn moments(runtime: &'static str, kind: &'static Kind) {
     let seeds: Vec<_> =
         seeds_of(runtime, kind).into_iter().map(|seed| (seed, format!("seed {seed}"))).collect();
@@ -216,7 +217,7 @@ on_each_store! {
     Everywhere random_moments(kind) { super::moments("local", kind) }
 }
 
-/// Tests of an engine, in a module of its name.
+/// Defines the tests of an engine, in a module with its name.
 macro_rules! on_engine {
     ($runtime:ident) => {
         mod $runtime {

@@ -1,5 +1,5 @@
-//! Hooks or streams that are slower than the lease: the owner of a run keeps it, and another process that would
-//! take over is refused.
+//! Hooks and streams that take longer than the lease: the owner keeps the run, and another process that tries to take
+//! over is refused.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::stall_matrix::{fits, undisturbed};
 use crate::support::{Story, on_each_store, write_report_on};
 use crate::sweep::blocking;
 
-/// Appends as they happen.
+/// The durability mode.
 const MODE: &str = "per_effect";
 
-/// How long what is waited for may take to begin.
+/// The time limit for the start of what a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts a worker that tells all of the story.
+/// Starts a worker that runs the story to its end.
 fn start(story: &Story) -> Child {
     let mut command = story.command("tell");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -35,7 +35,7 @@ fn end(child: Child) -> WorkerEnd {
     WorkerEnd { status: output.status, stdout, stderr, points: Vec::new() }
 }
 
-/// How often what leaves a line each time was done, by what it wrote.
+/// Returns the number of occurrences of each line in a file.
 fn lines(file: &Path) -> BTreeMap<String, usize> {
     let mut lines = BTreeMap::new();
     for line in std::fs::read_to_string(file).unwrap_or_default().lines() {
@@ -44,25 +44,25 @@ fn lines(file: &Path) -> BTreeMap<String, usize> {
     lines
 }
 
-/// How often something is done at most: the worker of an engine that tries to take over may be handed a part, and
-/// ends in the middle of it when it is refused.
+/// Returns the maximum number of executions of a call or hook. A worker of an engine that tries to take over may
+/// receive a task, and is refused during its execution.
 fn most(runtime: &str) -> usize {
     if runtime == "temporal" { 2 } else { 1 }
 }
 
-/// What is wrong with a story that one run has to have told.
+/// Checks a story that one run must have completed. Returns the problem, if there is one.
 async fn problem(runtime: &str, story: &Story, expected: &Expected) -> Result<(), String> {
     let logs = story.logs().await;
     let runs = |log: &[helix_agents::event::RecordedEvent]| {
-        log.iter().filter(|it| matches!(it.event, Event::RunStarted { .. })).count()
+        log.iter().filter(|recorded| matches!(recorded.event, Event::RunStarted { .. })).count()
     };
     if let Some((session, log)) = logs.iter().find(|(_, log)| runs(log) > 1) {
-        return Err(format!("{} runs began in {session}: a live run was taken over", runs(log)));
+        return Err(format!("{} runs started in {session}: a live run was taken over", runs(log)));
     }
-    // The stream is not compared: a process may end before slow streams have taken all of it.
+    // The stream is not compared: a process may end before a slow stream has accepted all chunks.
     let got = logs_text(&logs);
     if got != expected.logs {
-        return Err(format!("other logs:\n{}", difference(&expected.logs, &got)));
+        return Err(format!("different logs:\n{}", difference(&expected.logs, &got)));
     }
     let repeated = story.trace().into_iter().find(|(_, keys)| keys.len() > most(runtime));
     match repeated {
@@ -87,7 +87,7 @@ fn report(
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Two hooks take longer than the lease while another process tries to take over.
+/// Runs a scenario whose two hooks take longer than the lease, while another process tries to take over.
 fn slow_hooks(runtime: &'static str, kind: &'static Kind) {
     const SCENARIO: &str = "slow_hooks";
     let (expected, _) = undisturbed(runtime, kind, SCENARIO);
@@ -153,10 +153,10 @@ fn completed(end: &WorkerEnd) -> Result<(), String> {
 }
 
 /// Waits for another process.
-#[expect(clippy::disallowed_methods, reason = "nothing in this process tells of it")]
-fn until(mut it_is_so: impl FnMut() -> bool) {
+#[expect(clippy::disallowed_methods, reason = "nothing in this process signals the change")]
+fn until(mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !it_is_so() {
+    while !condition() {
         assert!(begun.elapsed() < PATIENCE, "it did not happen in time");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -167,7 +167,7 @@ on_each_store! {
     Everywhere streams(kind) { super::slow_streams("local", kind) }
 }
 
-/// Tests of an engine, in a module of its name.
+/// Defines the tests of an engine, in a module with its name.
 macro_rules! on_engine {
     ($runtime:ident) => {
         mod $runtime {

@@ -1,4 +1,4 @@
-//! Workers in a scratch folder, and what they left behind.
+//! Workers in a temporary folder, and the results that they leave.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,27 +17,27 @@ use helix_agents_tests_e2e::stores::{self, Kind, Place};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// Log of each session.
+/// The log of each session.
 pub(crate) type SessionReader = BTreeMap<SessionId, Vec<RecordedEvent>>;
 
-/// Names of sessions and calls in the trace, with the keys under which they were executed.
+/// The executed calls by session and call id, with their idempotency keys.
 pub(crate) type Trace = BTreeMap<String, Vec<String>>;
 
-/// Whether a test is among those that also plain runs of all tests, as in CI, do on servers.
+/// The stores on which a test runs by default, as in CI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum On {
     Everywhere,
     Sqlite,
 }
 
-/// How much of a test is done on a kind of store.
+/// The extent of a test on a kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
-    /// On a server, if nothing was said: only tests that are `On::Everywhere`, and less of them.
+    /// The default on servers: only tests that are `On::Everywhere`, with fewer cases.
     Sample,
-    /// On SQLite, and where `HELIX_STORE` asks for it.
+    /// The default on SQLite, and on the stores that `HELIX_STORE` names.
     Usual,
-    /// With `HELIX_FULL=1`.
+    /// Everything, with `HELIX_FULL=1`.
     Full,
 }
 
@@ -53,8 +53,8 @@ impl Extent {
     }
 }
 
-/// The kind of store, if the test is wanted there: `HELIX_STORE` names a kind or `all`, and
-/// `HELIX_FULL=1` means all; `cargo xtask e2e` sets them.
+/// Returns the kind of store, if the test runs on it. `HELIX_STORE` names a kind or `all`, and `HELIX_FULL=1` means
+/// all. `cargo xtask e2e` sets them.
 pub(crate) fn wanted(store: &str, on: On) -> Option<&'static Kind> {
     let kind = Kind::named(store).unwrap();
     match std::env::var("HELIX_STORE").as_deref() {
@@ -64,7 +64,7 @@ pub(crate) fn wanted(store: &str, on: On) -> Option<&'static Kind> {
     }
 }
 
-/// Tests for each kind of store, in modules of these names.
+/// Defines tests for each kind of store, in modules with their names.
 macro_rules! on_each_store {
     ($($tests:tt)*) => {
         $crate::support::on_store!(sqlite $($tests)*);
@@ -93,10 +93,10 @@ macro_rules! on_store {
 
 pub(crate) use {on_each_store, on_store};
 
-/// The runtime that most tests are about.
+/// The runtime of most tests.
 const LOCAL: &str = "local";
 
-/// One scenario in a folder of its own.
+/// One scenario in its own folder.
 pub(crate) struct Story {
     opened: OnceCell<Stores>,
     runtime: String,
@@ -126,20 +126,20 @@ impl Story {
         Self { opened, runtime, place, folder, scenario, mode, lease_ms, env }
     }
 
-    /// Workers' leases run out in so short a time that it can be waited for.
+    /// Makes the workers' leases so short that a test can wait for their expiry.
     pub(crate) fn with_short_leases(mut self) -> Self {
-        // An engine's server has its say in between, and gives a part to another worker when as much time has passed. Whoever
-        // comes so late to a busy machine takes the run over.
+        // An engine's server also assigns work to another worker only after such a time. With a shorter lease, a worker
+        // that is late on a busy machine would take the run over.
         self.lease_ms = Some(if self.runtime == "local:" { 300 } else { 8000 });
         self
     }
 
-    /// How long the leases of its workers are, if they are [short](Self::with_short_leases).
+    /// Returns the lease of the workers, if it is [short](Self::with_short_leases).
     pub(crate) fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms.unwrap())
     }
 
-    /// Sets a variable of the environment of all workers.
+    /// Sets an environment variable of all workers.
     pub(crate) fn with_env(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.env.push((name, value.into()));
         self
@@ -149,7 +149,7 @@ impl Story {
         self.folder.path()
     }
 
-    /// The stores as this process sees them, from the first look on.
+    /// Returns the stores, which are opened at the first call.
     pub(crate) async fn stores(&self) -> &Stores {
         self.opened.get_or_init(async || stores::open(&self.place.url).await.unwrap()).await
     }
@@ -171,17 +171,17 @@ impl Story {
         run_worker(self.command("resume"), self.folder(), kill_at)
     }
 
-    /// Tells all of it.
+    /// Runs the story to its end.
     pub(crate) fn tell(&self, kill_at: Option<usize>) -> WorkerEnd {
         run_worker(self.command("tell"), self.folder(), kill_at)
     }
 
-    /// Starts a worker that tells all of it, and stops it on the way.
+    /// Starts a worker that runs the story to its end, and stops it on the way.
     pub(crate) fn tell_and_stop(&self, name: &str, stop_at: StopAt) -> StoppedWorker {
         StoppedWorker::start(self.command("tell"), self.folder(), name, stop_at)
     }
 
-    /// Nobody has to wait for the leases of a worker that is dead.
+    /// Releases the leases of a killed worker, so that no process has to wait for their expiry.
     pub(crate) async fn free_leases(&self) {
         let store = &self.stores().await.state;
         for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
@@ -191,32 +191,32 @@ impl Story {
         }
     }
 
-    /// The logs of all sessions.
+    /// Returns the logs of all sessions.
     pub(crate) async fn logs(&self) -> SessionReader {
         logs_of(&*self.stores().await.state).await
     }
 
-    /// The log of the scenario's session, if there is one.
+    /// Returns the log of the scenario's session, if there is one.
     pub(crate) async fn log(&self) -> Option<Vec<RecordedEvent>> {
         self.logs().await.remove(&SessionId::from("story"))
     }
 
-    /// The whole stream of a root, as a late reader gets it.
+    /// Returns the whole stream of a root session, as a late reader receives it.
     pub(crate) async fn stream(&self, root: &SessionId) -> Vec<StoredChunk> {
         stream_of(&*self.stores().await.streams, root).await
     }
 
-    /// For each call the keys under which it was executed, in order.
+    /// Returns the idempotency keys of each executed call, in order.
     pub(crate) fn trace(&self) -> Trace {
         trace_of(&self.folder().join("trace"))
     }
 }
 
-/// The logs of all sessions of a store.
+/// Returns the logs of all sessions of a store.
 pub(crate) async fn logs_of(store: &dyn StateStore) -> SessionReader {
     let mut logs = BTreeMap::new();
     for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
-        // Folding it shows that it is legal.
+        // Folding the log checks that it is legal.
         load(store, &head.session).await.unwrap();
         let log = load_events(store, &head.session, 0).await.unwrap();
         logs.insert(head.session, log);
@@ -224,7 +224,7 @@ pub(crate) async fn logs_of(store: &dyn StateStore) -> SessionReader {
     logs
 }
 
-/// The whole stream of a root, as a late reader gets it.
+/// Returns the whole stream of a root session, as a late reader receives it.
 pub(crate) async fn stream_of(streams: &dyn StreamManager, root: &SessionId) -> Vec<StoredChunk> {
     use futures_util::StreamExt as _;
     let last = streams.info(root).await.unwrap().last_seq;
@@ -236,7 +236,7 @@ pub(crate) async fn stream_of(streams: &dyn StreamManager, root: &SessionId) -> 
     seen
 }
 
-/// What a trace file says.
+/// Returns the contents of a trace file.
 pub(crate) fn trace_of(file: &Path) -> Trace {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let mut trace = Trace::new();
@@ -248,7 +248,7 @@ pub(crate) fn trace_of(file: &Path) -> Trace {
     trace
 }
 
-/// The calls that have a result in the logs, as the trace names them.
+/// Returns the calls that have a result in the logs, named as in the trace.
 pub(crate) fn recorded_calls(logs: &SessionReader) -> Vec<String> {
     let mut calls = Vec::new();
     for (session, log) in logs {
@@ -260,7 +260,7 @@ pub(crate) fn recorded_calls(logs: &SessionReader) -> Vec<String> {
     calls
 }
 
-/// What a worker answered.
+/// Returns the answer of a worker.
 pub(crate) fn answer(end: &WorkerEnd) -> Value {
     match serde_json::from_str(&end.stdout) {
         Ok(answer) => answer,
@@ -268,7 +268,7 @@ pub(crate) fn answer(end: &WorkerEnd) -> Value {
     }
 }
 
-/// For `cargo xtask e2e`, which prints all reports as one table. `holds` is what was looked at.
+/// Writes a report for `cargo xtask e2e`, which prints all reports as one table. `holds` is the checked property.
 pub(crate) fn write_report_on(
     runtime: &str,
     kind: &Kind,

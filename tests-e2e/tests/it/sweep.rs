@@ -1,4 +1,4 @@
-//! Going through all fault points of a scenario, some of them side by side.
+//! Tests all fault points of a scenario, some of them concurrently.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::support::write_report_on;
 
-/// How often workers of a sweep run side by side: there is always one that waits for a disk.
-pub(crate) const BESIDE: usize = 4;
+/// The number of fault points that are tested concurrently: some worker always waits for a disk.
+pub(crate) const CONCURRENCY: usize = 4;
 
-/// The executor of a test. It lives on, and with it the connections that a story's store was opened on.
+/// Returns the executor of the tests. It is never dropped, and neither are the connections of the stores that were
+/// opened on it.
 pub(crate) fn blocking() -> &'static Runtime {
     static EXECUTOR: LazyLock<Runtime> = LazyLock::new(|| {
         Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
@@ -21,51 +22,53 @@ pub(crate) fn blocking() -> &'static Runtime {
     &EXECUTOR
 }
 
-/// How many processes of one test may live at once: each has connections to a server, and there
-/// are two processors at least.
-const MOST: usize = 40;
+/// The maximum number of concurrent processes of one test. Each has connections to a server, and there are at least two
+/// processors.
+const MAX_PROCESSES: usize = 40;
 
-/// Room for some processes, until it is dropped.
-pub(crate) struct Room(usize);
+/// A permit for some processes, until it is dropped.
+pub(crate) struct ProcessPermit(usize);
 
 static TAKEN: Mutex<usize> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
 
-impl Room {
-    /// Waits until there is some.
+impl ProcessPermit {
+    /// Waits until enough permits are available.
     pub(crate) fn of(processes: usize) -> Self {
         let taken = TAKEN.lock().unwrap();
-        let mut taken = FREED.wait_while(taken, |it| *it > 0 && *it + processes > MOST).unwrap();
+        let mut taken = FREED
+            .wait_while(taken, |running| *running > 0 && *running + processes > MAX_PROCESSES)
+            .unwrap();
         *taken += processes;
         Self(processes)
     }
 }
 
-impl Drop for Room {
+impl Drop for ProcessPermit {
     fn drop(&mut self) {
         *TAKEN.lock().unwrap() -= self.0;
         FREED.notify_all();
     }
 }
 
-/// Does it for each point: where a worker is killed, and that point's name. Reports what came of
-/// each thing that was looked at, in that scenario and mode.
+/// Checks each fault point on the local runtime and reports the outcome of each property in this scenario and mode. A
+/// point has the argument of `problems` and a name.
 pub(crate) fn sweep<T: Sync + Debug, const N: usize>(
     kind: &Kind,
     holds: [&str; N],
-    told: [&str; 2],
+    story: [&str; 2],
     points: &[(T, String)],
     problems: impl Fn(&T) -> [Result<(), String>; N] + Sync,
 ) {
-    sweep_on("local", kind, holds, told, points, problems);
+    sweep_on("local", kind, holds, story, points, problems);
 }
 
-/// The same on a runtime.
+/// Checks each fault point on this runtime.
 pub(crate) fn sweep_on<T: Sync + Debug, const N: usize>(
     runtime: &str,
     kind: &Kind,
     holds: [&str; N],
-    told: [&str; 2],
+    story: [&str; 2],
     points: &[(T, String)],
     problems: impl Fn(&T) -> [Result<(), String>; N] + Sync,
 ) {
@@ -79,7 +82,7 @@ pub(crate) fn sweep_on<T: Sync + Debug, const N: usize>(
         }
     };
     let mut outcomes: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..BESIDE).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..CONCURRENCY).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
     outcomes.sort_by_key(|(index, _)| *index);
@@ -92,8 +95,8 @@ pub(crate) fn sweep_on<T: Sync + Debug, const N: usize>(
             let problem = outcome.as_ref().err();
             problems.extend(problem.map(|text| format!("{holds}, {kill_at:?} {point}: {text}")));
         }
-        write_report_on(runtime, kind, [holds, told[0], told[1]], &report);
+        write_report_on(runtime, kind, [holds, story[0], story[1]], &report);
     }
     let (wrong, all) = (problems.len(), points.len() * N);
-    assert!(problems.is_empty(), "{wrong} of {all}:\n{}", problems.join("\n"));
+    assert!(problems.is_empty(), "{wrong} of {all} failed:\n{}", problems.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Sessions that are taken out of one store and go on in another, and imports that are killed.
+//! Sessions that are exported from one store and continue in another, and imports that are killed.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +9,7 @@ use helix_agents_testkit::kill::{WorkerEnd, run_worker};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::stores::{self, KINDS, Kind, Place};
-use helix_agents_tests_e2e::telling::Teller;
+use helix_agents_tests_e2e::telling::Worker;
 use serde_json::Value;
 
 use crate::kill_matrix::{difference, logs_text};
@@ -18,19 +18,19 @@ use crate::support::{
 };
 use crate::sweep::{blocking, sweep};
 
-/// The session with a child and a companion.
+/// The scenario of a session with a child and a companion.
 const SCENARIO: &str = "family";
 
 const ROOT: &str = "story";
 
-/// A store of its own, opened once: what is in memory is there only once.
-struct Shelf {
+/// A new store, opened once: each opened in-memory store is separate.
+struct TestStore {
     store: Stores,
     place: Place,
     folder: tempfile::TempDir,
 }
 
-impl Shelf {
+impl TestStore {
     async fn of(kind: &Kind) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = kind.place(folder.path());
@@ -41,21 +41,21 @@ impl Shelf {
         self.folder.path().join("trace")
     }
 
-    /// The calls that were carried out here.
+    /// Returns the calls that were executed on this store.
     fn trace(&self) -> Trace {
         trace_of(&self.trace_file())
     }
 
-    /// Tells the story here, as far as that verb does; says how it stands.
+    /// Executes a verb on this store and returns the status of the session.
     async fn tell(&self, verb: &str) -> String {
         let (mode, store) = (Durability::PerEffect, self.store.clone());
-        let teller =
-            Teller::new("local:", SCENARIO, mode, store, &self.trace_file()).await.unwrap();
-        let told = teller.drive(verb, None).await.unwrap().unwrap();
-        told.get("status").and_then(Value::as_str).unwrap().to_owned()
+        let worker =
+            Worker::new("local:", SCENARIO, mode, store, &self.trace_file()).await.unwrap();
+        let answer = worker.drive(verb, None).await.unwrap().unwrap();
+        answer.get("status").and_then(Value::as_str).unwrap().to_owned()
     }
 
-    /// What is exported, through JSON as in a file.
+    /// Exports the session and passes it through JSON, as in a file.
     async fn export(&self) -> SessionExport {
         let root = SessionId::from(ROOT);
         let export = export_session(&*self.store.state, &root).await.unwrap();
@@ -76,29 +76,33 @@ impl Shelf {
     }
 }
 
-/// The logs of an export.
+/// Returns the logs of an export.
 fn logs(export: &SessionExport) -> SessionReader {
-    export.sessions().iter().map(|it| (it.session.clone(), it.events.clone())).collect()
+    export
+        .sessions()
+        .iter()
+        .map(|session| (session.session.clone(), session.events.clone()))
+        .collect()
 }
 
-/// Told in part, and exported into each kind of store, where it goes on.
-async fn goes_on_everywhere(from: &'static str) {
-    let here = Shelf::of(Kind::named(from).unwrap()).await;
+/// Runs a part of the story, and exports it into each kind of store, where it continues.
+async fn continues_everywhere(from: &'static str) {
+    let here = TestStore::of(Kind::named(from).unwrap()).await;
     assert_eq!(here.tell("run").await, "suspended_step_partial");
     let (export, before) = (here.export().await, here.trace());
     assert_eq!(export.sessions().len(), 3, "the session, its child and its companion");
     let mut ends = Vec::new();
     for kind in KINDS {
-        let there = Shelf::of(kind).await;
+        let there = TestStore::of(kind).await;
         import_session(&*there.store.state, &export).await.unwrap();
         assert!(there.logs().await == logs(&export), "{from} to {}: other logs", kind.name);
         assert_eq!(there.tell("tell").await, "completed", "{from} to {}", kind.name);
         let again: Vec<_> =
-            there.trace().into_keys().filter(|it| before.contains_key(it)).collect();
+            there.trace().into_keys().filter(|call| before.contains_key(call)).collect();
         assert!(again.is_empty(), "{from} to {}: {again:?} ran again", kind.name);
         ends.push((kind.name, logs_text(&there.logs().await), there.transcripts().await));
     }
-    // The original is none the wiser, and ends as they did.
+    // The original does not change, and has the same end.
     assert!(here.logs().await == logs(&export));
     assert_eq!(here.tell("tell").await, "completed");
     let (expected, transcripts) = (logs_text(&here.logs().await), here.transcripts().await);
@@ -110,22 +114,22 @@ async fn goes_on_everywhere(from: &'static str) {
 
 #[tokio::test]
 async fn what_was_in_memory_goes_on_everywhere() {
-    goes_on_everywhere("memory").await;
+    continues_everywhere("memory").await;
 }
 
 #[tokio::test]
 async fn what_was_in_sqlite_goes_on_everywhere() {
-    goes_on_everywhere("sqlite").await;
+    continues_everywhere("sqlite").await;
 }
 
 #[tokio::test]
 async fn what_was_in_postgres_goes_on_everywhere() {
-    goes_on_everywhere("postgres").await;
+    continues_everywhere("postgres").await;
 }
 
 #[tokio::test]
 async fn what_was_in_redis_goes_on_everywhere() {
-    goes_on_everywhere("redis").await;
+    continues_everywhere("redis").await;
 }
 
 on_each_store! {
@@ -134,10 +138,10 @@ on_each_store! {
     }
 }
 
-/// The whole story, in a file: each of its sessions takes several appends.
+/// Returns the whole story as an export and as a file. Each of its sessions takes several appends.
 fn exported() -> (SessionExport, tempfile::TempDir) {
     let export = blocking().block_on(async {
-        let here = Shelf::of(Kind::named("memory").unwrap()).await;
+        let here = TestStore::of(Kind::named("memory").unwrap()).await;
         assert_eq!(here.tell("tell").await, "completed");
         here.export().await
     });
@@ -147,8 +151,8 @@ fn exported() -> (SessionExport, tempfile::TempDir) {
     (export, folder)
 }
 
-/// Imports in a process of its own, which is killed at the n-th fault point.
-fn import(file: &std::path::Path, there: &Shelf, kill_at: Option<usize>) -> WorkerEnd {
+/// Imports in a separate process, which is killed at the n-th fault point.
+fn import(file: &std::path::Path, there: &TestStore, kill_at: Option<usize>) -> WorkerEnd {
     let mut command = Command::new(env!("CARGO_BIN_EXE_helix-e2e-worker"));
     command.arg("import").arg(file).arg(&there.place.url);
     run_worker(command, there.folder.path(), kill_at)
@@ -157,13 +161,13 @@ fn import(file: &std::path::Path, there: &Shelf, kill_at: Option<usize>) -> Work
 fn an_import_that_is_killed_left_nothing_that_counts(kind: &'static Kind) {
     let (export, folder) = exported();
     let file = folder.path().join("export.json");
-    let whole = blocking().block_on(async { import(&file, &Shelf::of(kind).await, None) });
+    let whole = blocking().block_on(async { import(&file, &TestStore::of(kind).await, None) });
     assert_eq!(answer(&whole).get("status").unwrap(), "imported", "{}", whole.stderr);
     assert!(whole.points.len() > 12, "fault points are missing: {:?}", whole.points);
     let points: Vec<_> = (1..).zip(whole.points).collect();
     sweep(kind, ["whole import"], [SCENARIO, "both"], &points, |kill_at| {
         let outcome = blocking().block_on(async {
-            let there = Shelf::of(kind).await;
+            let there = TestStore::of(kind).await;
             let killed = import(&file, &there, Some(*kill_at));
             problem(&export, &there, &killed, || import(&file, &there, None)).await
         });
@@ -171,10 +175,10 @@ fn an_import_that_is_killed_left_nothing_that_counts(kind: &'static Kind) {
     });
 }
 
-/// What is wrong with what an import that was killed left, and with what the next one made of it.
+/// Checks what a killed import left, and the result of the next import. Returns the problem, if there is one.
 async fn problem(
     export: &SessionExport,
-    there: &Shelf,
+    there: &TestStore,
     killed: &WorkerEnd,
     again: impl Fn() -> WorkerEnd,
 ) -> Result<(), String> {
@@ -186,25 +190,25 @@ async fn problem(
     for (session, log) in &left {
         let aside = session.as_str().starts_with("import-");
         if !aside && expected.get(session) != Some(log) {
-            return Err(format!("{session} is there in part"));
+            return Err(format!("{session} is only partly imported"));
         }
     }
     let recorded = recorded_calls(&expected);
     for _ in 0..2 {
         let end = again();
         if answer(&end).get("status").is_none() {
-            return Err(format!("it was not imported again: {} {}", end.stdout, end.stderr));
+            return Err(format!("the second import failed: {} {}", end.stdout, end.stderr));
         }
         let is = there.logs().await;
         if is != expected {
             let sessions: Vec<_> = is.keys().collect();
-            return Err(format!("it is not what was exported, of {sessions:?}"));
+            return Err(format!("the import differs from the export: {sessions:?}"));
         }
     }
-    // Whoever asks is answered from what was told before it was exported.
+    // A caller gets the results that were recorded before the export.
     if there.tell("tell").await != "completed" || there.logs().await != expected {
-        return Err("it does not stand where it stood".to_owned());
+        return Err("the status or the logs have changed".to_owned());
     }
-    let ran: Vec<_> = there.trace().into_keys().filter(|it| recorded.contains(it)).collect();
+    let ran: Vec<_> = there.trace().into_keys().filter(|call| recorded.contains(call)).collect();
     if ran.is_empty() { Ok(()) } else { Err(format!("{ran:?} ran again")) }
 }

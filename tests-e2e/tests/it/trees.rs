@@ -1,7 +1,6 @@
-//! Random trees of agents: in real processes that are really killed, and over a network that loses
-//! what is said.
+//! Random trees of agents: in processes that are killed, and over an unreliable network.
 //!
-//! `HELIX_SEED=N` tells one story again, `HELIX_SEEDS=N` the first N; `cargo xtask e2e` sets them.
+//! `HELIX_SEED=N` runs one story again, `HELIX_SEEDS=N` the first N. `cargo xtask e2e` sets them.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,22 +17,22 @@ use helix_agents_tests_e2e::trees::{again, boot};
 use serde_json::{Value, json};
 
 use crate::support::{on_each_store, write_report_on};
-use crate::sweep::{BESIDE, blocking};
+use crate::sweep::{CONCURRENCY, blocking};
 
-/// How many stories with real processes are told in CI.
-const KILLED: u64 = 50;
+/// The number of stories with killed processes in CI.
+const KILLED_STORIES: u64 = 50;
 
-/// How many of them on an engine.
-const ON_ENGINES: u64 = 12;
+/// The number of these stories on an engine.
+const ENGINE_STORIES: u64 = 12;
 
-/// How many stories on a bad network are told in CI, on each store.
-const DISTURBED: u64 = 20;
+/// The number of stories on an unreliable network in CI, on each store.
+const DISTURBED_STORIES: u64 = 20;
 
 /// The runtime of stories in one process.
 const LOCAL: &str = "local:";
 
-/// The fault points at which processes of a story were killed, and what came of it.
-struct Told {
+/// The outcome of a story, and the fault points at which its processes were killed.
+struct Outcome {
     killed_at: Vec<String>,
     end: Result<Tally, String>,
 }
@@ -45,16 +44,16 @@ fn command(runtime: &str, seed: u64, number: usize, url: &str, folder: &Path) ->
     command
 }
 
-/// Some processes that are killed at fault points, and one that is not.
-fn tell(runtime: &str, kind: &Kind, seed: u64) -> Told {
+/// Runs a story with some processes that are killed at fault points, and one that is not.
+fn run_killed(runtime: &str, kind: &Kind, seed: u64) -> Outcome {
     let runtime = runtimes::Kind::named(runtime).unwrap().place();
     let folder = tempfile::tempdir().unwrap();
     let place = kind.place(folder.path());
-    let mut dice = Dice::of((seed, "kills"));
+    let mut rng = Dice::of((seed, "kills"));
     let mut killed_at = Vec::new();
-    let deaths = 1 + dice.below(4);
+    let deaths = 1 + rng.below(4);
     for number in 1..=deaths + 1 {
-        let kill_at = (number <= deaths).then(|| 1 + dice.below(150));
+        let kill_at = (number <= deaths).then(|| 1 + rng.below(150));
         let command = command(&runtime, seed, number, &place.url, folder.path());
         let end = run_worker(command, folder.path(), kill_at);
         if end.was_killed() {
@@ -67,7 +66,7 @@ fn tell(runtime: &str, kind: &Kind, seed: u64) -> Told {
             Ok(said) => said["wrong"].as_str().unwrap_or_default().to_owned(),
             Err(_) => format!("no answer: {} {}", end.stdout, end.stderr),
         };
-        return Told { killed_at, end: Err(wrong) };
+        return Outcome { killed_at, end: Err(wrong) };
     }
     let end = blocking().block_on(async {
         let stores = stores::open(&place.url).await.unwrap();
@@ -75,16 +74,16 @@ fn tell(runtime: &str, kind: &Kind, seed: u64) -> Told {
         let outlived = if again == Again::Never { 0 } else { killed_at.len() };
         Story::new(seed).check(&stores, again, outlived, folder.path()).await
     });
-    Told { killed_at, end }
+    Outcome { killed_at, end }
 }
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// One process, in which others are played, on a store whose every third answer is late, lost or
-/// came twice.
-fn tell_disturbed(kind: &Kind, seed: u64) -> Told {
+/// Runs a story with several simulated processes in this one, on a store where every third answer is late, lost or
+/// duplicated.
+fn run_disturbed(kind: &Kind, seed: u64) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     let place = kind.place(folder.path());
     let boot = move |process: Process| {
@@ -97,20 +96,20 @@ fn tell_disturbed(kind: &Kind, seed: u64) -> Told {
         async move { stores::open(&url).await.unwrap() }.boxed()
     };
     let end = blocking().block_on(Story::new(seed).tell(&open, &boot));
-    Told { killed_at: Vec::new(), end }
+    Outcome { killed_at: Vec::new(), end }
 }
 
 on_each_store! {
     Sqlite a_tree_survives_its_processes(kind) {
-        super::survive_their_processes("local", kind, super::KILLED)
+        super::survive_their_processes("local", kind, super::KILLED_STORIES)
     }
 
     Everywhere a_tree_survives_a_bad_network(kind) {
-        super::all_told(super::DISTURBED, |seed| super::tell_disturbed(kind, seed), |_| {});
+        super::run_all(super::DISTURBED_STORIES, |seed| super::run_disturbed(kind, seed), |_| {});
     }
 }
 
-/// Tests of an engine, in a module of its name.
+/// Defines the tests of an engine, in a module with its name.
 macro_rules! on_engine {
     ($runtime:ident) => {
         mod $runtime {
@@ -119,7 +118,7 @@ macro_rules! on_engine {
             on_each_store! {
                 Sqlite a_tree_survives_its_processes(kind) {
                     crate::trees::survive_their_processes(
-                        stringify!($runtime), kind, crate::trees::ON_ENGINES,
+                        stringify!($runtime), kind, crate::trees::ENGINE_STORIES,
                     )
                 }
             }
@@ -134,12 +133,12 @@ fn survive_their_processes(runtime: &str, kind: &Kind, usual: u64) {
     let report = |points: &[_]| {
         write_report_on(runtime, kind, ["kill matrix", "random trees", "both"], points);
     };
-    all_told(usual, |seed| tell(runtime, kind, seed), report);
+    run_all(usual, |seed| run_killed(runtime, kind, seed), report);
 }
 
-/// Tells the stories, and reports the points at which processes were killed.
-#[expect(clippy::print_stdout, reason = "how much happened in the stories")]
-fn all_told(usual: u64, tell: impl Fn(u64) -> Told + Sync, report: impl Fn(&[Value])) {
+/// Runs the stories, and reports the fault points at which processes were killed.
+#[expect(clippy::print_stdout, reason = "prints the statistics of the stories")]
+fn run_all(usual: u64, run: impl Fn(u64) -> Outcome + Sync, report: impl Fn(&[Value])) {
     let (first, count) = match number("HELIX_SEED") {
         Some(seed) => (seed, 1),
         None => (0, number("HELIX_SEEDS").unwrap_or(usual)),
@@ -152,18 +151,18 @@ fn all_told(usual: u64, tell: impl Fn(u64) -> Told + Sync, report: impl Fn(&[Val
             if seed >= first + count {
                 return all;
             }
-            all.push((seed, tell(seed)));
+            all.push((seed, run(seed)));
         }
     };
-    // Stories wait much: for each other's leases, and for their moves.
-    let told: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..BESIDE).map(|_| scope.spawn(work)).collect();
+    // Stories wait most of the time, for leases and between their actions.
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..CONCURRENCY).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
     let mut points = Vec::new();
     let mut problems = Vec::new();
     let mut sum = Tally::default();
-    for (seed, Told { killed_at, end }) in told {
+    for (seed, Outcome { killed_at, end }) in outcomes {
         let ok = end.is_ok();
         points.extend(killed_at.iter().map(|point| json!({ "name": point, "ok": ok })));
         sum.deaths += killed_at.len();

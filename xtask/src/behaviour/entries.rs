@@ -1,4 +1,4 @@
-//! The list itself: what an entry may say.
+//! The entries of the list, and their rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -6,29 +6,29 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use serde::Deserialize;
 
-/// Subjects that are built later. What is not one of them is tested or differs.
+/// Subjects that will be built later. Every other behaviour is tested or differs.
 const LATER: &[&str] =
     &["cloudflare", "memory", "providers", "remote", "server", "tracing", "workspaces"];
 
-/// A quote is for finding the place, not for reading.
-const LONGEST_QUOTE: usize = 200;
+/// The maximum length of a quote. A quote locates a passage; it does not replace it.
+const MAX_QUOTE: usize = 200;
 
-/// One behaviour that a seed states.
+/// One behaviour that a seed describes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
     /// The page's file name without its extension.
     pub seed: String,
-    /// Stands exactly once in the page; white space counts as one space.
+    /// Text that occurs exactly once in the page. Any white space counts as one space.
     pub quote: String,
-    /// The tests that prove it, or prove the difference.
+    /// The tests that prove the behaviour, or the difference.
     #[serde(default)]
     pub scenarios: Vec<String>,
-    /// Why ours does something else.
+    /// The reason why our behaviour differs.
     pub differs: Option<String>,
-    /// The subject that it is built with.
+    /// The subject that the behaviour is built with.
     pub later: Option<String>,
-    /// What is still to be tested.
+    /// The missing test.
     pub todo: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Entry {
     }
 }
 
-/// All entries by id; TOML refuses an id that is there twice.
+/// All entries by id. TOML rejects duplicate ids.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Entries(BTreeMap<String, Entry>);
@@ -57,7 +57,8 @@ impl Entries {
         self.0.iter().map(|(id, entry)| (id.as_str(), entry))
     }
 
-    /// How many there are of each kind, and what is to do by subject, which is the first word of an id.
+    /// Returns the number of entries of each kind, and the open ones by subject. The subject is the first word of an
+    /// id.
     pub(super) fn count(&self) -> String {
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         let mut open: BTreeMap<&str, usize> = BTreeMap::new();
@@ -74,17 +75,17 @@ impl Entries {
         text
     }
 
-    /// Every entry that says too little, too much or what nobody knows.
+    /// Returns a complaint for every incomplete, contradictory or unknown statement.
     pub(super) fn check(&self) -> Vec<String> {
         let mut quoted = BTreeSet::new();
         let mut complaints = Vec::new();
         for (id, entry) in self.iter() {
             let mut complain = |what: &str| complaints.push(format!("{id}: {what}"));
             if !is_id(id) {
-                complain("an id is lower-case words joined by dashes");
+                complain("an id must be lower-case words joined by dashes");
             }
-            if entry.quote.trim().is_empty() || entry.quote.chars().count() > LONGEST_QUOTE {
-                complain(&format!("a quote has between 1 and {LONGEST_QUOTE} characters"));
+            if entry.quote.trim().is_empty() || entry.quote.chars().count() > MAX_QUOTE {
+                complain(&format!("a quote must have between 1 and {MAX_QUOTE} characters"));
             }
             if !quoted.insert((&entry.seed, &entry.quote)) {
                 complain("another entry has the same quote");
@@ -98,29 +99,30 @@ impl Entries {
     }
 }
 
-/// What became of the behaviour has to be said, and not twice.
+/// Checks that an entry states exactly one outcome.
 fn check_answer(entry: &Entry, complain: &mut impl FnMut(&str)) {
     let Entry { scenarios, differs, later, todo, .. } = entry;
-    let said = [differs, later, todo].into_iter().flatten();
-    if said.clone().any(|it| it.trim().is_empty()) {
-        complain("`differs`, `later` and `todo` are not empty");
+    let reasons = [differs, later, todo].into_iter().flatten();
+    if reasons.clone().any(|text| text.trim().is_empty()) {
+        complain("`differs`, `later` and `todo` must not be empty");
     }
-    let answers = said.count() + usize::from(!scenarios.is_empty());
+    let answers = reasons.count() + usize::from(!scenarios.is_empty());
     if answers == 0 {
         complain("give `scenarios`, `differs`, `later` or `todo`");
     }
     let Some(later) = later else { return };
     if answers > 1 {
-        complain("`later` stands alone");
+        complain("`later` excludes the other keys");
     }
     if !LATER.contains(&later.as_str()) {
-        complain(&format!("`{later}` is not built later; there are: {}", LATER.join(", ")));
+        complain(&format!("`{later}` is not built later; known subjects: {}", LATER.join(", ")));
     }
 }
 
 fn is_id(text: &str) -> bool {
-    let is_word = |it: &str| {
-        !it.is_empty() && it.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit())
     };
     text.contains('-') && text.split('-').all(is_word)
 }

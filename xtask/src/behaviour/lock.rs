@@ -1,4 +1,4 @@
-//! What is kept of the seeds: digests, by which a quote is known again without them.
+//! The lock file: digests of the seeds and quotes, which identify a quote without its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ const HEADER: &str = "# Written by `cargo xtask behaviour --write --seeds PATH`.
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Lock {
-    /// Their digests by name, those of `sha256sum`.
+    /// The SHA-256 digests of the seeds by name, as `sha256sum` prints them.
     seeds: BTreeMap<String, String>,
-    /// Each together with its seed, by the id of its entry.
+    /// The digests of the quotes with their seeds, by the id of the entry.
     quotes: BTreeMap<String, String>,
 }
 
@@ -29,7 +29,7 @@ impl Lock {
         Ok(format!("{HEADER}{}", toml::to_string(self)?))
     }
 
-    /// What is to be kept; nothing of an entry whose seed does not exist.
+    /// Returns the lock of these entries. Entries without a seed are omitted.
     pub(super) fn of(entries: &Entries, seeds: &Seeds) -> Self {
         let seeds = seeds.digests();
         let quotes = entries.iter().filter_map(|(id, entry)| {
@@ -39,7 +39,7 @@ impl Lock {
         Self { quotes: quotes.collect(), seeds }
     }
 
-    /// Every quote that is not the one that was found in its seed.
+    /// Returns a complaint for every quote that differs from the one that was found in its seed.
     pub(super) fn check(&self, entries: &Entries) -> Vec<String> {
         let mut complaints = Vec::new();
         let mut gone: BTreeSet<&str> = self.quotes.keys().map(String::as_str).collect();
@@ -51,7 +51,7 @@ impl Lock {
             };
             if self.quotes.get(id) != Some(&digest_in(seed, &entry.quote)) {
                 complaints.push(format!(
-                    "{id}: new or changed since its quote was looked up; with the seeds at hand, \
+                    "{id}: new or changed since its quote was checked; if you have the seeds, \
                      run `cargo xtask behaviour --write --seeds PATH`"
                 ));
             }
@@ -66,7 +66,7 @@ fn digest_in(seed: &str, quote: &str) -> String {
     digest(&format!("{seed}\n{}", normalise(quote)))
 }
 
-/// SHA-256, in hexadecimal.
+/// Returns the SHA-256 digest in hexadecimal.
 pub(super) fn digest(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

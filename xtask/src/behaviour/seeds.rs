@@ -1,4 +1,4 @@
-//! The reference pages, and whether a quote stands in one.
+//! The reference pages, and the check that each quote occurs in its page.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,14 +13,14 @@ use super::read;
 pub(super) struct Seeds(BTreeMap<String, Page>);
 
 struct Page {
-    /// With white space made one space.
+    /// The text, with each run of white space replaced by one space.
     text: String,
-    /// Of the page as it is.
+    /// The digest of the original page.
     digest: String,
 }
 
 impl Seeds {
-    /// The pages of a folder.
+    /// Reads the pages of a folder.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let files = folder
             .read_dir()
@@ -28,7 +28,7 @@ impl Seeds {
         let mut pages = Vec::new();
         for file in files {
             let path = file?.path();
-            if path.extension().is_some_and(|it| it == "txt") {
+            if path.extension().is_some_and(|extension| extension == "txt") {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 pages.push((name, read(&path)?));
             }
@@ -44,12 +44,12 @@ impl Seeds {
         Self(pages.into_iter().map(|(name, text)| (name, page(&text))).collect())
     }
 
-    /// The digests of the pages by their names.
+    /// Returns the digests of the pages by name.
     pub(super) fn digests(&self) -> BTreeMap<String, String> {
         self.0.iter().map(|(name, page)| (name.clone(), page.digest.clone())).collect()
     }
 
-    /// Every quote that is not in its page exactly once.
+    /// Returns a complaint for every quote that does not occur exactly once in its page.
     pub(super) fn check(&self, entries: &Entries) -> Vec<String> {
         let check = |(id, entry): (&str, &Entry)| {
             let Some(page) = self.0.get(&entry.seed) else {
@@ -57,21 +57,21 @@ impl Seeds {
             };
             match page.text.matches(&normalise(&entry.quote)).count() {
                 1 => None,
-                0 => Some(format!("{id}: the quote does not stand in {}", entry.seed)),
-                n => Some(format!("{id}: the quote stands in {} {n} times", entry.seed)),
+                0 => Some(format!("{id}: the quote does not occur in {}", entry.seed)),
+                n => Some(format!("{id}: the quote occurs {n} times in {}", entry.seed)),
             }
         };
         entries.iter().filter_map(check).collect()
     }
 }
 
-/// The complaint about a seed that does not exist.
+/// Returns the complaint about an unknown seed.
 pub(super) fn unknown<'a>(id: &str, seed: &str, known: impl Iterator<Item = &'a String>) -> String {
     let known: Vec<&str> = known.map(String::as_str).collect();
-    format!("{id}: no seed is called {seed}; there are: {}", known.join(", "))
+    format!("{id}: no seed is called {seed}; known seeds: {}", known.join(", "))
 }
 
-/// Runs of white space become one space: pages are wrapped in many ways.
+/// Replaces each run of white space by one space, because pages are wrapped differently.
 pub(super) fn normalise(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! A page, a list and a run that agree; then each with one thing wrong.
+//! A page, a list and a run that agree, and then each with one error.
 
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ fn seeds(page: &str) -> Seeds {
     Seeds::of([("page".to_owned(), page.to_owned())])
 }
 
-/// What nextest writes.
+/// Returns a report in nextest's format.
 fn ran(cases: &[(&str, &str, bool)]) -> Ran {
     let mut xml = "<testsuites>".to_owned();
     for (binary, name, passed) in cases {
@@ -56,14 +56,14 @@ fn ran(cases: &[(&str, &str, bool)]) -> Ran {
     Ran::read(&format!("{xml}</testsuites>")).unwrap()
 }
 
-/// What is wrong with a list, with the seeds at hand.
+/// Returns the complaints about a list if the seeds are available.
 fn check(list: &str) -> Vec<String> {
     let (entries, seeds) = (entries(list), seeds(PAGE));
     let lock = Lock::of(&entries, &seeds);
     complaints(&entries, Some(&seeds), &lock, &ran(RAN))
 }
 
-/// What is wrong with a list and a run, without the seeds: the lock is that of [`LIST`].
+/// Returns the complaints about a list and a run without the seeds. The lock is that of [`LIST`].
 fn check_without_seeds(list: &str, cases: &[(&str, &str, bool)]) -> Vec<String> {
     let lock = Lock::of(&entries(LIST), &seeds(PAGE));
     let lock = Lock::read(&lock.text().unwrap()).unwrap();
@@ -73,22 +73,22 @@ fn check_without_seeds(list: &str, cases: &[(&str, &str, bool)]) -> Vec<String> 
 const FINE: [&str; 0] = [];
 
 #[test]
-fn a_list_that_agrees_is_fine_with_and_without_seeds() {
+fn a_correct_list_has_no_complaints_with_and_without_seeds() {
     assert_eq!(check(LIST), FINE);
     assert_eq!(check_without_seeds(LIST, RAN), FINE);
     let wrapped = LIST.replace("have a log", "have\\n a log");
-    assert_eq!(check_without_seeds(&wrapped, RAN), FINE, "white space is no difference");
+    assert_eq!(check_without_seeds(&wrapped, RAN), FINE, "white space makes no difference");
 }
 
 #[test]
-fn a_quote_stands_in_its_seed_exactly_once() {
+fn a_quote_occurs_in_its_seed_exactly_once() {
     assert_eq!(
         check(&LIST.replace("have a log", "have two logs")),
-        ["session-log: the quote does not stand in page"]
+        ["session-log: the quote does not occur in page"]
     );
     assert_eq!(
         check(&LIST.replace("Runs start", "Runs")),
-        ["run-start: the quote stands in page 2 times"]
+        ["run-start: the quote occurs 2 times in page"]
     );
     let twice = LIST.replace("built on clouds", "Runs start");
     assert_eq!(check(&twice), ["run-start: another entry has the same quote"]);
@@ -105,9 +105,9 @@ fn a_changed_quote_is_noticed_without_seeds() {
 }
 
 #[test]
-fn a_seed_that_does_not_exist_is_named_with_and_without_seeds() {
+fn an_unknown_seed_is_named_with_and_without_seeds() {
     let list = LIST.replacen("\"page\"", "\"leaf\"", 1);
-    let complaint = "session-log: no seed is called leaf; there are: page";
+    let complaint = "session-log: no seed is called leaf; known seeds: page";
     assert_eq!(check(&list), [complaint]);
     assert_eq!(check_without_seeds(&list, RAN), [complaint]);
 }
@@ -116,16 +116,16 @@ fn a_seed_that_does_not_exist_is_named_with_and_without_seeds() {
 fn a_lock_of_other_seeds_is_out_of_date() {
     let entries = entries(LIST);
     let lock = Lock::of(&entries, &seeds(PAGE));
-    let changed = seeds(&PAGE.replace("Runs end", "Runs go on"));
+    let changed = seeds(&PAGE.replace("Runs end", "Runs stop"));
     let complaints = complaints(&entries, Some(&changed), &lock, &ran(RAN));
     assert_eq!(complaints, ["docs/behaviour.lock: out of date; add --write"]);
 }
 
 #[test]
-fn a_scenario_has_to_have_run() {
+fn a_scenario_must_have_run() {
     assert_eq!(
         check_without_seeds(&LIST.replace("tests::grows", "tests::shrinks"), RAN),
-        ["session-log: no test of the last run of all tests is called \
+        ["session-log: the last run of all tests has no test called \
              ours-core::log::tests::shrinks"]
     );
     assert_eq!(
@@ -140,7 +140,7 @@ fn a_scenario_has_to_have_run() {
 }
 
 #[test]
-fn a_scenario_has_to_have_passed_on_every_backend() {
+fn a_scenario_must_have_passed_on_every_backend() {
     let mut cases = RAN.to_vec();
     cases[1].2 = false;
     assert_eq!(
@@ -150,15 +150,15 @@ fn a_scenario_has_to_have_passed_on_every_backend() {
 }
 
 #[test]
-fn an_id_stands_for_one_behaviour() {
+fn an_id_identifies_one_behaviour() {
     let error = Entries::read(&LIST.replace("run-clouds", "run-start")).unwrap_err().to_string();
     assert!(error.contains("duplicate key"), "{error}");
     let complaints = check(&LIST.replace("session-log", "Session"));
-    assert_eq!(complaints, ["Session: an id is lower-case words joined by dashes"]);
+    assert_eq!(complaints, ["Session: an id must be lower-case words joined by dashes"]);
 }
 
 #[test]
-fn what_is_to_do_fails() {
+fn an_open_entry_fails() {
     let list = LIST.replace("differs = \"Ours is started.\"", "scenarios = []\ntodo = \"Starts.\"");
     assert_eq!(check(&list), ["run-start: to be tested: Starts."]);
     let counted = entries(&list).count();
@@ -166,7 +166,7 @@ fn what_is_to_do_fails() {
 }
 
 #[test]
-fn an_entry_says_what_became_of_it_once() {
+fn an_entry_states_exactly_one_outcome() {
     let complain = |old: &str, new: &str| check(&LIST.replace(old, new));
     assert_eq!(
         complain("differs = \"Ours is started.\"", ""),
@@ -174,11 +174,11 @@ fn an_entry_says_what_became_of_it_once() {
     );
     assert_eq!(
         complain("Ours is started.", " "),
-        ["run-start: `differs`, `later` and `todo` are not empty"]
+        ["run-start: `differs`, `later` and `todo` must not be empty"]
     );
     assert_eq!(
         complain("later = ", "differs = \"No.\"\nlater = "),
-        ["run-clouds: `later` stands alone"]
+        ["run-clouds: `later` excludes the other keys"]
     );
     let unknown = complain("cloudflare", "someday");
     assert!(unknown[0].starts_with("run-clouds: `someday` is not built later"), "{unknown:?}");
@@ -186,7 +186,7 @@ fn an_entry_says_what_became_of_it_once() {
 }
 
 #[test]
-fn a_report_that_is_no_report_is_refused() {
+fn an_invalid_report_is_refused() {
     assert!(Ran::read("not found").is_err());
 }
 

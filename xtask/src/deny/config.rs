@@ -1,11 +1,11 @@
-//! `deny.toml`, as far as it is understood here.
+//! The supported part of `deny.toml`.
 
 use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Config {
-    /// What cargo-deny looks at; here it is always everything.
+    /// The part of the dependency graph that cargo-deny checks. This command always checks all of it.
     #[serde(default, rename = "graph")]
     _graph: Graph,
     pub licenses: Licenses,
@@ -23,7 +23,7 @@ struct Graph {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Licenses {
-    /// SPDX identifiers, with their `WITH` part where that is meant.
+    /// The allowed SPDX identifiers, including their `WITH` part if there is one.
     pub allow: Vec<String>,
     #[serde(default)]
     pub exceptions: Vec<Exception>,
@@ -31,7 +31,7 @@ pub(super) struct Licenses {
     pub clarify: Vec<Clarification>,
 }
 
-/// The licence of a package that states none but has a file with it.
+/// The licence of a package whose manifest has none but which contains a licence file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Clarification {
@@ -41,17 +41,17 @@ pub(super) struct Clarification {
     pub license_files: Vec<LicenseFile>,
 }
 
-/// A file as it was when a person read it.
+/// A licence file and the checksum that it had when it was reviewed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LicenseFile {
-    /// Within the package.
+    /// The path within the package.
     pub path: String,
-    /// The CRC-32 of what it says.
+    /// The CRC-32 of its contents.
     pub hash: u32,
 }
 
-/// Licences that are fine for one package only.
+/// Licences that are allowed for one package only.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Exception {
@@ -65,7 +65,7 @@ pub(super) struct Exception {
 pub(super) struct Bans {
     pub multiple_versions: Level,
     pub wildcards: Level,
-    /// A path has no version to state; asked for by cargo-deny, always so here.
+    /// Whether path dependencies need no version. cargo-deny requires this setting; here it is always on.
     #[serde(default, rename = "allow-wildcard-paths")]
     _allow_wildcard_paths: bool,
     pub deny: Vec<Ban>,
@@ -82,7 +82,7 @@ pub(super) struct Ban {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Sources {
-    /// For registries other than cargo's own.
+    /// The level for registries other than cargo's own.
     pub unknown_registry: Level,
     pub unknown_git: Level,
 }

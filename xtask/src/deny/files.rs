@@ -1,9 +1,9 @@
-//! Files with licences: whether they still say what a person read in them.
+//! Checks that licence files have not changed since their review.
 
 use super::config::LicenseFile;
 use crate::workspace::Package;
 
-/// Whether all these files are in the package as they were read.
+/// Returns `true` if the package contains all these files unchanged.
 pub(super) fn are_unchanged(package: &Package, files: &[LicenseFile]) -> bool {
     let Some(folder) = package.manifest_path.parent() else { return false };
     let is_unchanged = |file: &LicenseFile| {
@@ -12,7 +12,7 @@ pub(super) fn are_unchanged(package: &Package, files: &[LicenseFile]) -> bool {
     !files.is_empty() && files.iter().all(is_unchanged)
 }
 
-/// The sum by which cargo-deny knows a file.
+/// Returns the checksum by which cargo-deny identifies a file.
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| {

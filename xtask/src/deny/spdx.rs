@@ -6,15 +6,15 @@ use std::vec::IntoIter;
 
 use anyhow::{Result, bail};
 
-/// Whether the allowed licences are enough to use what is under this expression.
+/// Returns `true` if the allowed licences satisfy the expression.
 ///
-/// `a WITH b` is a licence of its own: it is allowed if it is listed so.
+/// `a WITH b` is a separate licence: it is allowed only if it is listed in this form.
 pub(super) fn is_satisfied(expression: &str, allowed: &BTreeSet<&str>) -> Result<bool> {
     let mut parser = Parser { tokens: tokens(expression).into_iter().peekable(), allowed };
     let satisfied = parser.either()?;
     match parser.tokens.next() {
         None => Ok(satisfied),
-        Some(rest) => bail!("`{rest}` is not expected there"),
+        Some(rest) => bail!("`{rest}` is unexpected"),
     }
 }
 
@@ -63,13 +63,13 @@ impl Parser<'_> {
 
     fn identifier(&mut self) -> Result<String> {
         match self.tokens.next() {
-            Some(it) if !["OR", "AND", "WITH", "(", ")"].contains(&it.as_str()) => Ok(it),
-            Some(it) => bail!("`{it}` is not expected there"),
-            None => bail!("it ends too early"),
+            Some(token) if !["OR", "AND", "WITH", "(", ")"].contains(&token.as_str()) => Ok(token),
+            Some(token) => bail!("`{token}` is unexpected"),
+            None => bail!("unexpected end"),
         }
     }
 
     fn accept(&mut self, token: &str) -> bool {
-        self.tokens.next_if(|it| it == token).is_some()
+        self.tokens.next_if(|next| next == token).is_some()
     }
 }

@@ -1,4 +1,4 @@
-//! Licence expressions, and each rule of `deny.toml` broken once.
+//! Licence expressions, and one violation of each rule of `deny.toml`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ fn an_expression_needs_one_side_of_or_and_both_of_and() {
     assert!(satisfied("GPL-3.0 / MIT"));
     assert!(satisfied("Apache-2.0 WITH LLVM-exception AND ISC"));
     assert!(satisfied("(GPL-3.0 OR MIT) AND ISC"));
-    assert!(satisfied("MIT OR ISC AND GPL-3.0"), "AND binds closer");
+    assert!(satisfied("MIT OR ISC AND GPL-3.0"), "AND binds tighter");
     assert!(!satisfied("(MIT OR ISC) AND GPL-3.0"));
     assert!(!satisfied("MIT AND GPL-3.0"));
     assert!(!satisfied("Apache-2.0"), "listed only with its exception");
@@ -65,14 +65,14 @@ fn an_expression_needs_one_side_of_or_and_both_of_and() {
 }
 
 #[test]
-fn an_expression_that_makes_no_sense_is_an_error() {
+fn an_invalid_expression_is_an_error() {
     for wrong in ["", "MIT OR", "(MIT", "MIT)", "AND MIT", "MIT ISC", "MIT WITH"] {
         assert!(spdx::is_satisfied(wrong, &BTreeSet::from(["MIT"])).is_err(), "{wrong}");
     }
 }
 
 #[test]
-fn a_licence_is_allowed_for_all_or_for_one() {
+fn a_licence_is_allowed_for_all_packages_or_for_one() {
     let packages = [
         package("good", Some("MIT OR GPL-3.0")),
         package("roots", Some("MPL-2.0")),
@@ -84,8 +84,8 @@ fn a_licence_is_allowed_for_all_or_for_one() {
         check_licenses(&config(), &packages),
         [
             "other 1.0.0: its licence is not allowed: MPL-2.0",
-            "silent 1.0.0: states no licence",
-            "odd 1.0.0: cannot read its licence `MIT OR`: it ends too early",
+            "silent 1.0.0: has no licence",
+            "odd 1.0.0: cannot parse its licence `MIT OR`: unexpected end",
         ]
     );
 }
@@ -100,7 +100,7 @@ fn a_banned_package_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_dependency_states_a_version_unless_it_is_a_path() {
+fn a_dependency_requires_a_version_unless_it_is_a_path() {
     let dependency = |name: &str, req: &str, path| Dependency {
         name: name.to_owned(),
         req: req.to_owned(),
@@ -113,7 +113,10 @@ fn a_dependency_states_a_version_unless_it_is_a_path() {
         dependency("good", "^1.0", None),
         dependency("near", "*", Some(PathBuf::new())),
     ];
-    assert_eq!(check_wildcards(&config(), &[ours]), ["ours: takes any version of wild; state one"]);
+    assert_eq!(
+        check_wildcards(&config(), &[ours]),
+        ["ours: accepts any version of wild; require one"]
+    );
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn a_package_in_two_versions_is_found() {
 }
 
 #[test]
-fn a_setting_that_is_not_understood_is_an_error() {
+fn an_unsupported_setting_is_an_error() {
     let config = "[licenses]\nallow = []\nconfidence-threshold = 0.8\n[bans]\nmultiple-versions = \"warn\"\n\
                   wildcards = \"deny\"\ndeny = []\n[sources]\nunknown-registry = \"deny\"\nunknown-git = \"deny\"\n";
     let error = toml::from_str::<Config>(config).err().unwrap();
@@ -149,14 +152,14 @@ fn a_setting_that_is_not_understood_is_an_error() {
 }
 
 #[test]
-fn a_licence_in_a_file_is_taken_as_long_as_the_file_is_what_was_read() {
+fn a_licence_file_is_accepted_while_it_is_unchanged() {
     assert_eq!(files::crc32(b"123456789"), 0xCBF4_3926);
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("LICENSE.txt"), "123456789").unwrap();
     let manifest_path = folder.path().join("Cargo.toml");
     let package = [Package { manifest_path, ..package("file-only", None) }];
     let mut config = config();
-    assert_eq!(check_licenses(&config, &package), ["file-only 1.0.0: states no licence"]);
+    assert_eq!(check_licenses(&config, &package), ["file-only 1.0.0: has no licence"]);
     let clarify = |hash| Clarification {
         package: "file-only".to_owned(),
         expression: "MIT".to_owned(),

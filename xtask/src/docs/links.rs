@@ -1,15 +1,15 @@
-//! Links between the texts of the repository: that the file is there, and the heading in it.
+//! Checks the links between the repository's pages: the file must exist, and the heading in it.
 
 use anyhow::{Result, bail};
 
-/// A link as it stands in a text.
+/// A link in a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) line: usize,
     pub(super) target: String,
 }
 
-/// Every link of a text that leads nowhere. `read` gives the text of a file, if there is one.
+/// Returns a complaint for every broken link of a page. `read` returns the text of a file, if it exists.
 pub(super) fn check(page: &str, read: &dyn Fn(&str) -> Option<String>) -> Result<Vec<String>> {
     let Some(text) = read(page) else {
         bail!("{page} is missing");
@@ -23,21 +23,21 @@ pub(super) fn check(page: &str, read: &dyn Fn(&str) -> Option<String>) -> Result
             Some((path, heading)) => (path, Some(heading)),
             None => (target.as_str(), None),
         };
-        let file = if path.is_empty() { page.to_owned() } else { beside(page, path) };
+        let file = if path.is_empty() { page.to_owned() } else { resolve(page, path) };
         let Some(found) = read(&file) else {
-            complaints.push(format!("{page}:{line}: `{target}` leads to no file"));
+            complaints.push(format!("{page}:{line}: `{target}` names no file"));
             continue;
         };
         if let Some(heading) = heading
             && !headings(&found).iter().any(|id| id == heading)
         {
-            complaints.push(format!("{page}:{line}: `{target}` leads to no heading of {file}"));
+            complaints.push(format!("{page}:{line}: `{target}` names no heading of {file}"));
         }
     }
     Ok(complaints)
 }
 
-/// The links of a text, but for those in code.
+/// Returns the links of a text, except those in code.
 pub(super) fn links(text: &str) -> Vec<Link> {
     let mut links = Vec::new();
     for (line, prose) in prose(text) {
@@ -52,23 +52,22 @@ pub(super) fn links(text: &str) -> Vec<Link> {
     links
 }
 
-/// The names under which the headings of a text can be linked to, as mdBook and code hosts make
-/// them.
+/// Returns the anchors of a text's headings, as mdBook and code hosts generate them.
 pub(super) fn headings(text: &str) -> Vec<String> {
     let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
     headings.map(|(_, line)| id(line.trim_start_matches('#').trim())).collect()
 }
 
 fn id(heading: &str) -> String {
-    let kept = heading.chars().filter_map(|it| match it {
+    let kept = heading.chars().filter_map(|letter| match letter {
         ' ' => Some('-'),
-        it if it.is_alphanumeric() || it == '-' || it == '_' => Some(it),
+        letter if letter.is_alphanumeric() || letter == '-' || letter == '_' => Some(letter),
         _ => None,
     });
     kept.flat_map(char::to_lowercase).collect()
 }
 
-/// The lines outside of fenced code, counted from 1.
+/// Returns the lines outside of fenced code, numbered from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -78,13 +77,13 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// A line without its `code`, but for code that is a link's text.
+/// Returns a line without its inline code. A link whose text is code remains.
 fn without_code(line: &str) -> String {
-    line.split('`').enumerate().filter(|(index, _)| index % 2 == 0).map(|(_, it)| it).collect()
+    line.split('`').enumerate().filter(|(index, _)| index % 2 == 0).map(|(_, part)| part).collect()
 }
 
-/// A path that is relative to the folder of a page, from the root.
-fn beside(page: &str, path: &str) -> String {
+/// Resolves a path relative to a page's folder, and returns it relative to the root.
+fn resolve(page: &str, path: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
     for part in path.split('/') {

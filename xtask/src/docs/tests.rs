@@ -1,4 +1,4 @@
-//! Links that lead somewhere, and links that do not.
+//! Valid links and broken links.
 
 use super::links::{Link, check, headings, links};
 
@@ -11,7 +11,7 @@ fn complaints(page: &str, files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn a_link_to_a_file_or_a_heading_that_is_there_is_fine() {
+fn a_link_to_an_existing_file_or_heading_is_valid() {
     let files = [
         ("docs/a.md", "# A\n\n[b](b.md), [its end](b.md#the-end), [here](#a), [up](../R.md)\n"),
         ("docs/b.md", "# B\n\n## The end!\n"),
@@ -22,26 +22,26 @@ fn a_link_to_a_file_or_a_heading_that_is_there_is_fine() {
 }
 
 #[test]
-fn a_link_to_a_file_or_a_heading_that_is_not_there_is_named_with_its_line() {
+fn a_link_to_a_missing_file_or_heading_is_reported_with_its_line() {
     let files = [("docs/a.md", "# A\n\n[c](c.md)\n[b](b.md#begin)\n"), ("docs/b.md", "# B\n")];
     assert_eq!(
         complaints("docs/a.md", &files),
         [
-            "docs/a.md:3: `c.md` leads to no file",
-            "docs/a.md:4: `b.md#begin` leads to no heading of docs/b.md"
+            "docs/a.md:3: `c.md` names no file",
+            "docs/a.md:4: `b.md#begin` names no heading of docs/b.md"
         ]
     );
 }
 
 #[test]
-fn what_looks_like_a_link_in_code_is_none() {
+fn links_in_code_are_ignored() {
     let text = "`[a](b)` [`c`](d.md)\n```text\n[e](f.md)\n```\n[g](h.md)\n";
     let link = |line, target: &str| Link { line, target: target.to_owned() };
     assert_eq!(links(text), [link(1, "d.md"), link(5, "h.md")]);
 }
 
 #[test]
-fn headings_are_named_as_mdbook_names_them() {
+fn anchors_are_those_of_mdbook() {
     let text =
         "# Errors\n## What a crash means to a tool\n```sh\n# no heading\n```\n## `helix.toml`\n";
     assert_eq!(headings(text), ["errors", "what-a-crash-means-to-a-tool", "helixtoml"]);

@@ -1,11 +1,11 @@
-//! The kill matrix as text: a table per scenario, a row per fault point, a column per runtime and store.
+//! The kill matrix as text: a table per scenario, a row per fault point, and a column per runtime and store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::{FaultPoint, Report};
 
-/// All tables, and one line that counts.
+/// Returns all tables, and a line with the number of survived fault points.
 pub(super) fn render(reports: &[Report]) -> String {
     let mut scenarios: BTreeMap<String, Vec<&Report>> = BTreeMap::new();
     for report in reports {
@@ -16,8 +16,8 @@ pub(super) fn render(reports: &[Report]) -> String {
     for (scenario, reports) in &scenarios {
         let _ = writeln!(text, "{scenario}\n{}", table(reports));
     }
-    let points = || reports.iter().flat_map(|it| &it.fault_points);
-    let survived = points().filter(|it| it.ok).count();
+    let points = || reports.iter().flat_map(|report| &report.fault_points);
+    let survived = points().filter(|point| point.ok).count();
     let _ = write!(text, "{survived} of {} fault points survived", points().count());
     text
 }
@@ -28,8 +28,9 @@ fn table(reports: &[&Report]) -> String {
         let column = columns.entry(format!("{}/{}", report.runtime, report.store)).or_default();
         column.extend(&report.fault_points);
     }
-    let points: BTreeSet<&str> = columns.values().flatten().map(|it| it.name.as_str()).collect();
-    let first = points.iter().map(|it| it.len()).max().unwrap_or_default();
+    let points: BTreeSet<&str> =
+        columns.values().flatten().map(|point| point.name.as_str()).collect();
+    let first = points.iter().map(|point| point.len()).max().unwrap_or_default();
 
     let mut text = format!("  {:first$}", "");
     for column in columns.keys() {
@@ -47,12 +48,12 @@ fn table(reports: &[&Report]) -> String {
     text
 }
 
-/// A point may be hit several times; one failure among them is what matters.
+/// Returns the cell of a fault point. A point may be hit several times, and a single failure counts.
 fn cell(hits: &[&FaultPoint], point: &str) -> &'static str {
-    let mut hits = hits.iter().filter(|it| it.name == point).peekable();
+    let mut hits = hits.iter().filter(|hit| hit.name == point).peekable();
     if hits.peek().is_none() {
         "-"
-    } else if hits.all(|it| it.ok) {
+    } else if hits.all(|hit| hit.ok) {
         "ok"
     } else {
         "FAILED"

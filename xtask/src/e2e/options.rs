@@ -1,33 +1,33 @@
-//! What `cargo xtask e2e` is told: which of the end-to-end tests to run, and on what.
+//! The options of `cargo xtask e2e`: which end-to-end tests to run, on which runtimes and stores.
 
 use anyhow::{Context as _, Result, bail};
 
 const USAGE: &str = "usage: cargo xtask e2e [--runtime NAME|all] [--store NAME|all] [--scenario WORD] \
                      [--seed N | --seeds N] [--full]\n       cargo xtask e2e --check";
 
-/// The runtimes that stories can be told on.
+/// The runtimes of the end-to-end tests.
 const RUNTIMES: &[&str] = &["local", "durable", "temporal", "all"];
 
-/// What becomes of the table in the guide.
+/// What to do with the table in the guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Page {
-    /// All of it ran, or all of one runtime.
+    /// Write it, because all tests ran, or all of one runtime.
     Written,
-    /// All fault points of all of it ran, or of one runtime or store.
+    /// Write it, because all fault points of all tests ran, or of one runtime or store.
     WrittenInFull,
-    /// A sample of all of it ran, as in CI.
+    /// Compare it, because a sample of all tests ran, as in CI.
     Compared,
-    /// Something else ran.
+    /// Leave it, because other tests ran.
     LeftAlone,
 }
 
-/// Which tests run, on what.
+/// The selected tests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
-    /// The kind of store, or `all`; the tests know which there are. Unless told, SQLite, and of what
-    /// there is to do on servers a sample.
+    /// The kind of store, or `all`. The tests know the kinds. The default is SQLite and a sample of the tests on
+    /// servers.
     pub(super) store: Option<String>,
-    /// The runtime that tests are about; unless told, all of them.
+    /// The runtime of the tests. The default is all of them.
     pub(super) runtime: Option<String>,
     /// Only tests with this word in their names.
     pub(super) scenario: Option<String>,
@@ -49,12 +49,12 @@ impl Options {
             let known =
                 ["--runtime", "--store", "--scenario", "--seed", "--seeds"].contains(option);
             if !known {
-                bail!("cannot read `{option}`; {USAGE}");
+                bail!("unknown option `{option}`; {USAGE}");
             }
             let value = args.next().with_context(|| format!("{option} takes a value; {USAGE}"))?;
             match *option {
                 "--runtime" if !RUNTIMES.contains(value) => {
-                    bail!("there is no runtime `{value}`; known are: {}", RUNTIMES.join(", "));
+                    bail!("unknown runtime `{value}`; known runtimes: {}", RUNTIMES.join(", "));
                 }
                 "--runtime" if *value == "all" => {}
                 "--runtime" => options.runtime = Some((*value).to_owned()),
@@ -70,12 +70,12 @@ impl Options {
         Ok(options)
     }
 
-    /// Which tests run, in the words of the test runner; none for all of them.
+    /// Returns the nextest filter of the selected tests. `None` means all tests.
     pub(super) fn filter(&self) -> Option<String> {
         let seeded = || self.seeds.as_ref().map(|_| "test(/trees::|random_moments/)".to_owned());
         let word = self.scenario.as_deref().map(|word| format!("test({word})")).or_else(seeded);
         let runtime = self.runtime.as_deref().map(|runtime| match runtime {
-            // Those of an engine are in a module of its name.
+            // The tests of an engine are in a module with its name.
             "local" => "not test(/::(durable|temporal)::/)".to_owned(),
             engine => format!("test(/::{engine}::/)"),
         });
@@ -83,13 +83,15 @@ impl Options {
         (!both.is_empty()).then(|| both.join(" & "))
     }
 
-    /// What the test runner is told to run the parity suite; none for stories of one seed, which it has not.
+    /// Returns the nextest arguments that run the parity suite. `None` for tests of one seed, because the suite has no
+    /// seeds.
     pub(super) fn parity(&self) -> Option<Vec<String>> {
         if self.seeds.is_some() {
             return None;
         }
         let engines = RUNTIMES.iter().filter(|runtime| **runtime != "all");
-        let runtimes = engines.filter(|name| self.runtime.as_ref().is_none_or(|it| it == **name));
+        let runtimes =
+            engines.filter(|name| self.runtime.as_ref().is_none_or(|runtime| runtime == **name));
         let mut args: Vec<_> =
             runtimes.map(|runtime| format!("--package=helix-agents-runtime-{runtime}")).collect();
         let store = self.store.as_deref().filter(|store| *store != "all");
@@ -100,7 +102,7 @@ impl Options {
         Some(args)
     }
 
-    /// What of the guide there is to do after these tests.
+    /// Returns what to do with the guide after these tests.
     pub(super) fn page(&self) -> Page {
         let is_part = self.scenario.is_some() || self.seeds.is_some();
         match self.store.as_deref() {

@@ -1,4 +1,4 @@
-//! The table of what held where, in `docs/src/parity.md`.
+//! The table of results in `docs/src/parity.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result, bail};
 
 use super::Report;
 
-/// The page.
+/// The path of the page.
 pub(super) const PAGE: &str = "docs/src/parity.md";
 
 const BEGIN: &str = "<!-- begin: written by `cargo xtask e2e` -->";
 const END: &str = "<!-- end -->";
 
-/// The cell of what did not run there.
+/// The cell of a scenario that did not run on a runtime and store.
 const NOTHING: &str = "–";
 
 /// The mark behind a number that a run of all fault points wrote.
@@ -28,7 +28,7 @@ pub(super) enum Run {
     Full,
 }
 
-/// What was looked at and in which scenario, then runtime and store, then what came of it.
+/// The cells by property and scenario, and then by runtime and store.
 type Table = BTreeMap<(String, String), BTreeMap<String, String>>;
 
 fn table(reports: &[Report], run: Run) -> Table {
@@ -37,7 +37,7 @@ fn table(reports: &[Report], run: Run) -> Table {
         let row = counts.entry((report.holds.clone(), report.scenario.clone())).or_default();
         let cell = row.entry(format!("{} on {}", report.runtime, report.store)).or_default();
         cell.0 += report.fault_points.len();
-        cell.1 += report.fault_points.iter().filter(|it| !it.ok).count();
+        cell.1 += report.fault_points.iter().filter(|point| !point.ok).count();
     }
     let text = |(points, failed): (usize, usize)| match failed {
         0 if run == Run::Full => format!("{points}{IN_FULL}"),
@@ -45,18 +45,18 @@ fn table(reports: &[Report], run: Run) -> Table {
         failed => format!("FAILED in {failed} of {points}"),
     };
     let row =
-        |row: BTreeMap<_, _>| row.into_iter().map(|(column, it)| (column, text(it))).collect();
+        |row: BTreeMap<_, _>| row.into_iter().map(|(column, cell)| (column, text(cell))).collect();
     counts.into_iter().map(|(name, cells)| (name, row(cells))).collect()
 }
 
-/// The reports as a table.
+/// Returns the reports as a table.
 #[cfg(test)]
 pub(super) fn render(reports: &[Report]) -> String {
     lines(&table(reports, Run::Usual))
 }
 
-/// The reports as a table beside the columns of the page that they do not mention. A number that a full run wrote stays
-/// unless a usual run has a larger one; what only full runs do stays until the next of them.
+/// Returns the reports as a table, with the columns of the page that they do not mention. The number of a full run stays
+/// unless a usual run has a larger one. The rows that only full runs write stay until the next full run.
 pub(super) fn render_beside(page: &str, reports: &[Report], run: Run) -> Result<String> {
     let mut table = table(reports, run);
     let ran: BTreeSet<String> = table.values().flat_map(|row| row.keys().cloned()).collect();
@@ -75,19 +75,19 @@ pub(super) fn render_beside(page: &str, reports: &[Report], run: Run) -> Result<
     Ok(lines(&table))
 }
 
-/// Whether a cell holds the number of a full run.
+/// Returns `true` if a cell holds the number of a full run.
 fn is_in_full(cell: &str) -> bool {
     cell.ends_with(IN_FULL)
 }
 
-/// Whether a cell holds the number of a full run, and that is no smaller than the one in another cell.
+/// Returns `true` if a cell holds the number of a full run that is not smaller than the number of another cell.
 fn covers_as_much(before: &str, cell: &str) -> bool {
     let in_full = before.strip_suffix(IN_FULL).and_then(|number| number.parse::<usize>().ok());
-    // No number: something did not hold, and that is always written.
+    // A cell without a number reports a failure, which is always written.
     in_full.zip(cell.parse().ok()).is_some_and(|(before, cell)| before >= cell)
 }
 
-/// The table that a page has.
+/// Parses the table of a page.
 fn written(page: &str) -> Result<Table> {
     let (_, generated, _) = around(page)?;
     let cells = |line: &str| -> Vec<String> {
@@ -120,7 +120,7 @@ fn lines(table: &Table) -> String {
     lines.join("\n")
 }
 
-/// What of a page is not generated, before and after.
+/// Returns the page before the generated part, that part, and the page after it.
 fn around(page: &str) -> Result<(&str, &str, &str)> {
     let (before, rest) = page.split_once(BEGIN).with_context(|| missing(BEGIN))?;
     let (generated, after) = rest.split_once(END).with_context(|| missing(END))?;
@@ -131,14 +131,15 @@ fn missing(marker: &str) -> String {
     format!("`{marker}` is missing in {PAGE}")
 }
 
-/// The page with this table.
+/// Returns the page with this table.
 pub(super) fn with_table(page: &str, table: &str) -> Result<String> {
     let (before, _, after) = around(page)?;
     Ok(format!("{before}{BEGIN}\n\n{table}\n\n{END}{after}"))
 }
 
-/// Complains if the page has other rows than the reports, or no column for what was run. The number of
-/// fault points depends on timing, and on how much of it ran. Rows that only full runs wrote are not compared.
+/// Returns a complaint for each row that the page and the reports do not share, and for each column that the page
+/// lacks. The number of fault points is not compared, because it depends on timing and on the selected tests. Rows that
+/// only full runs write are not compared either.
 pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> {
     let (_, generated, _) = around(page)?;
     let only_in_full: BTreeSet<String> = written(page)?
@@ -161,18 +162,18 @@ pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> 
     let mut complaints: Vec<_> = lacks.chain(stale).collect();
     let head = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     let columns = head(&fresh);
-    for column in columns.split('|').map(str::trim).filter(|it| !it.is_empty()) {
+    for column in columns.split('|').map(str::trim).filter(|column| !column.is_empty()) {
         if !head(generated).contains(&format!("| {column} |")) {
             complaints.push(format!("{PAGE} lacks the column `{column}`"));
         }
     }
     if generated.contains("FAILED") {
-        complaints.push(format!("{PAGE} tells of something that did not hold"));
+        complaints.push(format!("{PAGE} shows a property that did not hold"));
     }
     Ok(complaints)
 }
 
-/// Writes the reports of a run into the page; columns that did not run stay.
+/// Writes the reports into the page. The columns of runtimes and stores that did not run stay.
 pub(super) fn write(reports: &[Report], run: Run) -> Result<()> {
     let page = read()?;
     let fresh = with_table(&page, &render_beside(&page, reports, run)?)?;
@@ -182,7 +183,7 @@ pub(super) fn write(reports: &[Report], run: Run) -> Result<()> {
     Ok(())
 }
 
-/// The page as it is.
+/// Reads the page.
 pub(super) fn read() -> Result<String> {
     if !Path::new(PAGE).exists() {
         bail!("{PAGE} is missing");

@@ -1,4 +1,4 @@
-//! The matrix of a few reports, and the table of them in the guide.
+//! The matrix of a few reports, and their table in the guide.
 
 use super::options::{Options, Page};
 use super::page::Run;
@@ -48,7 +48,7 @@ const PAGE: &str =
     "Before.\n<!-- begin: written by `cargo xtask e2e` -->\n\n<!-- end -->\nAfter.\n";
 
 #[test]
-fn the_table_stands_between_its_markers() {
+fn the_table_is_between_its_markers() {
     let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
     let expected = "\
 Before.
@@ -81,7 +81,7 @@ fn rows_and_columns_are_compared_and_numbers_are_not() {
 }
 
 #[test]
-fn what_did_not_run_somewhere_has_an_empty_cell() {
+fn a_scenario_that_did_not_run_has_an_empty_cell() {
     let [one, mut other] = reports();
     other.store = "redis".to_owned();
     other.fault_points.truncate(1);
@@ -94,7 +94,7 @@ fn what_did_not_run_somewhere_has_an_empty_cell() {
 }
 
 #[test]
-fn what_the_page_says_of_other_runtimes_stays() {
+fn the_columns_of_other_runtimes_stay() {
     let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
     let [mut one, mut other] = reports();
     one.runtime = "temporal".to_owned();
@@ -183,7 +183,7 @@ fn the_mark_of_a_full_run_is_no_difference() {
 }
 
 #[test]
-fn only_what_ran_whole_on_all_stores_is_written_down() {
+fn only_complete_runs_on_all_stores_are_written() {
     for (args, expected) in [
         (&["--store", "all"][..], Page::Written),
         (&["--store", "all", "--runtime", "all"], Page::Written),
@@ -205,7 +205,7 @@ fn only_what_ran_whole_on_all_stores_is_written_down() {
 }
 
 #[test]
-fn options_that_nobody_knows_are_refused() {
+fn unknown_options_are_refused() {
     let read = |args: &[&str]| Options::read(args);
     let all = ["--store", "sqlite", "--scenario", "people", "--seeds", "7", "--full"];
     let options = read(&all).unwrap();

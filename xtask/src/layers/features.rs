@@ -1,6 +1,6 @@
-//! What a program has below it that turns on few features of the library: no client of any server.
+//! Dependencies of a program that enables few features of the library: they must not include a client of any server.
 //!
-//! A row of the table cannot say that, because rows are about all features at once.
+//! The table of layers cannot express this, because its rows are about all features at once.
 
 use anyhow::Result;
 
@@ -9,13 +9,13 @@ use crate::workspace::name_matches;
 
 const FACADE: &str = "helix-agents";
 
-/// The features that need no server, as a program turns them on.
+/// The arguments of programs that need no server.
 const SELECTIONS: &[&[&str]] = &[&[], &["--no-default-features", "--features", "runtime-local"]];
 
-/// What talks to servers, and what it takes to build that. A trailing `*` stands for the rest of a name.
+/// Clients of servers, and packages that are only needed to build them. A trailing `*` matches the rest of a name.
 const NEVER: &[&str] = &["temporalio-*", "dbos*", "sqlx-postgres", "redis*", "tonic*"];
 
-/// Every client of a server below a selection.
+/// Returns every client of a server among the dependencies of a selection.
 pub(super) fn complaints() -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     for selection in SELECTIONS {
@@ -26,14 +26,15 @@ pub(super) fn complaints() -> Result<Vec<String>> {
 
 pub(super) fn check(selection: &[&str], below: &[Below]) -> Vec<String> {
     let command: String = selection.iter().map(|word| format!(" {word}")).collect();
-    let with = if selection.is_empty() { " as it is by default" } else { &command };
-    let banned =
-        below.iter().filter(|it| NEVER.iter().any(|pattern| name_matches(pattern, &it.name)));
+    let with = if selection.is_empty() { " with default features" } else { &command };
+    let banned = below
+        .iter()
+        .filter(|package| NEVER.iter().any(|pattern| name_matches(pattern, &package.name)));
     let mut complaints: Vec<String> = banned
-        .map(|it| {
+        .map(|package| {
             format!(
-                "{FACADE}{with}: must not have {0} below it; see `cargo tree -p {FACADE}{command} -e normal -i {0}`",
-                it.name
+                "{FACADE}{with}: must not depend on {0}, directly or indirectly; see `cargo tree -p {FACADE}{command} -e normal -i {0}`",
+                package.name
             )
         })
         .collect();

@@ -1,4 +1,4 @@
-//! Each rule of the table, broken once.
+//! One violation of each rule of the table.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
     }
 }
 
-fn uses(name: &str, kind: Option<&str>) -> Dependency {
+fn dependency(name: &str, kind: Option<&str>) -> Dependency {
     Dependency {
         name: name.to_owned(),
         req: "*".to_owned(),
@@ -29,7 +29,7 @@ fn direct(name: &str, dependencies: Vec<Dependency>) -> Vec<String> {
     check_direct(layer_of(name).unwrap(), &package(name, dependencies))
 }
 
-fn further(name: &str, tree: &str) -> Vec<String> {
+fn indirect(name: &str, tree: &str) -> Vec<String> {
     let below: Vec<Below> = tree.lines().filter_map(parse).collect();
     check_below(layer_of(name).unwrap(), name, &below)
 }
@@ -43,53 +43,57 @@ fn a_crate_without_a_row_is_unknown() {
 #[test]
 fn a_store_may_use_core_and_no_other_store() {
     let name = "helix-agents-store-sqlite";
-    assert_eq!(direct(name, vec![uses("helix-agents-core", None)]), [] as [&str; 0]);
+    assert_eq!(direct(name, vec![dependency("helix-agents-core", None)]), [] as [&str; 0]);
     assert_eq!(
-        direct(name, vec![uses("helix-agents-store-memory", None)]),
+        direct(name, vec![dependency("helix-agents-store-memory", None)]),
         ["helix-agents-store-sqlite: may not depend on helix-agents-store-memory"]
     );
 }
 
 #[test]
 fn dev_dependencies_do_not_count() {
-    let testkit = uses("helix-agents-testkit", Some("dev"));
+    let testkit = dependency("helix-agents-testkit", Some("dev"));
     assert_eq!(direct("helix-agents-core", vec![testkit]), [] as [&str; 0]);
 }
 
 #[test]
-fn the_facade_is_no_prefix_of_everything() {
-    let wrong = direct("helix-agents-cli", vec![uses("helix-agents-core", None)]);
+fn the_facade_does_not_match_every_crate() {
+    let wrong = direct("helix-agents-cli", vec![dependency("helix-agents-core", None)]);
     assert_eq!(wrong, ["helix-agents-cli: may not depend on helix-agents-core"]);
 }
 
 #[test]
-fn a_banned_package_further_below_is_found_once() {
-    let wrong = further(
+fn a_banned_indirect_dependency_is_reported_once() {
+    let wrong = indirect(
         "helix-agents-testkit",
         "helix-agents-testkit v0.1.0 (x)|\naxum-core v0.5.0|\naxum-core v0.5.0| (*)",
     );
     assert_eq!(wrong.len(), 1, "{wrong:?}");
-    assert!(wrong.iter().all(|it| it.contains("must not have axum-core below it")));
+    assert!(wrong.iter().all(|complaint| complaint.contains("must not depend on axum-core")));
 }
 
 #[test]
-fn a_store_is_not_below_itself() {
+fn a_store_does_not_depend_on_itself() {
     let name = "helix-agents-store-memory";
-    assert_eq!(further(name, "helix-agents-store-memory v0.1.0 (x)|"), [] as [&str; 0]);
-    assert_eq!(further(name, "helix-agents-store-sqlite v0.1.0 (x)|").len(), 1);
+    assert_eq!(indirect(name, "helix-agents-store-memory v0.1.0 (x)|"), [] as [&str; 0]);
+    assert_eq!(indirect(name, "helix-agents-store-sqlite v0.1.0 (x)|").len(), 1);
 }
 
 #[test]
 fn core_may_have_channels_but_no_executor() {
     let name = "helix-agents-core";
-    assert_eq!(further(name, "tokio v1.54.0|default,sync"), [] as [&str; 0]);
-    let wrong = further(name, "tokio v1.54.0|default,rt,sync (*)");
+    assert_eq!(indirect(name, "tokio v1.54.0|default,sync"), [] as [&str; 0]);
+    let wrong = indirect(name, "tokio v1.54.0|default,rt,sync (*)");
     assert_eq!(wrong.len(), 1, "{wrong:?}");
-    assert!(wrong.iter().all(|it| it.contains("must not turn on the feature `rt` of tokio")));
+    assert!(
+        wrong
+            .iter()
+            .all(|complaint| complaint.contains("must not enable the feature `rt` of tokio"))
+    );
 }
 
 #[test]
-fn few_features_bring_no_client_of_a_server() {
+fn few_features_include_no_client_of_a_server() {
     let below = |tree: &str| -> Vec<Below> { tree.lines().filter_map(parse).collect() };
     let quiet = below("helix-agents v0.1.0 (x)|\nlibsqlite3-sys v0.38.2|\ntokio v1.54.0|");
     assert_eq!(features::check(&[], &quiet), [] as [&str; 0]);
@@ -102,17 +106,21 @@ fn few_features_bring_no_client_of_a_server() {
     assert_eq!(wrong.len(), 5, "{wrong:?}");
     assert_eq!(
         wrong.first().unwrap(),
-        "helix-agents --no-default-features: must not have dbos below it; \
+        "helix-agents --no-default-features: must not depend on dbos, directly or indirectly; \
          see `cargo tree -p helix-agents --no-default-features -e normal -i dbos`"
     );
     let by_default = features::check(&[], &clients);
-    assert!(by_default.iter().all(|it| it.starts_with("helix-agents as it is by default: ")));
+    assert!(
+        by_default
+            .iter()
+            .all(|complaint| complaint.starts_with("helix-agents with default features: "))
+    );
 }
 
 #[test]
-fn a_line_of_cargo_tree_is_read_with_and_without_marks() {
+fn a_line_of_cargo_tree_is_parsed_with_and_without_marks() {
     let expected = |features: &[&str]| {
-        let features = features.iter().map(|&it| it.to_owned()).collect();
+        let features = features.iter().map(|&feature| feature.to_owned()).collect();
         Some(Below { name: "serde".to_owned(), features })
     };
     assert_eq!(parse("serde v1.0.0|default,std"), expected(&["default", "std"]));

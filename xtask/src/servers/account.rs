@@ -1,4 +1,4 @@
-//! Who a server runs as, if not as us.
+//! The user account of a server, if it is not the current one.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 
 use crate::process;
 
-/// A user who may do nothing in particular.
+/// A user without special permissions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account {
     uid: u32,
@@ -17,11 +17,11 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The first of these users that exists, if we are root and so have to become somebody else.
+    /// Returns the first of these users that exists if the current user is root, and `None` otherwise.
     ///
     /// # Errors
     ///
-    /// If we are root and there is none of them.
+    /// If the current user is root and none of these users exists.
     pub(super) fn unprivileged(names: &[&str]) -> Result<Option<Self>> {
         if number(&["-u"]) != Some(0) {
             return Ok(None);
@@ -30,34 +30,34 @@ impl Account {
             |name: &&str| Some(Self { uid: number(&["-u", name])?, gid: number(&["-g", name])? });
         let found = names.iter().find_map(account);
         let missing =
-            || format!("root may not run it, and no user is called {}", names.join(" or "));
+            || format!("it cannot run as root, and no user is called {}", names.join(" or "));
         found.with_context(missing).map(Some)
     }
 
-    /// Lets a program run as this user, in no further group.
-    pub(super) fn take<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    /// Makes a program run as this user, without supplementary groups.
+    pub(super) fn apply_to<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.uid(self.uid).gid(self.gid)
     }
 
-    /// Gives a file or folder to this user.
+    /// Makes this user the owner of a file or folder.
     ///
     /// # Errors
     ///
     /// If the system refuses.
-    pub(super) fn own(&self, path: &Path) -> Result<()> {
+    pub(super) fn take_ownership(&self, path: &Path) -> Result<()> {
         chown(path, Some(self.uid), Some(self.gid))
-            .with_context(|| format!("could not give {} away", path.display()))
+            .with_context(|| format!("could not change the owner of {}", path.display()))
     }
 
-    /// Whether this user can write there: nothing on the way is closed to them.
-    pub(super) fn reaches(&self, folder: &Path) -> bool {
+    /// Returns `true` if this user can write to the folder.
+    pub(super) fn can_write(&self, folder: &Path) -> bool {
         let mut test = process::program("test", ["-w".as_ref(), folder.as_os_str()]);
-        process::succeeds(self.take(&mut test).current_dir("/"))
+        process::succeeds(self.apply_to(&mut test).current_dir("/"))
     }
 }
 
 fn number(args: &[&str]) -> Option<u32> {
     let mut id = process::program("id", args);
-    let output = id.output().ok().filter(|it| it.status.success())?;
+    let output = id.output().ok().filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }

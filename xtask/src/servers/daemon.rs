@@ -1,4 +1,4 @@
-//! A process that outlives us, and the record by which it is found again.
+//! Server processes that outlive this command, and their records.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -18,27 +18,27 @@ use crate::process;
 
 const FOLDER: &str = "target/servers";
 
-/// How long a process may take to go before it is killed.
+/// The time that a process may take to stop before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What is needed to find a server again. The command tells it from a later process with the same number.
+/// The data to find a server again. The command distinguishes it from a later process with the same id.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub pid: u32,
-    /// Where it is reached; testkit reads this.
+    /// The server's URL. testkit reads this field.
     pub url: String,
     command: Vec<String>,
 }
 
 impl Record {
     fn is_alive(&self) -> bool {
-        command_of(self.pid).is_some_and(|it| it == self.command.join(" "))
+        command_of(self.pid).is_some_and(|command| command == self.command.join(" "))
     }
 
     fn signal(&self, signal: Signal) -> Result<()> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        let pid = pid.with_context(|| format!("{} is no process number", self.pid))?;
-        // The process leads a group of its own. That it has just gone is what we want.
+        let pid = pid.with_context(|| format!("{} is not a process id", self.pid))?;
+        // The process leads its own group. If it has just ended, the goal is reached.
         match kill_process_group(pid, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(error) => {
@@ -48,44 +48,44 @@ impl Record {
     }
 }
 
-/// Where the server of this name writes.
+/// Returns the log file of a server.
 pub(super) fn log(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name).with_extension("log")
 }
 
-/// The server of this name, if it was started from here and still runs.
+/// Returns the record of a server, if this checkout started it and it still runs.
 pub(super) fn running(name: &str) -> Result<Option<Record>> {
     Ok(recorded(name)?.filter(Record::is_alive))
 }
 
-/// How to start a server.
+/// The parameters to start a server.
 pub(super) struct Daemon<'a> {
     pub name: &'a str,
     pub url: String,
     pub command: Vec<String>,
-    /// Who it runs as, if not as us, and in which folder.
+    /// The account that it runs as, if it is not the current user, and its working directory.
     pub account: Option<(Account, &'a Path)>,
-    /// Whether it answers.
+    /// Returns `true` if the server accepts requests.
     pub ready: &'a dyn Fn() -> bool,
-    pub patience: Duration,
-    /// What asks it to end.
+    pub timeout: Duration,
+    /// The signal that stops it.
     pub stop: Signal,
 }
 
-/// Starts a server in a process group of its own and returns once it answers.
+/// Starts a server in its own process group and returns once it accepts requests.
 ///
 /// # Errors
 ///
-/// If it ends, or does not answer in time; it is stopped then, and the end of its log is in the message.
+/// If the server ends, or is not ready before the timeout. It is stopped then, and the error has the end of its log.
 pub(super) fn start(daemon: Daemon<'_>) -> Result<Record> {
-    let Daemon { name, url, command, account, ready, patience, stop: signal } = daemon;
+    let Daemon { name, url, command, account, ready, timeout, stop: signal } = daemon;
     folder()?;
     let mut child = spawn(name, &command, account)?;
     let record = Record { pid: child.id(), url, command };
     let json = serde_json::to_string_pretty(&record).context("could not encode the record")?;
     std::fs::write(record_path(name), json + "\n").context("could not write the record")?;
 
-    let begun = Instant::now();
+    let started = Instant::now();
     let failure = loop {
         if ready() {
             return Ok(record);
@@ -93,8 +93,8 @@ pub(super) fn start(daemon: Daemon<'_>) -> Result<Record> {
         if let Ok(Some(status)) = child.try_wait() {
             break format!("it ended with {status}");
         }
-        if begun.elapsed() > patience {
-            break format!("it did not answer within {} s", patience.as_secs());
+        if started.elapsed() > timeout {
+            break format!("it was not ready within {} s", timeout.as_secs());
         }
         pause();
     };
@@ -102,7 +102,7 @@ pub(super) fn start(daemon: Daemon<'_>) -> Result<Record> {
     bail!("could not start {name}: {failure}; the end of {}:\n{}", log(name).display(), tail(name));
 }
 
-/// Stops the server of this name, if it runs, and forgets it.
+/// Stops a server, if it runs, and removes its record.
 pub(super) fn stop(name: &str, signal: Signal) -> Result<Option<Record>> {
     let Some(record) = recorded(name)? else {
         return Ok(None);
@@ -110,8 +110,8 @@ pub(super) fn stop(name: &str, signal: Signal) -> Result<Option<Record>> {
     let was_alive = record.is_alive();
     if was_alive {
         record.signal(signal)?;
-        let begun = Instant::now();
-        while record.is_alive() && begun.elapsed() < GRACE {
+        let started = Instant::now();
+        while record.is_alive() && started.elapsed() < GRACE {
             pause();
         }
         if record.is_alive() {
@@ -122,41 +122,41 @@ pub(super) fn stop(name: &str, signal: Signal) -> Result<Option<Record>> {
     Ok(was_alive.then_some(record))
 }
 
-/// A port of the loopback interface that nothing listens on.
+/// Returns a free port of the loopback interface.
 pub(super) fn free(port: Port) -> Result<u16> {
     match port {
         Port::Exactly(port) if is_taken(port) => {
-            bail!("something else listens on port {port}; choose another one with --port N")
+            bail!("another program listens on port {port}; choose another one with --port N")
         }
         Port::Exactly(port) => Ok(port),
-        Port::Wished(port) if !is_taken(port) => Ok(port),
-        Port::Wished(_) => {
+        Port::Preferred(port) if !is_taken(port) => Ok(port),
+        Port::Preferred(_) => {
             let any = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
             Ok(any.local_addr().context("no port is free")?.port())
         }
     }
 }
 
-/// The folder of records, logs and data.
+/// Returns the folder of records, logs and data, and creates it if necessary.
 pub(super) fn folder() -> Result<&'static Path> {
     std::fs::create_dir_all(FOLDER).with_context(|| format!("could not create {FOLDER}"))?;
     Ok(Path::new(FOLDER))
 }
 
-/// So that nobody else on this machine becomes the owner of the server.
+/// Returns a random password, which keeps other users of this machine out of the server.
 pub(super) fn password() -> Result<String> {
     let mut bytes = [0; 16];
     let mut source = File::open("/dev/urandom").context("no random bytes")?;
     source.read_exact(&mut bytes).context("no random bytes")?;
-    Ok(bytes.iter().map(|it| format!("{it:02x}")).collect())
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether somebody accepts connections on this port of the loopback interface.
+/// Returns `true` if a server accepts connections on this port of the loopback interface.
 pub(super) fn accepts(port: u16) -> bool {
     connect(port).is_some()
 }
 
-/// Whether a GET of this path is answered with 200.
+/// Returns `true` if a GET request of this path is answered with 200.
 pub(super) fn answers(port: u16, path: &str) -> bool {
     let ask = || {
         let mut stream = connect(port)?;
@@ -168,7 +168,7 @@ pub(super) fn answers(port: u16, path: &str) -> bool {
     ask().unwrap_or(false)
 }
 
-/// Whether a server cannot listen there.
+/// Returns `true` if a server cannot listen on this port.
 fn is_taken(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err()
 }
@@ -193,18 +193,18 @@ fn spawn(name: &str, command: &[String], account: Option<(Account, &Path)>) -> R
     let log = File::create(log(name)).context("could not create the log")?;
     let mut process = process::program(program, args);
     if let Some((account, folder)) = account {
-        account.take(&mut process).current_dir(folder);
+        account.apply_to(&mut process).current_dir(folder);
     }
     process
         .stdout(Stdio::from(log.try_clone().context("could not share the log")?))
         .stderr(Stdio::from(log))
-        // So that the interrupt that ends a terminal's foreground command leaves it alone.
+        // A terminal's interrupt ends its foreground process group, but not the server.
         .process_group(0)
         .spawn()
         .with_context(|| format!("could not start {program}"))
 }
 
-/// The command line of a process; none if there is no such process, or it has ended and nobody has asked how.
+/// Returns the command line of a process, or `None` if it has ended.
 fn command_of(pid: u32) -> Option<String> {
     if let Ok(words) = std::fs::read(format!("/proc/{pid}/cmdline")) {
         let words = String::from_utf8_lossy(&words);
@@ -214,7 +214,7 @@ fn command_of(pid: u32) -> Option<String> {
         "ps",
         ["-ww", "-o", "args=", "-p", &pid.to_string()],
     ));
-    ps.ok().map(|it| it.trim().to_owned())
+    ps.ok().map(|line| line.trim().to_owned())
 }
 
 fn connect(port: u16) -> Option<TcpStream> {

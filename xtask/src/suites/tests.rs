@@ -1,4 +1,4 @@
-//! Listings with a scenario, a suite and nothing missing.
+//! Listings with a missing scenario, a missing suite, and with nothing missing.
 
 use super::{Listing, SUITES, check, scenarios};
 
@@ -6,13 +6,13 @@ const PACKAGES: [&str; 3] = ["helix-agents-core", "helix-agents-store-a", "helix
 
 const RUNTIMES: [&str; 2] = ["helix-agents-runtime-a", "helix-agents-runtime-b"];
 
-/// A listing with one binary per line of `package kind test…`.
+/// Returns a listing with one binary per line of `package kind test…`.
 fn listing(lines: &[&str]) -> Listing {
     let binaries = lines.iter().enumerate().map(|(index, line)| {
         let mut words = line.split(' ');
         let (package, kind) = (words.next().unwrap(), words.next().unwrap());
         let tests: serde_json::Map<_, _> =
-            words.map(|it| (it.to_owned(), serde_json::json!({ "ignored": false }))).collect();
+            words.map(|test| (test.to_owned(), serde_json::json!({ "ignored": false }))).collect();
         let binary =
             serde_json::json!({ "package-name": package, "kind": kind, "testcases": tests });
         (index.to_string(), binary)
@@ -28,7 +28,7 @@ fn complaints(lines: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_same_scenarios_everywhere_are_fine() {
+fn complete_backends_have_no_complaints() {
     assert_eq!(
         complaints(&[
             "helix-agents-core lib conformance::unrelated",
@@ -40,7 +40,7 @@ fn the_same_scenarios_everywhere_are_fine() {
 }
 
 #[test]
-fn a_scenario_that_one_backend_lacks_is_named() {
+fn a_missing_scenario_is_reported() {
     assert_eq!(
         complaints(&[
             "helix-agents-store-a test conformance::one conformance::two",
@@ -51,7 +51,7 @@ fn a_scenario_that_one_backend_lacks_is_named() {
 }
 
 #[test]
-fn a_backend_without_the_suite_is_told_how_to_get_it() {
+fn the_complaint_about_a_missing_suite_says_how_to_add_it() {
     let complaints = complaints(&[
         "helix-agents-store-a test conformance::one",
         "helix-agents-store-b lib conformance::one",
@@ -66,22 +66,22 @@ fn a_backend_without_the_suite_is_told_how_to_get_it() {
 }
 
 #[test]
-fn a_runtime_runs_all_on_each_store_that_it_is_used_with() {
+fn a_runtime_runs_all_scenarios_on_each_of_its_stores() {
     let places = |stores: &[&str], names: &[&str]| -> String {
         let tests = stores.iter().flat_map(|store| names.iter().map(move |name| (store, name)));
         tests.map(|(store, name)| format!(" parity::{store}::{name}")).collect()
     };
-    let suite = SUITES.iter().find(|it| !it.places.is_empty()).unwrap();
+    let suite = SUITES.iter().find(|suite| !suite.places.is_empty()).unwrap();
     let complaints = |b: &str| {
         let all = places(&["memory", "postgres", "redis", "sqlite"], &["one", "two"]);
         let a = format!("helix-agents-runtime-a test{all}");
         let listing = listing(&[&a, &format!("helix-agents-runtime-b test{b}")]);
         check(suite, &scenarios(suite, &RUNTIMES, &listing))
     };
-    let usual = places(suite.places, &["one", "two"]);
-    assert_eq!(complaints(&usual), [] as [&str; 0], "not every runtime is used in memory");
-    let said =
+    let complete = places(suite.places, &["one", "two"]);
+    assert_eq!(complaints(&complete), [] as [&str; 0], "not every runtime is tested in memory");
+    let found =
         complaints(&(places(suite.places, &["one"]) + " parity::sqlite::two parity::own::two"));
     let missing = |test| format!("helix-agents-runtime-b: does not run parity::{test}");
-    assert_eq!(said, ["own::one", "postgres::two", "redis::two"].map(missing));
+    assert_eq!(found, ["own::one", "postgres::two", "redis::two"].map(missing));
 }

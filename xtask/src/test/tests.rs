@@ -1,9 +1,9 @@
-//! Of reports as nextest writes them.
+//! Reports in nextest's format.
 
 use super::flaky;
 
 #[test]
-fn what_passed_only_the_second_time_is_told_of() {
+fn a_test_that_passed_only_when_retried_is_flaky() {
     let xml = r#"<testsuites><testsuite name="a::it">
         <testcase name="good" classname="a::it" time="0.1"></testcase>
         <testcase name="shaky" classname="a::it" time="0.1"><flakyFailure timestamp="t" time="0.2">why</flakyFailure></testcase>
@@ -13,6 +13,6 @@ fn what_passed_only_the_second_time_is_told_of() {
 }
 
 #[test]
-fn without_a_report_nothing_is_told() {
+fn without_a_report_no_test_is_flaky() {
     assert_eq!(flaky("").unwrap(), [] as [&str; 0]);
 }

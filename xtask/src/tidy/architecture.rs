@@ -1,31 +1,32 @@
-//! ARCHITECTURE.md names every crate, and no crate that is gone.
+//! Checks that ARCHITECTURE.md names every crate, and no crate that does not exist.
 
 use crate::workspace::name_matches;
 
-/// Both ways round. `helix-agents-store-*` in the text stands for all crates that start so.
+/// Checks both directions. `helix-agents-store-*` in the text matches all crates that start so.
 pub(super) fn check(text: &str, crates: &[&str]) -> Vec<String> {
     let text = text.replace('\\', ""); // Markdown may escape the star
-    let named: Vec<&str> = text.split(|it: char| !is_name(it)).map(without_markup).collect();
+    let named: Vec<&str> =
+        text.split(|letter: char| !is_name(letter)).map(without_markup).collect();
     let gone = named
         .iter()
         .filter(|name| name.starts_with("helix-agents"))
-        .filter(|name| !crates.iter().any(|it| name_matches(name, it)))
+        .filter(|name| !crates.iter().any(|package| name_matches(name, package)))
         .map(|name| format!("ARCHITECTURE.md: names {name}, which does not exist"));
     let missing = crates
         .iter()
-        .filter(|it| !named.iter().any(|name| name_matches(name, it)))
-        .map(|it| format!("ARCHITECTURE.md: does not name {it}"));
+        .filter(|package| !named.iter().any(|name| name_matches(name, package)))
+        .map(|package| format!("ARCHITECTURE.md: does not name {package}"));
     let mut complaints: Vec<String> = gone.chain(missing).collect();
     complaints.sort();
     complaints.dedup();
     complaints
 }
 
-fn is_name(it: char) -> bool {
-    it.is_ascii_alphanumeric() || it == '-' || it == '*'
+fn is_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '-' || letter == '*'
 }
 
-/// `**a-b**` without its stars, and `a-*` with its one.
+/// Returns `**a-b**` without its stars, and `a-*` with its one.
 fn without_markup(word: &str) -> &str {
     let word = word.trim_start_matches('*');
     match word.find("-*") {

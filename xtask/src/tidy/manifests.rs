@@ -2,11 +2,13 @@
 
 use anyhow::{Context as _, Result};
 
-/// Every dependency of the root manifest that comes from elsewhere and does not say why it is here.
+/// Returns a complaint for every external dependency of the root manifest without a reason.
 pub(super) fn check_workspace(manifest: &str) -> Vec<String> {
-    let section =
-        manifest.lines().enumerate().skip_while(|(_, it)| it.trim() != "[workspace.dependencies]");
-    let entries = section.skip(1).take_while(|(_, it)| !it.starts_with('['));
+    let section = manifest
+        .lines()
+        .enumerate()
+        .skip_while(|(_, line)| line.trim() != "[workspace.dependencies]");
+    let entries = section.skip(1).take_while(|(_, line)| !line.starts_with('['));
     entries
         .filter(|(_, line)| is_foreign_dependency(line) && reason(line).is_none_or(str::is_empty))
         .map(|(index, line)| {
@@ -16,25 +18,25 @@ pub(super) fn check_workspace(manifest: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether the crate takes its lints from the workspace.
+/// Returns a complaint if the crate does not take its lints from the workspace.
 pub(super) fn check_member(name: &str, manifest: &str) -> Result<Option<String>> {
     let manifest: toml::Table =
         manifest.parse().with_context(|| format!("could not read the manifest of {name}"))?;
-    let inherits = manifest.get("lints").and_then(|it| it.get("workspace")?.as_bool());
+    let inherits = manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool());
     Ok((inherits != Some(true))
         .then(|| format!("{name}: its manifest lacks `[lints] workspace = true`")))
 }
 
 fn is_foreign_dependency(line: &str) -> bool {
-    let starts_entry = line.starts_with(|it: char| it.is_alphanumeric());
+    let starts_entry = line.starts_with(|letter: char| letter.is_alphanumeric());
     starts_entry && line.contains('=') && !line.contains("path = ")
 }
 
-/// The comment at the end of a line; a `#` in a string starts none.
+/// Returns the comment at the end of a line. A `#` in a string starts no comment.
 fn reason(line: &str) -> Option<&str> {
     let mut quoted = false;
-    for (index, it) in line.char_indices() {
-        match it {
+    for (index, letter) in line.char_indices() {
+        match letter {
             '"' => quoted = !quoted,
             '#' if !quoted => return line.get(index + 1..).map(str::trim),
             _ => {}

@@ -1,4 +1,4 @@
-//! Each rule, broken once.
+//! One violation of each rule.
 
 use super::text::{MACHINE_PATHS, MARKERS, REGISTRY_HOSTS};
 use super::{File, architecture, manifests, text};
@@ -13,38 +13,38 @@ fn check(path: &str, text: &str) -> Vec<String> {
 fn assert_complains(path: &str, text: &str, expected: &str) {
     let complaints = check(path, text);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
-    assert!(complaints.iter().all(|it| it.contains(expected)), "{complaints:?}");
+    assert!(complaints.iter().all(|complaint| complaint.contains(expected)), "{complaints:?}");
 }
 
 #[test]
-fn a_good_file_has_no_complaints() {
+fn a_correct_file_has_no_complaints() {
     assert_eq!(check("src/lib.rs", "//! A file.\n\n#[cfg(test)]\nmod tests;\n"), NONE);
     assert_eq!(check("src/lib.rs", "#![doc = include_str!(\"../README.md\")]\n"), NONE);
 }
 
 #[test]
-fn a_rust_file_opens_with_what_it_is_for() {
-    assert_complains("src/lib.rs", "fn f() {}\n", "src/lib.rs: does not open with `//!`");
+fn a_rust_file_starts_with_its_purpose() {
+    assert_complains("src/lib.rs", "fn f() {}\n", "src/lib.rs: does not start with `//!`");
     assert_eq!(check("crates/macros/tests/ui/wrong.rs", "fn f() {}\n"), NONE);
     assert_eq!(check("crates/macros/build.rs", "fn main() {}\n"), NONE);
 }
 
 #[test]
-fn a_long_file_is_named_with_its_length() {
+fn a_long_file_is_reported_with_its_length() {
     let long = format!("//! Long.\n{}", "fn f() {}\n".repeat(600));
     assert_complains("src/lib.rs", &long, "src/lib.rs: has 601 lines");
     assert_eq!(check("notes.md", &long), NONE);
 }
 
 #[test]
-fn tests_have_a_file_of_their_own_and_run() {
+fn tests_are_in_their_own_file_and_run() {
     assert_complains("src/lib.rs", "//! A.\nmod tests {\n}\n", "src/lib.rs:2: inline tests");
     let ignored = concat!("//! A.\n    #[ig", "nore]\n");
     assert_complains("src/lib.rs", ignored, "src/lib.rs:2: an ignored test");
 }
 
 #[test]
-fn a_line_has_no_trailing_space_and_the_last_one_ends() {
+fn trailing_spaces_and_a_missing_final_newline_are_reported() {
     assert_complains("a.md", "one \ntwo\n", "a.md:1: trailing space");
     assert_complains("a.md", "one", "a.md: does not end with a newline");
 }
@@ -58,7 +58,7 @@ fn markers_of_unfinished_work_are_found_as_words() {
 }
 
 #[test]
-fn paths_of_one_machine_are_found_at_their_start_only() {
+fn machine_paths_are_found_only_as_absolute_paths() {
     for path in MACHINE_PATHS {
         assert_complains("a.md", &format!("cd {path}/main\n"), "path of one machine");
         assert_complains("a.md", &format!("HOME={path}\n"), "path of one machine");
@@ -67,7 +67,7 @@ fn paths_of_one_machine_are_found_at_their_start_only() {
 }
 
 #[test]
-fn registries_are_not_named_but_in_the_lock_file() {
+fn registries_are_named_only_in_the_lock_file() {
     for host in REGISTRY_HOSTS {
         let text = format!("see https://{host}/x\n");
         assert_complains("a.md", &text, "names a package registry");
@@ -76,7 +76,7 @@ fn registries_are_not_named_but_in_the_lock_file() {
 }
 
 #[test]
-fn a_dependency_from_elsewhere_gives_its_reason() {
+fn an_external_dependency_has_a_reason() {
     let manifest = "\
 [workspace.dependencies]
 # Ours.
@@ -106,7 +106,7 @@ fn a_crate_takes_its_lints_from_the_workspace() {
 }
 
 #[test]
-fn architecture_names_all_crates_and_no_others() {
+fn architecture_names_exactly_the_existing_crates() {
     let crates = ["helix-agents-core", "helix-agents-store-memory", "helix-agents", "xtask"];
     let good = "`helix-agents` ties; **helix-agents-core** decides; *helix-agents-store-\\**: bytes; `xtask`.";
     assert_eq!(architecture::check(good, &crates), NONE);

@@ -2,16 +2,16 @@
 
 use super::File;
 
-/// Where a look for the second subject of a file is due.
-const MOST_LINES: usize = 600;
+/// The maximum length of a file. A longer file probably has a second subject.
+const MAX_LINES: usize = 600;
 
-/// Files that may be longer, each with the reason it is one subject. The list only shrinks.
+/// Files that may be longer, each with the reason. The list may only shrink.
 const LONG_FILES: &[(&str, &str)] = &[];
 
-/// Rust files that need no opening documentation: a build script, and programs that are meant not to compile.
+/// Rust files that need no opening documentation: build scripts, and programs that must not compile.
 const UNDOCUMENTED: &[&str] = &["build.rs", "/tests/ui/"];
 
-// The words are put together here, so that this file does not break its own rules.
+// The words are concatenated, so that this file does not violate its own rules.
 pub(super) const MARKERS: &[&str] =
     &[concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
 pub(super) const MACHINE_PATHS: &[&str] =
@@ -24,7 +24,7 @@ pub(super) const REGISTRY_HOSTS: &[&str] = &[
     concat!("pythonhosted", ".org"),
 ];
 
-/// Every breach in one file.
+/// Returns every violation in one file.
 pub(super) fn check(file: &File) -> Vec<String> {
     let File { path, text } = file;
     let mut complaints = Vec::new();
@@ -46,15 +46,16 @@ pub(super) fn check(file: &File) -> Vec<String> {
     complaints
 }
 
-/// Entries of the exception list that no longer except anything.
+/// Returns a complaint for every entry of the exception list that is not needed.
 pub(super) fn check_stale_exceptions(files: &[File]) -> Vec<String> {
-    let is_long =
-        |path: &str| files.iter().any(|it| it.path == path && it.text.lines().count() > MOST_LINES);
+    let is_long = |path: &str| {
+        files.iter().any(|file| file.path == path && file.text.lines().count() > MAX_LINES)
+    };
     LONG_FILES
         .iter()
         .filter(|(path, _)| !is_long(path))
         .map(|(path, _)| {
-            format!("{path}: no longer over {MOST_LINES} lines; take it off LONG_FILES in xtask")
+            format!("{path}: no longer over {MAX_LINES} lines; remove it from LONG_FILES in xtask")
         })
         .collect()
 }
@@ -66,15 +67,15 @@ fn is_rust(path: &str) -> bool {
 fn check_rust_file(path: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    // A crate's front page may be its README.
+    // A crate's documentation may be its README.
     let documented = first.starts_with("//!") || first.starts_with("#![doc = include_str!");
     if !documented && !UNDOCUMENTED.iter().any(|exception| path.contains(exception)) {
-        complaints.push(format!("{path}: does not open with `//!`; say what the file is for"));
+        complaints.push(format!("{path}: does not start with `//!`; describe the file's purpose"));
     }
     let lines = text.lines().count();
-    if lines > MOST_LINES && !LONG_FILES.iter().any(|(long, _)| *long == path) {
+    if lines > MAX_LINES && !LONG_FILES.iter().any(|(long, _)| *long == path) {
         complaints.push(format!(
-            "{path}: has {lines} lines, over {MOST_LINES}; look for its second subject"
+            "{path}: has {lines} lines, over {MAX_LINES}; split off its second subject"
         ));
     }
     complaints
@@ -85,14 +86,16 @@ fn check_line(line: &str) -> Vec<String> {
     if line.ends_with([' ', '\t']) {
         complaints.push("trailing space".to_owned());
     }
-    for marker in MARKERS.iter().filter(|it| has_word(line, it)) {
-        complaints.push(format!("`{marker}`; do it, or write down where the work is planned"));
+    for marker in MARKERS.iter().filter(|marker| has_word(line, marker)) {
+        complaints.push(format!("`{marker}`; do the work, or document where it is planned"));
     }
-    for path in MACHINE_PATHS.iter().filter(|it| has_path(line, it)) {
+    for path in MACHINE_PATHS.iter().filter(|path| has_path(line, path)) {
         complaints.push(format!("`{path}` is a path of one machine"));
     }
-    for host in REGISTRY_HOSTS.iter().filter(|it| line.contains(**it)) {
-        complaints.push(format!("`{host}` names a package registry; tools know theirs"));
+    for host in REGISTRY_HOSTS.iter().filter(|host| line.contains(**host)) {
+        complaints.push(format!(
+            "`{host}` names a package registry; tools have their own settings for it"
+        ));
     }
     complaints
 }
@@ -100,9 +103,12 @@ fn check_line(line: &str) -> Vec<String> {
 fn check_rust_line(line: &str) -> Option<String> {
     let code = line.trim_start();
     if code.starts_with("mod tests {") {
-        Some("inline tests; write `#[cfg(test)] mod tests;` and a file of their own".to_owned())
+        Some(
+            "inline tests; write `#[cfg(test)] mod tests;` and move them to their own file"
+                .to_owned(),
+        )
     } else if code.starts_with(concat!("#[ig", "nore")) {
-        Some("an ignored test is no test; run it, or delete it".to_owned())
+        Some("an ignored test; run it or delete it".to_owned())
     } else {
         None
     }
@@ -118,13 +124,14 @@ pub(crate) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether the line has this path from the root of the file system, not the middle of a path or address.
+/// Returns `true` if the line has this path from the root of the file system. The middle of another path or of an
+/// address does not count.
 fn has_path(line: &str, path: &str) -> bool {
-    let opens = |it: char| it.is_whitespace() || "\"'`(=:,[".contains(it);
-    let goes_on = |it: char| it.is_alphanumeric() || "_-.".contains(it);
+    let opens = |letter: char| letter.is_whitespace() || "\"'`(=:,[".contains(letter);
+    let continues = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
     line.match_indices(path).any(|(start, _)| {
         let (before, rest) = line.split_at(start);
         let after = rest.strip_prefix(path).unwrap_or_default();
-        (before.is_empty() || before.ends_with(opens)) && !after.starts_with(goes_on)
+        (before.is_empty() || before.ends_with(opens)) && !after.starts_with(continues)
     })
 }

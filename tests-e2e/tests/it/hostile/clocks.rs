@@ -1,4 +1,4 @@
-//! Processes whose clocks differ. What counts is the store's clock.
+//! Processes whose clocks differ. Only the store's clock counts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::TestStore;
 use crate::kill_matrix::logs_text;
 use crate::support::logs_of;
 
 const HOUR: i64 = 3_600_000;
 
-/// A clock that is off by so many milliseconds.
+/// A clock with an offset in milliseconds.
 #[derive(Debug)]
-struct Off(TokioClock, i64);
+struct OffsetClock(TokioClock, i64);
 
 #[async_trait]
-impl Clock for Off {
+impl Clock for OffsetClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.now().0 + self.1)
     }
@@ -43,7 +43,7 @@ impl Clock for Off {
     }
 }
 
-/// An agent that asks two people: the first has no time to answer, the other half an hour.
+/// An agent with two client tools: the first call has a deadline of one millisecond, the other of half an hour.
 fn agent() -> Agent {
     let ask = |name: &str, time| Tool::client::<Value>(name, "Asks a person.").deadline(time);
     Agent::builder("asker")
@@ -55,7 +55,7 @@ fn agent() -> Agent {
         .unwrap()
 }
 
-/// A process whose clock is off, and whose model stands at the gate before its last word.
+/// A process with a clock offset, whose model waits at the gate before its last reply.
 fn process(store: &Stores, by: i64, gate: &Gate) -> LocalRuntime {
     let registry = AgentRegistry::default();
     registry.replace(&agent());
@@ -69,34 +69,34 @@ fn process(store: &Stores, by: i64, gate: &Gate) -> LocalRuntime {
         .stream_manager(Arc::clone(&store.streams))
         .llm(ScriptedLlm::new(replies))
         .registry(registry)
-        .clock(Arc::new(Off(TokioClock::new(), by)))
+        .clock(Arc::new(OffsetClock(TokioClock::new(), by)))
         .build()
         .unwrap()
 }
 
-/// Whoever is early and whoever is late, the story is the same.
+/// The logs are the same with all offsets.
 pub(super) async fn an_hour_changes_nothing(kind: &Kind) {
-    let mut told = Vec::new();
-    for offs in [[0, 0], [-HOUR, HOUR], [HOUR, -HOUR]] {
-        let ground = Ground::of(kind).await;
-        tell(&ground.store, offs).await;
-        told.push(logs_text(&logs_of(&*ground.store.state).await));
+    let mut results = Vec::new();
+    for offsets in [[0, 0], [-HOUR, HOUR], [HOUR, -HOUR]] {
+        let test_store = TestStore::of(kind).await;
+        run_story(&test_store.store, offsets).await;
+        results.push(logs_text(&logs_of(&*test_store.store.state).await));
     }
-    assert_eq!(told[1], told[0]);
-    assert_eq!(told[2], told[0]);
+    assert_eq!(results[1], results[0]);
+    assert_eq!(results[2], results[0]);
 }
 
-/// One process begins, another one looks whether there is anything to do, and they take turns.
-async fn tell(store: &Stores, offs: [i64; 2]) {
+/// One process starts the session and another one sweeps, in turns.
+async fn run_story(store: &Stores, offsets: [i64; 2]) {
     let gate = Gate::new();
-    let [one, other] = offs.map(|by| process(store, by, &gate));
+    let [one, other] = offsets.map(|by| process(store, by, &gate));
     let (agent, root) = (agent().erased(), SessionId::from("story"));
     let options = ExecuteOptions::default().session(root.clone());
-    let begun = one.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
-    let suspended = within(begun.result()).await.unwrap();
+    let started = one.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
+    let suspended = within(started.result()).await.unwrap();
     assert_eq!(suspended.status, RunStatus::SuspendedClientTool);
 
-    // The first deadline has passed, by the store's clock: whoever sweeps finds it.
+    // The first deadline has passed by the store's clock, and a sweep finds that.
     let swept = within(async {
         loop {
             let swept = other.sweep().await.unwrap();
@@ -110,20 +110,20 @@ async fn tell(store: &Stores, offs: [i64; 2]) {
     let suspended = within(swept[0].result()).await.unwrap();
     assert_eq!(suspended.status, RunStatus::SuspendedClientTool);
 
-    // The other one has not, whatever the clocks say.
+    // The other deadline has not passed, whatever the processes' clocks say.
     for process in [&one, &other] {
-        assert!(process.sweep().await.unwrap().is_empty(), "{offs:?}");
+        assert!(process.sweep().await.unwrap().is_empty(), "{offsets:?}");
     }
     let pending = other.pending_calls(&root).await.unwrap();
     let answer = Submission::result(pending[0].reference(), &json!("blue")).unwrap();
     other.submit_tool_result(&root, answer.request("answer")).await.unwrap();
 
-    // A run that is alive stays with its owner.
+    // A live run stays with its owner.
     let resumed = one.resume(Arc::clone(&agent), &root, ResumeOptions::default()).await.unwrap();
     within(gate.reached()).await;
     let refused = other.resume(agent, &root, ResumeOptions::default()).await;
-    assert_eq!(refused.unwrap_err().code(), ErrorCode::AlreadyRunning, "{offs:?}");
-    assert!(other.recover().await.unwrap().is_empty(), "{offs:?}");
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::AlreadyRunning, "{offsets:?}");
+    assert!(other.recover().await.unwrap().is_empty(), "{offsets:?}");
     gate.open();
     assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
 }

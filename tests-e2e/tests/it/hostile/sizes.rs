@@ -1,4 +1,4 @@
-//! Messages and sessions that are larger than anybody thought of.
+//! Messages and sessions that are unusually large.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use helix_agents::tool::{Tool, ToolError};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use helix_agents_tests_e2e::stores::Kind;
-use helix_agents_tests_e2e::telling::Teller;
+use helix_agents_tests_e2e::telling::Worker;
 use serde_json::{Value, json};
 
-use super::Ground;
+use super::TestStore;
 use crate::support::{Story, stream_of};
 use crate::sweep::blocking;
 
 const TEN_MEGABYTES: usize = 10_000_000;
 
-/// A person says as much, a tool answers as much, and another process reads all of it.
+/// A user message and a tool result have this size, and another process reads both.
 pub(super) async fn ten_megabytes(kind: &Kind) {
-    let ground = Ground::of(kind).await;
+    let test_store = TestStore::of(kind).await;
     let large = |letter: &str| letter.repeat(TEN_MEGABYTES);
     let fetch = Tool::function("fetch", "Fetches a lot.", move |_: Value, _| async move {
         Ok::<_, ToolError>("t".repeat(TEN_MEGABYTES))
@@ -39,8 +39,8 @@ pub(super) async fn ten_megabytes(kind: &Kind) {
         ];
         let llm = ScriptedLlm::new(replies);
         let runtime = LocalRuntime::builder()
-            .state_store(Arc::clone(&ground.store.state))
-            .stream_manager(Arc::clone(&ground.store.streams))
+            .state_store(Arc::clone(&test_store.store.state))
+            .stream_manager(Arc::clone(&test_store.store.streams))
             .llm(llm.clone())
             .build()
             .unwrap();
@@ -54,37 +54,39 @@ pub(super) async fn ten_megabytes(kind: &Kind) {
         assert_eq!(handle.result().await.unwrap().status, RunStatus::Completed);
         let seen = llm.seen();
         let seen = normalise::transcript(&seen.last().unwrap().messages);
-        let heads: Vec<String> = seen.lines().map(|it| it.chars().take(60).collect()).collect();
+        let heads: Vec<String> = seen.lines().map(|line| line.chars().take(60).collect()).collect();
         let heard = seen.contains(&large("u")) && seen.contains(&large("t"));
         assert!(heard, "turn {turn}: {heads:?}");
     }
-    let stream = normalise::stream(&stream_of(&*ground.store.streams, &session).await);
-    assert!(stream.contains("It still is."), "the stream does not tell the end");
+    let stream = normalise::stream(&stream_of(&*test_store.store.streams, &session).await);
+    assert!(stream.contains("It still is."), "the stream does not show the end");
 }
 
-/// It is imported, read, gone on with and comes to its end.
+/// A session of this size is imported, read, resumed and completed.
 pub(super) fn fifty_thousand_events(kind: &'static Kind) {
     let (export, transcript) = long_story();
     blocking().block_on(async {
-        let ground = Ground::of(kind).await;
-        import_session(&*ground.store.state, &export).await.unwrap();
+        let test_store = TestStore::of(kind).await;
+        import_session(&*test_store.store.state, &export).await.unwrap();
         let root = SessionId::from("story");
-        let before = load(&*ground.store.state, &root).await.unwrap().position().version;
+        let before = load(&*test_store.store.state, &root).await.unwrap().position().version;
         assert!(before > 50_000);
-        let (mode, store) = (Durability::PerEffect, ground.store.clone());
-        let teller = Teller::new("local:", "plain", mode, store, &ground.trace()).await.unwrap();
-        let told = teller.drive("resume", None).await.unwrap().unwrap();
-        assert_eq!(told.get("status").unwrap(), "completed");
-        let fold = load(&*ground.store.state, &root).await.unwrap();
+        let (mode, store) = (Durability::PerEffect, test_store.store.clone());
+        let worker =
+            Worker::new("local:", "plain", mode, store, &test_store.trace()).await.unwrap();
+        let answer = worker.drive("resume", None).await.unwrap().unwrap();
+        assert_eq!(answer.get("status").unwrap(), "completed");
+        let fold = load(&*test_store.store.state, &root).await.unwrap();
         assert_eq!(normalise::transcript(fold.transcript()), transcript);
-        // What it goes on with is what is new, and nothing of what was there.
-        let log = ground.store.state.read_log(&root, before, u32::MAX).await.unwrap();
+        // Only new events are appended, and nothing of the history is written again.
+        let log = test_store.store.state.read_log(&root, before, u32::MAX).await.unwrap();
         let bytes: usize = log.iter().map(|append| append.body.len()).sum();
         assert!(bytes < 10_000, "{bytes} bytes for the rest of the story");
     });
 }
 
-/// A story whose process was killed when it had gone on for long; and the transcript of its end.
+/// Returns the export of a session that was killed and extended to many events, and the transcript of the completed
+/// session.
 fn long_story() -> (SessionExport, String) {
     let sqlite = Kind::named("sqlite").unwrap();
     let whole = Story::new(sqlite, "plain", "per_effect");

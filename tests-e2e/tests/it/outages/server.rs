@@ -1,4 +1,4 @@
-//! Servers that a test has to itself, to take them away.
+//! Servers that only one test uses, so that it can crash them.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::chown;
@@ -10,27 +10,28 @@ use std::time::{Duration, Instant};
 use helix_agents_testkit::servers::temporal_command;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Where Debian keeps PostgreSQL's programs, which are not in `PATH`.
+/// The folder of PostgreSQL's programs on Debian, which is not in `PATH`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// A server in a folder of its own, which ends with the test.
+/// A server in its own folder, which stops with the test.
 pub(super) struct Server {
     pub(super) url: String,
     port: u16,
     command: Vec<String>,
-    /// Who it runs as, if not as us.
+    /// The user and group that it runs as, if not the current ones.
     account: Option<(u32, u32)>,
-    /// What ends it as a crash would.
+    /// The signal that simulates a crash.
     crash: Signal,
-    /// What succeeds once it answers; without it a connection is enough.
+    /// The command that succeeds when the server is ready. Without it the server is ready when it accepts connections.
     ready: Option<Vec<String>>,
     process: Option<Child>,
     folder: tempfile::TempDir,
 }
 
 impl Server {
-    /// PostgreSQL with its own settings. It is told to stop immediately, because killing its first
-    /// process would leave the others behind: all end where they are, and the next start recovers.
+    /// Starts PostgreSQL with its default durability settings. A crash is an immediate shutdown: killing only its first
+    /// process would leave the others running. All of its processes stop without a checkpoint, and the next start
+    /// recovers.
     pub(super) fn postgres() -> Self {
         let (folder, port, programs) = (tempfile::tempdir().unwrap(), free_port(), programs());
         let account = unprivileged();
@@ -50,7 +51,8 @@ impl Server {
         let settings = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
         let mut command = vec![program("postgres"), "-D".to_owned(), data, "-p".to_owned()];
         command.push(number.clone());
-        command.extend(settings.iter().flat_map(|it| ["-c".to_owned(), (*it).to_owned()]));
+        command
+            .extend(settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
         let ready = [&program("pg_isready"), "--host", host, "--port", &number];
         Self {
             url: format!("postgres://helix@127.0.0.1:{port}/postgres"),
@@ -65,7 +67,7 @@ impl Server {
         .started()
     }
 
-    /// Redis as durable as it gets.
+    /// Starts Redis with its strongest durability settings.
     pub(super) fn redis() -> Self {
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
         let (number, place) = (port.to_string(), text(folder.path()));
@@ -84,7 +86,7 @@ impl Server {
         .started()
     }
 
-    /// Temporal's development server, with all that it knows in a file.
+    /// Starts Temporal's development server with a database file.
     pub(super) fn temporal() -> Self {
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
         let command = temporal_command(port, &text(&folder.path().join("temporal.db")));
@@ -104,11 +106,11 @@ impl Server {
     }
 
     fn started(mut self) -> Self {
-        self.go_on();
+        self.restart();
         self
     }
 
-    /// Ends it as a crash would.
+    /// Stops the server as a crash would.
     pub(super) fn crash(&mut self) {
         if let Some(mut process) = self.process.take() {
             kill_process(Pid::from_child(&process), self.crash).unwrap();
@@ -116,12 +118,12 @@ impl Server {
         }
     }
 
-    /// Starts it on what it has kept, where it was.
+    /// Restarts the server on its data, with the same port.
     #[expect(
         clippy::disallowed_methods,
-        reason = "another process, which tells nobody that it is ready"
+        reason = "another process, which does not report that it is ready"
     )]
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn restart(&mut self) {
         let (program, words) = self.command.split_first().unwrap();
         let mut server = Command::new(program);
         become_account(server.args(words), self.account)
@@ -130,15 +132,16 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         self.process = Some(server.spawn().unwrap());
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.is_ready() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{program} did not start");
+            assert!(started.elapsed() < Duration::from_secs(60), "{program} did not start");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
     fn is_ready(&self) -> bool {
-        let Some((program, words)) = self.ready.as_ref().and_then(|it| it.split_first()) else {
+        let Some((program, words)) = self.ready.as_ref().and_then(|command| command.split_first())
+        else {
             return TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok();
         };
         Command::new(program).args(words).output().unwrap().status.success()
@@ -160,19 +163,19 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The folder of PostgreSQL's programs, of the newest version that is installed.
+/// Returns the folder of PostgreSQL's programs, of the newest installed version.
 fn programs() -> PathBuf {
     let programs = ["initdb", "postgres", "pg_isready"];
-    let has = |folder: &PathBuf| programs.iter().all(|it| folder.join(it).is_file());
+    let has = |folder: &PathBuf| programs.iter().all(|program| folder.join(program).is_file());
     let path = std::env::var_os("PATH").unwrap_or_default();
     let debian = std::fs::read_dir(DEBIAN).into_iter().flatten().flatten();
-    let number = |it: &PathBuf| it.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
-    let newest = debian.map(|it| it.path().join("bin")).filter(has).max_by_key(number);
+    let number = |folder: &PathBuf| folder.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = debian.map(|entry| entry.path().join("bin")).filter(has).max_by_key(number);
     let found = std::env::split_paths(&path).find(has).or(newest);
     found.expect("PostgreSQL's initdb is missing; `cargo xtask servers up` installs it")
 }
 
-/// PostgreSQL does not run as root: then as a user who may do nothing in particular.
+/// Returns a user without special permissions if the current user is root, because PostgreSQL does not run as root.
 fn unprivileged() -> Option<(u32, u32)> {
     let id = |words: &[&str]| {
         let output = Command::new("id").args(words).output().unwrap();
@@ -180,7 +183,7 @@ fn unprivileged() -> Option<(u32, u32)> {
     };
     (id(&["-u"]) == Some(0)).then(|| {
         let account = |name: &str| Some((id(&["-u", name])?, id(&["-g", name])?));
-        account("postgres").or_else(|| account("nobody")).expect("somebody who is not root")
+        account("postgres").or_else(|| account("nobody")).expect("a user who is not root")
     })
 }
 

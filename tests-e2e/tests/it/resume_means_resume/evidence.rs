@@ -1,4 +1,4 @@
-//! A killed story, and those who go on with it at once.
+//! A story whose worker was killed, and the processes that resume it concurrently.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use serde_json::Value;
 use super::KNOWN;
 use crate::kill_matrix::{Expected, told};
 use crate::support::{Extent, SessionReader, Story, answer};
-use crate::sweep::{Room, blocking};
+use crate::sweep::{ProcessPermit, blocking};
 
-/// The story that nobody killed.
+/// The story without kills.
 pub(super) struct Whole {
     pub(super) expected: Expected,
     pub(super) transcript: String,
-    /// The log of a fork of it, if it can be forked.
+    /// The log of a fork, if the story can be forked.
     pub(super) fork: Option<String>,
 }
 
-/// Where a story is told.
+/// The runtime and store of a story.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stage {
     pub(super) runtime: &'static str,
@@ -36,13 +36,13 @@ impl Stage {
         Story::on(self.runtime, self.kind, scenario, mode)
     }
 
-    /// Whether an engine hands out the parts of runs. It continues a run by itself as soon as there is a
-    /// worker, so that a process that resumes the run may come second.
+    /// Returns `true` if an engine executes the runs. It resumes a run as soon as there is a worker, so a process that
+    /// resumes the run may be second.
     pub(super) fn has_engine(self) -> bool {
         self.runtime != "local"
     }
 
-    /// With how many processes the n-th fault point of a scenario is tried, one after the other.
+    /// Returns the numbers of processes that the n-th fault point of a scenario is tested with, one after the other.
     fn processes(self, index: usize) -> &'static [usize] {
         match (Extent::on(self.kind), self.has_engine(), index % 16) {
             (Extent::Full, false, _) => &[2, 8, 32],
@@ -60,7 +60,7 @@ impl Stage {
     }
 }
 
-/// One kill, and how many processes come afterwards.
+/// One kill, and the number of processes that resume afterwards.
 pub(super) struct Case {
     stage: Stage,
     pub(super) scenario: &'static str,
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Case {
     }
 }
 
-/// The fault points of a scenario, each with one number of processes or more.
+/// Returns the fault points of a scenario, each with at least one number of processes.
 pub(super) fn cases(
     stage: Stage,
     verb: &'static str,
@@ -115,8 +115,8 @@ fn begin(story: &Story, verb: &str, kill_at: Option<usize>) -> WorkerEnd {
 }
 
 impl Case {
-    /// The story, killed; nothing if it had come to its end before, as results that end together
-    /// share an append.
+    /// Returns the story after the kill. `None` if it completed before, because results of concurrent calls share an
+    /// append.
     pub(super) fn killed(&self) -> Option<Story> {
         let story = self.stage.story([self.scenario, self.mode]);
         let end = begin(&story, self.verb, Some(self.kill_at));
@@ -126,21 +126,21 @@ impl Case {
             return None;
         }
         blocking().block_on(story.free_leases());
-        // Who was killed before there was a session leaves nothing to go on with.
+        // A kill before the session was created leaves nothing to resume.
         if blocking().block_on(story.logs()).is_empty() {
             drop(story.run(None));
         }
         Some(story)
     }
 
-    /// All at once do the same, each with an argument of its own. Returns what they answered.
+    /// Executes a verb in all processes concurrently, each with its own argument. Returns their answers.
     pub(super) fn at_once(
         &self,
         story: &Story,
         verb: &str,
         argument: impl Fn(usize) -> Option<String>,
     ) -> Result<Vec<Value>, String> {
-        let _room = Room::of(self.processes);
+        let _permit = ProcessPermit::of(self.processes);
         let spawned: Vec<_> = (0..self.processes)
             .map(|index| {
                 let mut command = story.command(verb);
@@ -157,7 +157,8 @@ impl Case {
         ended.collect()
     }
 
-    /// All resume at once: one of them does, if there was anything to resume. An engine may be faster.
+    /// Resumes in all processes concurrently: one of them must run, if there was anything to resume. An engine may be
+    /// faster.
     pub(super) fn resume_at_once(
         &self,
         story: &Story,
@@ -165,42 +166,42 @@ impl Case {
     ) -> Result<(), String> {
         let root = before.get(&SessionId::from("story"));
         let ends = |log: &Vec<_>| {
-            log.iter().any(|it: &helix_agents::event::RecordedEvent| {
-                matches!(it.event, Event::RunEnded { .. })
+            log.iter().any(|recorded: &helix_agents::event::RecordedEvent| {
+                matches!(recorded.event, Event::RunEnded { .. })
             })
         };
         let unfinished = usize::from(root.is_some_and(|log| !ends(log)));
         let answers = self.at_once(story, "resume", |_| None)?;
-        let (ran, told) = ran_and_told(&answers);
-        let known = told.iter().all(|code| KNOWN.contains(&code.as_str()));
+        let (ran, refused) = ran_and_refused(&answers);
+        let known = refused.iter().all(|code| KNOWN.contains(&code.as_str()));
         let fits = if self.stage.has_engine() { ran <= unfinished } else { ran == unfinished };
         if !fits || !known {
-            return Err(format!("{ran} of {} ran, the others: {told:?}", answers.len()));
+            return Err(format!("{ran} of {} ran, the others: {refused:?}", answers.len()));
         }
         Ok(())
     }
 }
 
-/// How many came to the end, and what the others were told.
-pub(super) fn ran_and_told(answers: &[Value]) -> (usize, Vec<String>) {
-    let mut told = Vec::new();
+/// Returns the number of completed processes, and the error codes of the others.
+pub(super) fn ran_and_refused(answers: &[Value]) -> (usize, Vec<String>) {
+    let mut refused = Vec::new();
     let mut ran = 0;
     for answer in answers {
         match answer.get("code").and_then(Value::as_str) {
-            Some(code) => told.push(code.to_owned()),
+            Some(code) => refused.push(code.to_owned()),
             None if answer.get("status").is_some_and(|status| status == "completed") => ran += 1,
-            None => told.push(answer.to_string()),
+            None => refused.push(answer.to_string()),
         }
     }
-    (ran, told)
+    (ran, refused)
 }
 
-/// Whether each log begins with what it was.
+/// Checks that each log starts with its previous events.
 pub(super) fn begins_with(before: &SessionReader, after: &SessionReader) -> Result<(), String> {
     for (session, log) in before {
         let now = after.get(session).map_or(&[][..], Vec::as_slice);
         if !now.starts_with(log) {
-            return Err(format!("the log of {session} does not begin with what it was"));
+            return Err(format!("the log of {session} does not start with its previous events"));
         }
     }
     Ok(())
