@@ -18,14 +18,14 @@ use helix_agents_testkit::ids::batch_id;
 
 use super::server::Server;
 use super::support::{
-    Corner, add, append, child_of, create, create_as, id, ids, streams, summary, text,
+    Keyspace, add, append, child_of, create, create_as, id, ids, streams, summary, text,
 };
 
 #[tokio::test]
 async fn ids_that_look_like_keys_do_not_meet() {
-    let corner = Corner::new();
-    let store = corner.store().await;
-    let prefix = corner.prefix();
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
+    let prefix = keyspace.prefix();
     let hostile = [
         "{".to_owned(),
         "}".to_owned(),
@@ -65,8 +65,8 @@ fn waiting(run: Option<&str>, wake_at: Option<i64>) -> Summary {
 
 #[tokio::test]
 async fn deleting_leaves_no_key_behind() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     let (root, child, fork) = (id("root"), id("child"), id("fork"));
     let mut position =
         create_as(&store, &root, child_of(None, &root), waiting(Some("r"), None)).await;
@@ -80,16 +80,16 @@ async fn deleting_leaves_no_key_behind() {
 
     assert!(store.delete(&root).await.unwrap());
     assert_eq!(ids(&store, &fork).await, ["first", "a", "f"]);
-    let kept = corner.keys();
+    let kept = keyspace.keys();
     assert!(kept.iter().any(|key| key.contains("{root}:log:")), "{kept:?}");
     assert!(store.delete(&fork).await.unwrap());
-    assert_eq!(corner.keys(), [format!("{}:{{index}}:schema", corner.prefix())]);
+    assert_eq!(keyspace.keys(), [format!("{}:{{index}}:schema", keyspace.prefix())]);
 }
 
 #[tokio::test]
 async fn what_nobody_shares_of_a_deleted_log_goes() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     let (session, fork) = (id("s"), id("fork"));
     let mut position = create(&store, &session).await;
     let shared = position.clone();
@@ -99,8 +99,8 @@ async fn what_nobody_shares_of_a_deleted_log_goes() {
     let first = Append { summary: Some(summary()), ..append(&fork, &shared, "f") };
     store.fork(&session, child_of(None, &fork), first).await.unwrap();
     store.delete(&session).await.unwrap();
-    let kept = corner.keys().into_iter().find(|key| key.contains("{s}:log:")).unwrap();
-    let length: u64 = redis::cmd("XLEN").arg(kept).query(&mut corner.server()).unwrap();
+    let kept = keyspace.keys().into_iter().find(|key| key.contains("{s}:log:")).unwrap();
+    let length: u64 = redis::cmd("XLEN").arg(kept).query(&mut keyspace.server()).unwrap();
     assert_eq!(length, 1);
     assert_eq!(ids(&store, &fork).await, ["first", "f"]);
 }
@@ -108,15 +108,15 @@ async fn what_nobody_shares_of_a_deleted_log_goes() {
 /// An index is written before what it tells of, so a crash leaves it stale; it may never lack what is there.
 #[tokio::test]
 async fn stale_entries_of_indexes_are_not_listed_and_go() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
     for number in 0..3 {
         add(&store, &session, &mut position, &format!("a{number}")).await;
     }
-    let key = |name: &str| format!("{}:{{index}}:{name}", corner.prefix());
-    let mut server = corner.server();
+    let key = |name: &str| format!("{}:{{index}}:{name}", keyspace.prefix());
+    let mut server = keyspace.server();
     let stale = ["s\u{0}2\u{0}never taken", "gone\u{0}1\u{0}x"];
     let coming = "s\u{0}5\u{0}on its way";
     for member in stale.iter().chain([&coming]) {
@@ -165,16 +165,16 @@ async fn stale_entries_of_indexes_are_not_listed_and_go() {
 async fn a_root_whose_creation_died_leaves_no_tree() {
     let purge = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Completed] };
     for by_purge in [false, true] {
-        let corner = Corner::new();
-        let store = corner.store().await;
+        let keyspace = Keyspace::new();
+        let store = keyspace.store().await;
         create(&store, &id("s")).await;
-        let mut server = corner.server();
+        let mut server = keyspace.server();
         let (seconds, _): (u64, u64) = redis::cmd("TIME").query(&mut server).unwrap();
         let now = (seconds * 1000).to_string();
         for (session, time) in [("died", "1"), ("young", &*now)] {
             let member = format!("{session}\0life");
             for key in ["{index}:sessions".to_owned(), format!("{{{session}}}:tree")] {
-                let key = format!("{}:{key}", corner.prefix());
+                let key = format!("{}:{key}", keyspace.prefix());
                 redis::cmd("ZADD").arg(key).arg(time).arg(&member).exec(&mut server).unwrap();
             }
         }
@@ -185,8 +185,8 @@ async fn a_root_whose_creation_died_leaves_no_tree() {
             assert_eq!(all.len(), 1);
         }
         let trees: Vec<_> =
-            corner.keys().into_iter().filter(|key| key.ends_with(":tree")).collect();
-        let expected = ["s", "young"].map(|it| format!("{}:{{{it}}}:tree", corner.prefix()));
+            keyspace.keys().into_iter().filter(|key| key.ends_with(":tree")).collect();
+        let expected = ["s", "young"].map(|it| format!("{}:{{{it}}}:tree", keyspace.prefix()));
         assert_eq!(trees, expected, "a session that is on its way stays, by purge: {by_purge}");
     }
 }
@@ -194,16 +194,16 @@ async fn a_root_whose_creation_died_leaves_no_tree() {
 /// Chunks outlive their time; what tells an old cursor from a new one does not.
 #[tokio::test]
 async fn a_stream_whose_time_is_over_continues_its_numbers() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     let (session, streams) = (id("s"), streams(&store));
     let write = async |delta: &str| {
         let chunks = vec![text(&session, delta), text(&session, delta)];
         streams.append(batch_id(), &session, None, chunks).await.unwrap()
     };
     assert_eq!(write("a").await, 2);
-    let mut server = corner.server();
-    let chunks = format!("{}:{{s}}:chunks", corner.prefix());
+    let mut server = keyspace.server();
+    let chunks = format!("{}:{{s}}:chunks", keyspace.prefix());
     redis::cmd("DEL").arg(chunks).exec(&mut server).unwrap();
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.first_seq, info.last_seq), (0, 2));
@@ -225,8 +225,8 @@ async fn a_stream_whose_time_is_over_continues_its_numbers() {
 
 #[tokio::test]
 async fn indexes_grow_with_what_runs_and_waits_and_not_with_what_ran() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
     for number in 0..5_i64 {
@@ -245,8 +245,8 @@ async fn indexes_grow_with_what_runs_and_waits_and_not_with_what_ran() {
         }
     }
     let count = |name: &str| -> u64 {
-        let key = format!("{}:{{index}}:{name}", corner.prefix());
-        redis::cmd("ZCARD").arg(key).query(&mut corner.server()).unwrap()
+        let key = format!("{}:{{index}}:{name}", keyspace.prefix());
+        redis::cmd("ZCARD").arg(key).query(&mut keyspace.server()).unwrap()
     };
     assert_eq!((count("runs"), count("wakes")), (0, 1));
     let due = SessionFilter { wake_due: true, ..SessionFilter::default() };
@@ -255,8 +255,8 @@ async fn indexes_grow_with_what_runs_and_waits_and_not_with_what_ran() {
 
 #[tokio::test]
 async fn what_the_store_did_not_write_is_damage() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     let damages: [(&str, &[&str]); 5] = [
         ("XDEL", &["{s}:log", "2-0"]),
         ("DEL", &["{s}:log"]),
@@ -270,15 +270,15 @@ async fn what_the_store_did_not_write_is_damage() {
         add(&store, &session, &mut position, "a").await;
         add(&store, &session, &mut position, "b").await;
         let mut damage = redis::cmd(command);
-        damage.arg(format!("{}:{}", corner.prefix(), args[0])).arg(&args[1..]);
-        damage.exec(&mut corner.server()).unwrap();
+        damage.arg(format!("{}:{}", keyspace.prefix(), args[0])).arg(&args[1..]);
+        damage.exec(&mut keyspace.server()).unwrap();
         let read = store.read_log(&session, 0, u32::MAX).await.map(drop);
         let head = store.head(&session).await.map(drop);
         let error = read.and(head).unwrap_err();
         assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{command} {args:?}: {error}");
         for name in ["head", "log"] {
-            let key = format!("{}:{{s}}:{name}", corner.prefix());
-            redis::cmd("DEL").arg(key).exec(&mut corner.server()).unwrap();
+            let key = format!("{}:{{s}}:{name}", keyspace.prefix());
+            redis::cmd("DEL").arg(key).exec(&mut keyspace.server()).unwrap();
         }
     }
 }
@@ -286,11 +286,11 @@ async fn what_the_store_did_not_write_is_damage() {
 #[tokio::test]
 async fn a_server_without_memory_refuses_appends_and_keeps_what_it_has() {
     let server = Server::start();
-    let corner = server.corner();
-    let store = corner.store().await;
+    let keyspace = server.keyspace();
+    let store = keyspace.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
-    let mut connection = corner.server();
+    let mut connection = keyspace.server();
     let limit = |connection: &mut redis::Connection, bytes: &str| {
         redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(bytes).exec(connection).unwrap();
     };
@@ -307,8 +307,8 @@ async fn a_server_without_memory_refuses_appends_and_keeps_what_it_has() {
 
 #[tokio::test]
 async fn a_long_log_of_long_appends_is_read_in_parts() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
     let body = Bytes::from(vec![7; 10 * 1024 * 1024]);
@@ -332,8 +332,8 @@ async fn ended(store: &RedisStore, name: &str, status: SessionStatus) {
 
 #[tokio::test]
 async fn what_is_old_and_ended_is_forgotten_with_its_streams() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     ended(&store, "done", SessionStatus::Completed).await;
     ended(&store, "failed", SessionStatus::Failed).await;
     ended(&store, "active", SessionStatus::Active).await;
@@ -349,7 +349,7 @@ async fn what_is_old_and_ended_is_forgotten_with_its_streams() {
     for (name, is_there) in [("done", false), ("child", false), ("failed", true), ("active", true)]
     {
         assert_eq!(store.head(&id(name)).await.unwrap().is_some(), is_there, "{name}");
-        let keys = corner.keys();
+        let keys = keyspace.keys();
         let tag = format!("{{{name}}}");
         assert_eq!(keys.iter().any(|key| key.contains(&tag)), is_there, "{name}: {keys:?}");
     }
@@ -357,8 +357,8 @@ async fn what_is_old_and_ended_is_forgotten_with_its_streams() {
 
 #[tokio::test]
 async fn a_tree_in_which_somebody_works_is_not_forgotten() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     ended(&store, "done", SessionStatus::Completed).await;
     let child = id("child");
     let position =
@@ -376,13 +376,13 @@ async fn a_tree_in_which_somebody_works_is_not_forgotten() {
 
 #[tokio::test]
 async fn the_chunks_of_a_stream_are_forgotten_some_time_after_the_last_one() {
-    let corner = Corner::new();
-    let store = corner.builder().stream_ttl(Duration::from_secs(100)).open().await.unwrap();
+    let keyspace = Keyspace::new();
+    let store = keyspace.builder().stream_ttl(Duration::from_secs(100)).open().await.unwrap();
     let session = id("s");
     streams(&store).append(batch_id(), &session, None, vec![text(&session, "x")]).await.unwrap();
-    let key = |name: &str| format!("{}:{{s}}:{name}", corner.prefix());
+    let key = |name: &str| format!("{}:{{s}}:{name}", keyspace.prefix());
     let left = |name: &str| -> i64 {
-        redis::cmd("TTL").arg(key(name)).query(&mut corner.server()).unwrap()
+        redis::cmd("TTL").arg(key(name)).query(&mut keyspace.server()).unwrap()
     };
     assert!((90..=100).contains(&left("chunks")), "{} s", left("chunks"));
     assert_eq!(left("feed"), -1, "numbers and marks stay with the session");
@@ -391,8 +391,8 @@ async fn the_chunks_of_a_stream_are_forgotten_some_time_after_the_last_one() {
 /// Whatever the append does to the lease: lists have to find what runs and what waits.
 #[tokio::test]
 async fn a_run_or_a_wait_that_begins_with_any_append_is_listed() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     let filters = [
         (
             waiting(Some("r"), None),
@@ -412,8 +412,8 @@ async fn a_run_or_a_wait_that_begins_with_any_append_is_listed() {
 }
 
 /// How often the server was asked to change a sorted set, which all indexes are.
-fn changes_of_indexes(corner: &Corner) -> u64 {
-    let info: String = redis::cmd("INFO").arg("commandstats").query(&mut corner.server()).unwrap();
+fn changes_of_indexes(keyspace: &Keyspace) -> u64 {
+    let info: String = redis::cmd("INFO").arg("commandstats").query(&mut keyspace.server()).unwrap();
     let calls = |line: &str| -> Option<u64> {
         let name =
             ["cmdstat_zadd:", "cmdstat_zrem:"].iter().find_map(|it| line.strip_prefix(it))?;
@@ -426,8 +426,8 @@ fn changes_of_indexes(corner: &Corner) -> u64 {
 #[tokio::test]
 async fn an_append_in_the_middle_of_a_run_changes_no_index() {
     let server = Server::start();
-    let corner = server.corner();
-    let store = corner.store().await;
+    let keyspace = server.keyspace();
+    let store = keyspace.store().await;
     let session = id("s");
     let mut position = create(&store, &session).await;
     let mut changes = Vec::new();
@@ -438,9 +438,9 @@ async fn an_append_in_the_middle_of_a_run_changes_no_index() {
             ..append(&session, &position, step)
         };
         position = Position { version: position.version + 1, append: step.id.clone() };
-        let before = changes_of_indexes(&corner);
+        let before = changes_of_indexes(&keyspace);
         store.append(step).await.unwrap();
-        changes.push(changes_of_indexes(&corner) - before);
+        changes.push(changes_of_indexes(&keyspace) - before);
     }
     assert_eq!(changes, [1, 0, 0]);
 }

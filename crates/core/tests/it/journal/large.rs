@@ -19,7 +19,7 @@ use helix_agents_testkit::gate::Gate;
 use serde_json::json;
 
 use crate::support::{
-    World, agent, begin, calls, code, id, names, new_session, reply, result, text,
+    World, agent, start_run, calls, code, id, names, new_session, reply, result, text,
 };
 
 /// How many calls a step has, each with a result of more than an eighth of an append.
@@ -230,7 +230,7 @@ async fn a_result_that_no_append_carries_is_one_that_failed() {
 #[tokio::test]
 async fn a_reply_that_no_append_carries_fails_the_run() {
     let world = small();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, text(&"x".repeat(MIN_APPEND_BYTES)))]).unwrap();
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
@@ -261,8 +261,8 @@ async fn an_input_that_no_append_carries_is_refused() {
     let session = Session::new(id());
     let input = Input::from("x".repeat(MIN_APPEND_BYTES));
     let tags = std::collections::BTreeMap::new();
-    let events = execute_events(&session, &agent(), &begin("r1"), &input, &tags, false).unwrap();
-    let mut journal = Journal::new(world.parts(), agent(), session, RunId::from("r1"));
+    let events = execute_events(&session, &agent(), &start_run("r1"), &input, &tags, false).unwrap();
+    let mut journal = Journal::new(world.journal_config(), agent(), session, RunId::from("r1"));
     assert_eq!(code(journal.create(new_session(), events).await), "too_large");
     assert!(world.faults.head(&id()).await.unwrap().is_none(), "nothing was created");
 }
@@ -294,8 +294,8 @@ async fn asked(world: &World, times: usize) -> Journal {
     let (session, agent) = (Session::new(id()), asking());
     let tags = std::collections::BTreeMap::new();
     let input = Input::from("go");
-    let events = execute_events(&session, &agent, &begin("r1"), &input, &tags, false).unwrap();
-    let mut journal = Journal::new(world.parts(), agent, session, RunId::from("r1"));
+    let events = execute_events(&session, &agent, &start_run("r1"), &input, &tags, false).unwrap();
+    let mut journal = Journal::new(world.journal_config(), agent, session, RunId::from("r1"));
     journal.create(new_session(), events).await.unwrap();
     journal.stage(&[reply(1, calls(&vec!["ask"; times]))]).unwrap();
     journal.end_run().unwrap();
@@ -358,8 +358,8 @@ async fn an_output_that_grows_beyond_an_append_is_corrected() {
     let session = Session::new(id());
     let tags = std::collections::BTreeMap::new();
     let input = Input::from("go");
-    let events = execute_events(&session, &agent, &begin("r1"), &input, &tags, false).unwrap();
-    let mut journal = Journal::new(world.parts(), agent, session, RunId::from("r1"));
+    let events = execute_events(&session, &agent, &start_run("r1"), &input, &tags, false).unwrap();
+    let mut journal = Journal::new(world.journal_config(), agent, session, RunId::from("r1"));
     journal.create(new_session(), events).await.unwrap();
     // As text it is short, and as an array of numbers each of them has 18 characters.
     let numbers = format!("[{}1e15]", "1e15,".repeat(1_500));
