@@ -1,4 +1,4 @@
-//! Stores whose server is having a bad day: answers are late, lost, or never were.
+//! Stores with random faults: replies are late or lost, and requests do not arrive.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,23 +20,23 @@ use crate::store_suite::StoreHarness;
 use crate::stream_suite::StreamHarness;
 use crate::trees::Dice;
 
-/// What becomes of one operation.
+/// The fault of one operation.
 #[derive(Debug, Clone, Copy)]
 enum Luck {
-    /// Nothing special.
+    /// No fault.
     Fine,
-    /// It waits this long before it reaches the store.
+    /// The operation waits this long before it reaches the store.
     Late(Duration),
-    /// It never reaches the store, and the answer leaves that open.
+    /// The operation does not reach the store. The error leaves open whether it did.
     Lost,
-    /// It takes effect, and the answer is lost.
+    /// The operation takes effect, and its reply is lost.
     Unanswered,
-    /// It reaches the store twice, as with a network that sends again.
+    /// The operation reaches the store twice, as on a network that retransmits.
     Doubled,
 }
 
-/// A day's faults: of three operations about one is struck. What happens follows from the seed and the
-/// order of the operations.
+/// Random faults, in about one of three operations. They follow from the seed and the order of the
+/// operations.
 #[derive(Debug, Clone)]
 struct Day(Arc<Mutex<Dice>>);
 
@@ -95,7 +95,7 @@ pub struct ChaosStore {
 }
 
 impl ChaosStore {
-    /// The store on a bad day.
+    /// Wraps a store with the faults of a seed.
     pub fn new(inner: Arc<dyn StateStore>, seed: u64) -> Self {
         Self { inner, day: Day::of(seed) }
     }
@@ -161,7 +161,7 @@ impl StateStore for ChaosStore {
         self.day.strike(|| self.inner.snapshot(session)).await
     }
 
-    /// Deletions reach the store once: whether a session was there is answered by the first.
+    /// Deletions reach the store once, because only the first one reports that the session existed.
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.inner.delete(session).await
     }
@@ -171,8 +171,8 @@ impl StateStore for ChaosStore {
     }
 }
 
-/// Streams with random faults. Their readers are cut off as well, each new one after more chunks: who goes
-/// on gets to the end.
+/// Streams with random faults. Readers are cut off as well, each new one after more chunks, so a reader that
+/// reconnects reaches the end.
 #[derive(Debug, Clone)]
 pub struct ChaosStreams {
     inner: Arc<dyn StreamManager>,
@@ -181,12 +181,12 @@ pub struct ChaosStreams {
 }
 
 impl ChaosStreams {
-    /// The streams on a bad day.
+    /// Wraps streams with the faults of a seed.
     pub fn new(inner: Arc<dyn StreamManager>, seed: u64) -> Self {
         Self { inner, day: Day::of(seed), readers: Arc::default() }
     }
 
-    /// After how many chunks the next reader is cut off.
+    /// Returns the number of chunks after which the next reader is cut off.
     fn until_cut(&self) -> usize {
         let readers = self.readers.fetch_add(1, Ordering::Relaxed);
         self.day.below(4 << readers.min(20))
@@ -219,7 +219,7 @@ impl StreamManager for ChaosStreams {
     }
 }
 
-/// A harness whose handles have a bad day each and are asked patiently: the whole contract holds.
+/// A harness whose handles have random faults and retries. The whole contract holds for it.
 #[derive(Debug)]
 pub struct BadDay<H> {
     harness: H,
@@ -227,7 +227,7 @@ pub struct BadDay<H> {
 }
 
 impl<H> BadDay<H> {
-    /// Of this harness.
+    /// Wraps a harness.
     pub fn of(harness: H) -> Self {
         Self { harness, seeds: AtomicU64::new(1) }
     }

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use super::{Boot, Open, Story, Tally};
 
-/// Makes the stores of one story: what opens them is called for each process.
+/// A function that creates the stores of one story. The function that it returns opens them for each process.
 pub type Fresh = dyn Fn() -> Box<Open> + Sync;
 
-/// Tells a story on a thread of its own kind: one at a time, on a clock that never waits.
+/// Runs a story on the current thread, on a clock that never waits.
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
 fn tell(story: Story, fresh: &Fresh, boot: &Boot) -> Result<Tally, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -19,7 +19,7 @@ fn tell(story: Story, fresh: &Fresh, boot: &Boot) -> Result<Tally, String> {
     runtime.block_on(story.tell(&*fresh(), boot))
 }
 
-/// The shortest beginning of the story that goes wrong too, and what goes wrong there.
+/// Finds the shortest prefix of the story that also fails, and returns its problem.
 fn shortest(story: Story, fresh: &Fresh, boot: &Boot, problem: String) -> String {
     let wrong = (1..story.moves).find_map(|moves| {
         let problem = tell(Story { moves, ..story }, fresh, boot).err()?;
@@ -34,16 +34,16 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// Tells so many stories, each on stores of its own, one at a time on each processor: `HELIX_SEED=N` one
-/// of them again, with `HELIX_MOVES=N` only its beginning, `HELIX_SEEDS=N` the first N.
+/// Runs that many stories, each on stores of its own, one at a time on each processor. `HELIX_SEED=N` runs
+/// one of them again, with `HELIX_MOVES=N` only its first moves. `HELIX_SEEDS=N` runs the first N.
 ///
 /// # Panics
-/// If something is wrong, with the shortest beginning of the story that goes wrong.
+/// If a story fails, with the shortest prefix of the story that fails.
 #[expect(
     clippy::print_stdout,
     clippy::panic,
     clippy::expect_used,
-    reason = "it says how much happened, or what went wrong"
+    reason = "it reports the statistics or the problems"
 )]
 pub fn tell_all(usual: u64, fresh: &Fresh, boot: &Boot) {
     if let Some(seed) = number("HELIX_SEED") {
@@ -54,7 +54,7 @@ pub fn tell_all(usual: u64, fresh: &Fresh, boot: &Boot) {
         return;
     }
     let seeds = number("HELIX_SEEDS").unwrap_or(usual);
-    let begun = Instant::now();
+    let started = Instant::now();
     let next = AtomicU64::new(0);
     let work = || {
         let (mut sum, mut problems) = (Tally::default(), Vec::new());
@@ -81,9 +81,9 @@ pub fn tell_all(usual: u64, fresh: &Fresh, boot: &Boot) {
             problems.extend(found);
         }
     });
-    let each = begun.elapsed().as_secs_f64() / seeds as f64;
+    let each = started.elapsed().as_secs_f64() / seeds as f64;
     println!("{seeds} stories, {:.0} in a second: {sum:?}", 1.0 / each);
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
-    // Stories in which nothing happens would prove nothing.
+    // The assertion makes sure that the stories contain crashes and children.
     assert!(sum.sessions as u64 > seeds * 2 && sum.deaths as u64 > seeds, "{sum:?}");
 }

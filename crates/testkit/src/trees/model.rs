@@ -1,5 +1,5 @@
-//! A model that answers by chance: another process that asks the same gets another answer, as with
-//! real ones.
+//! A model that answers at random. Another process with the same request gets another answer, as with real
+//! models.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::scripted::{Reply, ScriptedLlm};
 pub struct TreeLlm {
     /// The seed of the story.
     pub seed: u64,
-    /// The agent at the top of the family.
+    /// The root agent of the family.
     pub root: Arc<Node>,
-    /// The process that asks.
+    /// The process that calls the model.
     pub life: Life,
-    /// Whether model calls fail now and then.
+    /// Whether model calls fail occasionally.
     pub fails: bool,
 }
 
-/// Calls that every agent can make, the likelier ones more often.
+/// Calls that every agent can make. Likelier calls occur more often.
 const TOOLS: [&str; 11] =
     ["work", "work", "work", "fail", "wire", "pay", "sign", "sign", "stamp", "ask", "hurry"];
 
@@ -61,7 +61,7 @@ impl TreeLlm {
 fn end(node: &Node, dice: &mut Dice) -> Reply {
     let answer = format!("end {}", dice.below(1000));
     match (node.has_output(), node.finish_tool) {
-        // It is corrected then, and asked again.
+        // The run sends a correction and asks the model again.
         (true, _) if dice.once_in(8) => Reply::text("I am done."),
         (true, true) => Reply::tool_call("submit", json!({"word": answer})),
         (true, false) => Reply::finish(json!({ "answer": answer })),

@@ -1,4 +1,4 @@
-//! People, by chance: what they answer, and what was taken of it.
+//! Simulated users who answer pending calls at random, and the answers that were accepted.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use serde_json::json;
 use super::dice::Dice;
 use super::notes::Notes;
 
-/// An answer that an executor said it had recorded.
+/// An answer that an executor confirmed as recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Taken {
     /// The session of the call.
     pub session: SessionId,
-    /// The call.
+    /// The answered call.
     pub call: CallId,
-    /// The answer's own id.
+    /// The id of the answer.
     pub request: RequestId,
 }
 
-/// Everything that was taken. Clones are the same list.
+/// All accepted answers. Clones are the same list.
 pub type Answers = Arc<Notes<Taken>>;
 
 impl Notes<Taken> {
-    /// Gives an answer that fits, or one that does not.
+    /// Submits an answer of the right kind, or of a wrong kind, and records it.
     ///
     /// # Errors
-    /// The executor's.
+    /// The error of the executor.
     pub async fn give(
         &self,
         executor: &dyn AgentExecutor,
@@ -70,7 +70,7 @@ impl Notes<Taken> {
     }
 }
 
-/// Whether an error is one that somebody has to expect who is not alone.
+/// Returns `true` for an error that a caller must expect when other callers act concurrently.
 #[must_use]
 pub fn is_expected(code: ErrorCode) -> bool {
     matches!(
@@ -91,7 +91,7 @@ pub fn is_expected(code: ErrorCode) -> bool {
     )
 }
 
-/// Whether people denied it.
+/// Returns `true` if the user denied the call or reported an error.
 pub(super) fn denies(answer: &Answer) -> bool {
     matches!(answer, Answer::Denied { .. } | Answer::Error(_))
 }

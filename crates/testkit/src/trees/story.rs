@@ -1,4 +1,4 @@
-//! A story: what happens to one tree, by chance.
+//! A story: the random events of one tree.
 
 use std::ops::AddAssign;
 use std::path::Path;
@@ -23,27 +23,27 @@ use super::plan::{Family, Node, Scene};
 use super::settle::{Settling, free_leases, free_leases_of, heads};
 use super::{Again, Boot, Booted, Open, Process, ROOT, Stores};
 
-/// A story by its seed.
+/// A simulation run of one tree, determined by its seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Story {
-    /// Tells agents, answers, moves and deaths.
+    /// The seed, which determines agents, answers, moves and crashes.
     pub seed: u64,
-    /// How many things happen before everything is brought to its end.
+    /// Number of moves before everything is brought to its end.
     pub moves: usize,
 }
 
-/// What a story was made of.
+/// Statistics of a story.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
-    /// Sessions of the tree.
+    /// Number of sessions in the tree.
     pub sessions: usize,
-    /// Processes that died.
+    /// Number of processes that crashed.
     pub deaths: usize,
-    /// Answers that were taken.
+    /// Number of answers that were accepted.
     pub answers: usize,
-    /// Executions of tools.
+    /// Number of tool executions.
     pub executions: usize,
-    /// Events of all logs.
+    /// Number of events in all logs.
     pub events: usize,
 }
 
@@ -57,7 +57,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// One process of a story told in one process.
+/// One simulated process.
 struct Slot {
     life: Life,
     booted: Booted,
@@ -66,7 +66,7 @@ struct Slot {
 
 struct Stage<'a> {
     story: Story,
-    /// Those of whoever looks on.
+    /// The stores as an outside observer sees them.
     stores: Stores,
     open: &'a Open,
     boot: &'a Boot,
@@ -84,13 +84,13 @@ struct Stage<'a> {
 }
 
 impl Story {
-    /// The story of a seed.
+    /// Creates the story of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, moves: 4 + Dice::of((seed, "moves")).below(12) }
     }
 
-    /// When facts are appended in this story.
+    /// Returns when events are appended in this story.
     #[must_use]
     pub fn durability(self) -> Durability {
         if Dice::of((self.seed, "durability")).once_in(3) {
@@ -100,10 +100,10 @@ impl Story {
         }
     }
 
-    /// Tells it, and says what is wrong in the end. Times are short where the clock is paused.
+    /// Runs the story and checks the tree in the end. Waits are short where the clock is paused.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// A description of all problems.
     pub async fn tell(self, open: &Open, boot: &Boot) -> Result<Tally, String> {
         let mut stage = self.stage(open, boot, None).await;
         stage.chaos().await?;
@@ -111,12 +111,12 @@ impl Story {
         stage.check().await
     }
 
-    /// One process of it, by its number: a few moves, and then everything is brought to its end, if
-    /// the process lives so long. What cannot be told from the logs is noted in the folder. No other
-    /// process may be alive.
+    /// Runs one real process of the story, by its number: a few moves, and then everything is brought to its
+    /// end, if the process lives long enough. The folder keeps the records that the logs do not contain. No
+    /// other process may be alive.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// A description of the first problem.
     pub async fn live(
         self,
         number: usize,
@@ -137,10 +137,11 @@ impl Story {
         stage.problems.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Says what is wrong after the last process, whose engine did so, and went on with the runs of so many that died.
+    /// Checks the tree after the last process. Its engine repeats work as `again` says, and continued the
+    /// runs of `outlived` crashed processes.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// A description of all problems.
     pub async fn check(
         self,
         stores: &Stores,
@@ -157,7 +158,7 @@ impl Story {
         check(&*stores.state, &*stores.streams, &self.expected(again), &noted).await
     }
 
-    /// What must hold of it on an engine.
+    /// Returns the conditions that the tree must meet on an engine.
     fn expected(self, again: Again) -> Expected {
         let (durability, overlaps) = (self.durability(), again == Again::AtOnce);
         Expected { root: ROOT.into(), durability, again, gaps: false, overlaps, reborn: false }
@@ -231,7 +232,7 @@ impl Stage<'_> {
         Slot { life, booted, handles: Vec::new() }
     }
 
-    /// Two processes that die and are replaced, and whatever people and programs do meanwhile.
+    /// Runs two processes that crash and are replaced, while users and programs act.
     async fn chaos(&mut self) -> Result<(), String> {
         let mut dice = self.dice("chaos");
         let mut slots: [Option<Slot>; 2] = [None, None];
@@ -247,7 +248,7 @@ impl Stage<'_> {
             let Some(slot) = &mut slots[which] else { continue };
             let life = slot.life.clone();
             let acting = Box::pin(self.act(slot, number, &mut dice));
-            // Some callers give up in the middle.
+            // The caller is dropped if its process crashes.
             match select(acting, Box::pin(life.over())).await {
                 Either::Left((done, _)) => done?,
                 Either::Right(_) => {}
@@ -267,7 +268,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A process is gone. What its runs said before is looked at.
+    /// Ends a process and judges the errors of its finished runs.
     async fn bury(&mut self, slot: Option<Slot>) -> Result<(), String> {
         let Some(slot) = slot else { return Ok(()) };
         self.deaths += 1;
@@ -278,7 +279,7 @@ impl Stage<'_> {
                 self.judge("a run", &error);
             }
         }
-        // Those who live keep theirs: an owner that loses it unawares may do again what was done.
+        // Live processes keep their leases: an owner that loses its lease unnoticed may repeat effects.
         free_leases_of(&*self.stores.state, |run| self.lives.are_over(run)).await
     }
 
@@ -288,7 +289,7 @@ impl Stage<'_> {
         }
     }
 
-    /// One move.
+    /// Executes one move.
     async fn act(&mut self, slot: &mut Slot, number: usize, dice: &mut Dice) -> Result<(), String> {
         let executor = Arc::clone(&slot.booted.executor);
         let root = SessionId::from(ROOT);
@@ -340,15 +341,15 @@ impl Stage<'_> {
                 }
             }
             10 => {
-                // A caller that gives up in the middle.
-                let patience = dice.below(40);
+                // A caller that drops its request while it is pending.
+                let yields = dice.below(40);
                 let resume = executor.resume(agent, &root, ResumeOptions::default());
-                let giving_up = async {
-                    for _ in 0..patience {
+                let dropping = async {
+                    for _ in 0..yields {
                         tokio::task::yield_now().await;
                     }
                 };
-                drop(select(resume, Box::pin(giving_up)).await);
+                drop(select(resume, Box::pin(dropping)).await);
             }
             _ => {
                 let heads = heads(&*self.stores.state, &ROOT.into()).await?;
@@ -367,7 +368,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A last process, which nobody kills.
+    /// Runs a last process, which does not crash.
     async fn end(&mut self) -> Result<(), String> {
         let slot = self.boot(usize::MAX).await;
         let settled = self.settle(&slot).await;
@@ -383,11 +384,11 @@ impl Stage<'_> {
             answers: &self.answers,
         };
         settling.settle(&mut Dice::of((self.story.seed, "settle", self.booted))).await?;
-        // Whoever looks at a session brings its stream into line.
+        // Opening a session's stream repairs it.
         for head in heads(&*self.stores.state, &ROOT.into()).await? {
             let looked = async {
                 let handle = slot.booted.executor.handle(&head.session).await?;
-                // A run of this process shows its end after it is on record.
+                // A run of this process shows its end after it is recorded.
                 drop(handle.result().await);
                 handle.stream().await.map(drop)
             };
