@@ -11,7 +11,7 @@ use helix_agents_core::store::{
     StoredAppend,
 };
 
-use crate::store_suite::support::{alone, append, assert_gapless, first, id, idle};
+use crate::store_suite::support::{append, assert_gapless, first, id, idle, root_session};
 use crate::trees::Dice;
 
 /// The prefix of a report line. The test harness prints the other lines.
@@ -67,7 +67,7 @@ impl Operation {
             Self::Create { session } => {
                 let session = id(session);
                 let first = Append { body: body("first"), ..first(&session, "first") };
-                let outcome = store.create_session(alone(&session), first).await.unwrap();
+                let outcome = store.create_session(root_session(&session), first).await.unwrap();
                 assert!(matches!(outcome, CreateOutcome::Created { .. }), "{self:?}: {outcome:?}");
             }
             Self::Append { session, expected, id: append_id, count } => {
@@ -80,7 +80,7 @@ impl Operation {
                 let session = id(session);
                 let own = append(&session, expected, "fork");
                 let own = Append { summary: Some(idle()), body: body("fork"), ..own };
-                let outcome = store.fork(&id(from), alone(&session), own).await.unwrap();
+                let outcome = store.fork(&id(from), root_session(&session), own).await.unwrap();
                 assert!(matches!(outcome, ForkOutcome::Created { .. }), "{self:?}: {outcome:?}");
             }
             Self::Delete { session } => drop(store.delete(&id(session)).await.unwrap()),
