@@ -22,7 +22,7 @@ use crate::trees::Dice;
 
 /// The fault of one operation.
 #[derive(Debug, Clone, Copy)]
-enum Luck {
+enum Fault {
     /// No fault.
     Fine,
     /// The operation waits this long before it reaches the store.
@@ -30,17 +30,17 @@ enum Luck {
     /// The operation does not reach the store. The error leaves open whether it did.
     Lost,
     /// The operation takes effect, and its reply is lost.
-    Unanswered,
+    ReplyLost,
     /// The operation reaches the store twice, as on a network that retransmits.
-    Doubled,
+    Duplicated,
 }
 
 /// Random faults, in about one of three operations. They follow from the seed and the order of the
 /// operations.
 #[derive(Debug, Clone)]
-struct Day(Arc<Mutex<Dice>>);
+struct FaultPlan(Arc<Mutex<Dice>>);
 
-impl Day {
+impl FaultPlan {
     fn of(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(Dice::of(seed))))
     }
@@ -49,33 +49,33 @@ impl Day {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).below(bound)
     }
 
-    fn luck(&self) -> Luck {
+    fn next_fault(&self) -> Fault {
         let mut dice = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match dice.below(12) {
-            0 => Luck::Late(Duration::from_millis(dice.below(5) as u64)),
-            1 => Luck::Lost,
-            2 => Luck::Unanswered,
-            3 => Luck::Doubled,
-            _ => Luck::Fine,
+            0 => Fault::Late(Duration::from_millis(dice.below(5) as u64)),
+            1 => Fault::Lost,
+            2 => Fault::ReplyLost,
+            3 => Fault::Duplicated,
+            _ => Fault::Fine,
         }
     }
 
-    async fn strike<T, F>(&self, operation: impl Fn() -> F + Send + Sync) -> Result<T>
+    async fn apply<T, F>(&self, operation: impl Fn() -> F + Send + Sync) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send,
     {
-        match self.luck() {
-            Luck::Fine => operation().await,
-            Luck::Late(wait) => {
+        match self.next_fault() {
+            Fault::Fine => operation().await,
+            Fault::Late(wait) => {
                 tokio::time::sleep(wait).await;
                 operation().await
             }
-            Luck::Lost => Err(lost()),
-            Luck::Unanswered => {
+            Fault::Lost => Err(lost()),
+            Fault::ReplyLost => {
                 operation().await?;
                 Err(lost())
             }
-            Luck::Doubled => {
+            Fault::Duplicated => {
                 operation().await?;
                 operation().await
             }
@@ -91,13 +91,13 @@ fn lost() -> Error {
 #[derive(Debug, Clone)]
 pub struct ChaosStore {
     inner: Arc<dyn StateStore>,
-    day: Day,
+    faults: FaultPlan,
 }
 
 impl ChaosStore {
     /// Wraps a store with the faults of a seed.
     pub fn new(inner: Arc<dyn StateStore>, seed: u64) -> Self {
-        Self { inner, day: Day::of(seed) }
+        Self { inner, faults: FaultPlan::of(seed) }
     }
 }
 
@@ -117,15 +117,15 @@ impl StateStore for ChaosStore {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        self.day.strike(|| self.inner.create_session(new.clone(), first.clone())).await
+        self.faults.apply(|| self.inner.create_session(new.clone(), first.clone())).await
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
-        self.day.strike(|| self.inner.fork(from, new.clone(), first.clone())).await
+        self.faults.apply(|| self.inner.fork(from, new.clone(), first.clone())).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        self.day.strike(|| self.inner.append(append.clone())).await
+        self.faults.apply(|| self.inner.append(append.clone())).await
     }
 
     async fn read_log(
@@ -134,31 +134,31 @@ impl StateStore for ChaosStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
-        self.day.strike(|| self.inner.read_log(session, after, limit)).await
+        self.faults.apply(|| self.inner.read_log(session, after, limit)).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
-        self.day.strike(|| self.inner.head(session)).await
+        self.faults.apply(|| self.inner.head(session)).await
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.day.strike(|| self.inner.list(filter, page)).await
+        self.faults.apply(|| self.inner.list(filter, page)).await
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
-        self.day.strike(|| self.inner.list_usage(filter, page)).await
+        self.faults.apply(|| self.inner.list_usage(filter, page)).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
-        self.day.strike(|| self.inner.renew(session, run, ttl)).await
+        self.faults.apply(|| self.inner.renew(session, run, ttl)).await
     }
 
     async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
-        self.day.strike(|| self.inner.save_snapshot(session, snapshot.clone())).await
+        self.faults.apply(|| self.inner.save_snapshot(session, snapshot.clone())).await
     }
 
     async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
-        self.day.strike(|| self.inner.snapshot(session)).await
+        self.faults.apply(|| self.inner.snapshot(session)).await
     }
 
     /// Deletions reach the store once, because only the first one reports that the session existed.
@@ -176,20 +176,20 @@ impl StateStore for ChaosStore {
 #[derive(Debug, Clone)]
 pub struct ChaosStreams {
     inner: Arc<dyn StreamManager>,
-    day: Day,
+    faults: FaultPlan,
     readers: Arc<AtomicU32>,
 }
 
 impl ChaosStreams {
     /// Wraps streams with the faults of a seed.
     pub fn new(inner: Arc<dyn StreamManager>, seed: u64) -> Self {
-        Self { inner, day: Day::of(seed), readers: Arc::default() }
+        Self { inner, faults: FaultPlan::of(seed), readers: Arc::default() }
     }
 
     /// Returns the number of chunks after which the next reader is cut off.
     fn until_cut(&self) -> usize {
         let readers = self.readers.fetch_add(1, Ordering::Relaxed);
-        self.day.below(4 << readers.min(20))
+        self.faults.below(4 << readers.min(20))
     }
 }
 
@@ -197,25 +197,25 @@ impl ChaosStreams {
 #[deny(clippy::missing_trait_methods)]
 impl StreamManager for ChaosStreams {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
-        self.day.strike(|| self.inner.write(stream, batch.clone())).await
+        self.faults.apply(|| self.inner.write(stream, batch.clone())).await
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
-        let chunks = self.day.strike(|| self.inner.read(stream, from)).await?;
+        let chunks = self.faults.apply(|| self.inner.read(stream, from)).await?;
         let cut = futures_util::stream::once(async { Err(lost()) });
         Ok(chunks.take(self.until_cut()).chain(cut).boxed())
     }
 
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
-        self.day.strike(|| self.inner.info(stream)).await
+        self.faults.apply(|| self.inner.info(stream)).await
     }
 
     async fn reset(&self, stream: &SessionId) -> Result<()> {
-        self.day.strike(|| self.inner.reset(stream)).await
+        self.faults.apply(|| self.inner.reset(stream)).await
     }
 
     async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.day.strike(|| self.inner.forget(stream)).await
+        self.faults.apply(|| self.inner.forget(stream)).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Streams that are elsewhere than the log, and away.
+//! Scenarios for unavailable streams that are not in the same store as the log.
 
 use std::time::Instant;
 
@@ -8,44 +8,44 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
-use super::support::{asks, helper, report, run, scripts, shout, teller, told_by, word};
+use super::support::{asks, helper, report, run, scripts, shout, teller, tool_results, word};
 use super::{RuntimeHarness, World};
 use crate::gate::within;
 use crate::scripted::Reply;
 
-/// Answers nothing but that it is away, so that it is asked again and again.
+/// A stream manager that is always unavailable, so that its callers retry.
 #[derive(Debug)]
-struct Away;
+struct UnavailableStreams;
 
-fn away<T>() -> Result<T> {
-    Err(Error::new(ErrorCode::StoreUnavailable, "the streams are away, as arranged"))
+fn unavailable<T>() -> Result<T> {
+    Err(Error::new(ErrorCode::StoreUnavailable, "the streams are unavailable, as arranged"))
 }
 
 #[async_trait]
-impl StreamManager for Away {
+impl StreamManager for UnavailableStreams {
     async fn write(&self, _: &SessionId, _: Batch) -> Result<BatchReceipt> {
-        away()
+        unavailable()
     }
 
     async fn read(&self, _: &SessionId, _: u64) -> Result<ChunkStream> {
-        away()
+        unavailable()
     }
 
     async fn info(&self, _: &SessionId) -> Result<StreamInfo> {
-        away()
+        unavailable()
     }
 
     async fn reset(&self, _: &SessionId) -> Result<()> {
-        away()
+        unavailable()
     }
 
     async fn forget(&self, _: &SessionId) -> Result<()> {
-        away()
+        unavailable()
     }
 }
 
-/// Sessions start and go on, tools and sub-agents run, and each run waits a moment for the streams and not at each of
-/// its appends for as long as a store is asked again.
+/// Sessions start and continue, and tools and sub-agents run. Each run waits for the streams once and
+/// briefly, not at each append for the whole retry timeout.
 pub async fn streams_that_are_away_cost_a_moment(harness: &impl RuntimeHarness) {
     let helper = helper("helper").build().unwrap();
     let agent = teller().tool(shout()).sub_agent(&helper).build().unwrap();
@@ -58,14 +58,15 @@ pub async fn streams_that_are_away_cost_a_moment(harness: &impl RuntimeHarness) 
         ],
         [report()],
     );
-    let world = World::new(llm).registered(&agent).registered(&helper).showing_on(Away);
-    let patience = world.lease * 2 / 3;
+    let world =
+        World::new(llm).registered(&agent).registered(&helper).showing_on(UnavailableStreams);
+    let retry_timeout = world.lease * 2 / 3;
     let executor = harness.boot(world).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     for input in ["go", "more"] {
         let ended = within(run(&*executor, &agent, input)).await;
         assert_eq!(ended.status, RunStatus::Completed, "{ended:?}");
     }
-    assert!(begun.elapsed() < patience, "{:?}", begun.elapsed());
-    assert!(!told_by(harness, "subagent__helper").await.contains("error"));
+    assert!(started.elapsed() < retry_timeout, "{:?}", started.elapsed());
+    assert!(!tool_results(harness, "subagent__helper").await.contains("error"));
 }

@@ -47,11 +47,12 @@ pub async fn operations_that_nobody_polls_hold_up_no_others(harness: &impl Store
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
     let session = writer.session.clone();
-    let asked = (0..STARTED).map(|_| store.head(&session));
-    let asked: Vec<_> =
-        asked.filter_map(|mut ask| (&mut ask).now_or_never().is_none().then_some(ask)).collect();
+    let operations = (0..STARTED).map(|_| store.head(&session));
+    let pending: Vec<_> = operations
+        .filter_map(|mut operation| (&mut operation).now_or_never().is_none().then_some(operation))
+        .collect();
     within(writer.add("a")).await;
-    for ask in asked {
-        assert!(within(ask).await.unwrap().is_some());
+    for operation in pending {
+        assert!(within(operation).await.unwrap().is_some());
     }
 }

@@ -59,7 +59,7 @@ impl Listener {
 
     /// Delays the hook if the hooks of the process are slow.
     async fn delay(&self, cx: &HookContext) -> HookResult {
-        self.lives.linger_in_hook(&cx.run, cx.key()).await;
+        self.lives.delay_hook(&cx.run, cx.key()).await;
         Ok(())
     }
 }

@@ -152,7 +152,7 @@ impl Life {
 
     /// A point at which the process may crash but cannot be stopped: between the check that it may act and
     /// the act itself.
-    async fn brink(&self) {
+    async fn crash_point(&self) {
         self.count();
         if self.is_over() {
             std::future::pending::<()>().await;
@@ -173,7 +173,7 @@ impl Life {
     }
 
     /// Delays a hook if the hooks of the process are slow. `at` determines the delay.
-    async fn linger_in_hook(&self, at: impl Hash) {
+    async fn delay_hook(&self, at: impl Hash) {
         let Pace { hooks, at_most, .. } = self.0.pace;
         if hooks > 0 {
             let mut dice = Dice::of((self.number(), at));
@@ -227,9 +227,9 @@ impl Lives {
     }
 
     /// A point at which the process of this run may crash but cannot be stopped.
-    pub(super) async fn brink(&self, run: &RunId) {
+    pub(super) async fn crash_point(&self, run: &RunId) {
         if let Some(life) = self.of(run) {
-            life.brink().await;
+            life.crash_point().await;
         }
     }
 
@@ -241,9 +241,9 @@ impl Lives {
     }
 
     /// Delays a hook of this run if the hooks of its process are slow.
-    pub(super) async fn linger_in_hook(&self, run: &RunId, hook: &str) {
+    pub(super) async fn delay_hook(&self, run: &RunId, hook: &str) {
         if let Some(life) = self.of(run) {
-            life.linger_in_hook((run, hook)).await;
+            life.delay_hook((run, hook)).await;
         }
     }
 
@@ -254,13 +254,13 @@ impl Lives {
 
 /// A store as one process sees it.
 #[derive(Debug)]
-pub(super) struct MortalStore {
+pub(super) struct ProcessStore {
     pub(super) inner: Arc<dyn StateStore>,
     pub(super) life: Life,
     pub(super) lives: Lives,
 }
 
-impl MortalStore {
+impl ProcessStore {
     async fn pass<T>(&self, operation: impl Future<Output = T>) -> T {
         self.life.tick().await;
         let done = operation.await;
@@ -282,7 +282,7 @@ impl MortalStore {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl StateStore for MortalStore {
+impl StateStore for ProcessStore {
     fn reach(&self) -> StoreScope {
         self.inner.reach()
     }
@@ -354,13 +354,13 @@ impl StateStore for MortalStore {
 
 /// A stream as one process sees it.
 #[derive(Debug)]
-pub(super) struct MortalStreams {
+pub(super) struct ProcessStreams {
     pub(super) inner: Arc<dyn StreamManager>,
     pub(super) life: Life,
 }
 
 #[async_trait]
-impl StreamManager for MortalStreams {
+impl StreamManager for ProcessStreams {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.life.tick().await;
         let done = self.inner.write(stream, batch).await;

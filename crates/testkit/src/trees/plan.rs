@@ -227,7 +227,7 @@ impl Scene {
     }
 
     async fn act(&self, name: &str, cx: &ToolContext) -> Result<Value, ToolError> {
-        self.lives.brink(cx.run()).await;
+        self.lives.crash_point(cx.run()).await;
         let recorded = self.is_recorded(cx.session(), cx.call()).await;
         self.trace.note(Execution {
             session: cx.session().clone(),

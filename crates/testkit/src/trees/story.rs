@@ -15,7 +15,7 @@ use helix_agents_core::session::Durability;
 use super::check::{Expected, Noted, check};
 use super::dice::Dice;
 use super::hooks::Told;
-use super::life::{Counted, Life, Lives, MortalStore, MortalStreams, Pace};
+use super::life::{Counted, Life, Lives, Pace, ProcessStore, ProcessStreams};
 use super::model::TreeLlm;
 use super::notes::{Execution, Notes};
 use super::people::{Answers, is_expected};
@@ -64,7 +64,7 @@ struct Slot {
     handles: Vec<RunHandle>,
 }
 
-struct Stage<'a> {
+struct Simulation<'a> {
     story: Story,
     /// The stores as an outside observer sees them.
     stores: Stores,
@@ -105,10 +105,10 @@ impl Story {
     /// # Errors
     /// A description of all problems.
     pub async fn tell(self, open: &Open, boot: &Boot) -> Result<Tally, String> {
-        let mut stage = self.stage(open, boot, None).await;
-        stage.chaos().await?;
-        stage.end().await?;
-        stage.check().await
+        let mut simulation = self.simulation(open, boot, None).await;
+        simulation.chaos().await?;
+        simulation.end().await?;
+        simulation.check().await
     }
 
     /// Runs one real process of the story, by its number: a few moves, and then everything is brought to its
@@ -124,17 +124,17 @@ impl Story {
         boot: &Boot,
         folder: &Path,
     ) -> Result<(), String> {
-        let mut stage = self.stage(open, boot, Some(folder)).await;
-        stage.booted = number;
-        free_leases(&*stage.stores.state).await?;
-        let mut slot = stage.boot(usize::MAX).await;
+        let mut simulation = self.simulation(open, boot, Some(folder)).await;
+        simulation.booted = number;
+        free_leases(&*simulation.stores.state).await?;
+        let mut slot = simulation.boot(usize::MAX).await;
         let mut dice = Dice::of((self.seed, "live", number));
         for number in 0..dice.below(6) {
-            stage.act(&mut slot, number, &mut dice).await?;
+            simulation.act(&mut slot, number, &mut dice).await?;
             tokio::time::sleep(Duration::from_millis(dice.roll() % 12)).await;
         }
-        stage.settle(&slot).await?;
-        stage.problems.into_iter().next().map_or(Ok(()), Err)
+        simulation.settle(&slot).await?;
+        simulation.problems.into_iter().next().map_or(Ok(()), Err)
     }
 
     /// Checks the tree after the last process. Its engine repeats work as `again` says, and continued the
@@ -164,7 +164,12 @@ impl Story {
         Expected { root: ROOT.into(), durability, again, gaps: false, overlaps, reborn: false }
     }
 
-    async fn stage<'a>(self, open: &'a Open, boot: &'a Boot, folder: Option<&Path>) -> Stage<'a> {
+    async fn simulation<'a>(
+        self,
+        open: &'a Open,
+        boot: &'a Boot,
+        folder: Option<&Path>,
+    ) -> Simulation<'a> {
         let stores = open().await;
         let trace = Arc::new(Notes::new(folder, "trace"));
         let told = Arc::new(Notes::new(folder, "told"));
@@ -179,7 +184,7 @@ impl Story {
             build: 0,
         };
         let family = Family::new(&scene);
-        Stage {
+        Simulation {
             story: self,
             stores,
             open,
@@ -200,7 +205,7 @@ impl Story {
     }
 }
 
-impl Stage<'_> {
+impl Simulation<'_> {
     fn dice(&self, what: &str) -> Dice {
         Dice::of((self.story.seed, what))
     }
@@ -211,12 +216,12 @@ impl Stage<'_> {
         let dice = Dice::of((self.story.seed, "life", self.booted));
         let life = Life::new(self.booted, dies_at, Pace::default(), dice);
         let process = Process {
-            store: Arc::new(MortalStore {
+            store: Arc::new(ProcessStore {
                 inner: stores.state,
                 life: life.clone(),
                 lives: self.lives.clone(),
             }),
-            streams: Arc::new(MortalStreams { inner: stores.streams, life: life.clone() }),
+            streams: Arc::new(ProcessStreams { inner: stores.streams, life: life.clone() }),
             llm: Arc::new(TreeLlm {
                 seed: self.story.seed,
                 root: Arc::clone(&self.root),
@@ -239,7 +244,7 @@ impl Stage<'_> {
         for number in 0..self.story.moves {
             let which = dice.below(slots.len());
             if slots[which].as_ref().is_some_and(|slot| slot.life.is_over()) {
-                self.bury(slots[which].take()).await?;
+                self.end_process(slots[which].take()).await?;
             }
             if slots[which].is_none() {
                 let dies_at = if dice.once_in(4) { 1_000_000 } else { 5 + dice.below(600) };
@@ -263,13 +268,13 @@ impl Stage<'_> {
             }
         }
         for slot in slots {
-            self.bury(slot).await?;
+            self.end_process(slot).await?;
         }
         Ok(())
     }
 
     /// Ends a process and judges the errors of its finished runs.
-    async fn bury(&mut self, slot: Option<Slot>) -> Result<(), String> {
+    async fn end_process(&mut self, slot: Option<Slot>) -> Result<(), String> {
         let Some(slot) = slot else { return Ok(()) };
         self.deaths += 1;
         slot.life.end();
