@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use helix_agents_testkit::trees::{Again, Booted, Process, Stores, Story};
+use helix_agents_testkit::trees::{Booted, Process, Redelivery, Stores, Story};
 
 use crate::runtimes::{self, World};
 
@@ -39,8 +39,8 @@ pub async fn live(
 
 /// Whether the engine of a runtime does what was done when a process of it dies.
 #[must_use]
-pub fn again(runtime: &str) -> Again {
-    if runtime == "local:" { Again::Never } else { Again::Later }
+pub fn again(runtime: &str) -> Redelivery {
+    if runtime == "local:" { Redelivery::Never } else { Redelivery::Later }
 }
 
 /// Begins a process of a story on the runtime at that URL.
@@ -66,7 +66,7 @@ pub fn boot(runtime: &str, process: Process) -> BoxFuture<'static, Booted> {
             async move { opened.executor.sweep().await.map(drop) }.boxed()
         };
         let again = again(&runtime);
-        let misses = if again == Again::Never { Duration::ZERO } else { MISSES };
+        let misses = if again == Redelivery::Never { Duration::ZERO } else { MISSES };
         Booted { executor, sweep: Arc::new(sweep), again, misses }
     }
     .boxed()

@@ -14,7 +14,7 @@ use helix_agents_runtime::{
     ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
     forward_executor,
 };
-use helix_agents_testkit::trees::{Again, Dice};
+use helix_agents_testkit::trees::{Redelivery, Rng};
 
 use crate::marks::{Mark, Reached};
 
@@ -27,7 +27,7 @@ pub(crate) struct InParts {
 forward_executor!(InParts);
 
 impl InParts {
-    pub(crate) fn new(settings: Settings, again: Again, reached: Reached) -> Result<Self> {
+    pub(crate) fn new(settings: Settings, again: Redelivery, reached: Reached) -> Result<Self> {
         let follow = settings.lease / 8;
         let engine = Tasks { again, follow, reached, stopped: Arc::default() };
         Ok(Self { runtime: Runtime::new(settings.context()?, Arc::new(engine)) })
@@ -43,7 +43,7 @@ impl InParts {
 /// Runs whose context are tasks of one process.
 #[derive(Debug)]
 struct Tasks {
-    again: Again,
+    again: Redelivery,
     /// The time that a part follows a child before the engine starts another one.
     follow: Duration,
     reached: Reached,
@@ -86,7 +86,7 @@ fn note(stopped: &Mutex<BTreeMap<RunId, Error>>, of: &RunRef, error: Error) {
 struct Driven<'a> {
     runtime: &'a Runtime,
     of: &'a RunRef,
-    again: Again,
+    again: Redelivery,
     follow: Duration,
     reached: Reached,
 }
@@ -127,18 +127,18 @@ impl Driven<'_> {
         what: String,
         act: impl Fn(bool) -> BoxFuture<'a, Result<T>>,
     ) -> Result<T> {
-        let mut dice = Dice::of((&self.of.run, what));
-        if self.again == Again::Never || !dice.once_in(3) {
+        let mut dice = Rng::of((&self.of.run, what));
+        if self.again == Redelivery::Never || !dice.once_in(3) {
             return act(true).await;
         }
         self.reached.note(Mark::PartAgain);
         match self.again {
-            Again::Never | Again::AtOnce => {}
-            Again::Later => {
+            Redelivery::Never | Redelivery::AtOnce => {}
+            Redelivery::Later => {
                 drop(act(true).await);
                 return act(false).await;
             }
-            Again::Dropped => {
+            Redelivery::Dropped => {
                 self.reached.note(Mark::PartCut);
                 let patience = Duration::from_millis(dice.below(40) as u64);
                 drop(tokio::time::timeout(patience, act(true)).await);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use helix_agents_core::budget::Budget;
 use helix_agents_core::session::Durability;
-use helix_agents_testkit::trees::{Again, Dice, Pace};
+use helix_agents_testkit::trees::{Pace, Redelivery, Rng};
 
 /// Whether streams have to be whole where an owner may hand in a result after it was superseded. What it showed
 /// of that call was taken back by its successor, and nobody shows it again: the ledger of streams needs a fence
@@ -93,7 +93,7 @@ pub(crate) enum EngineKind {
     /// Tasks of the process.
     Local,
     /// Parts, some of which are executed again.
-    Parts(Again),
+    Parts(Redelivery),
 }
 
 /// A story: its seed, and what was taken out of it to find out what it fails by.
@@ -114,7 +114,7 @@ impl Story {
     /// The story of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut dice = Dice::of((seed, "knobs"));
+        let mut dice = Rng::of((seed, "knobs"));
         let processes = match dice.below(10) {
             0 => 1,
             1..=5 => 2,
@@ -142,8 +142,8 @@ impl Story {
     }
 
     /// The dice of this part of the story.
-    pub(crate) fn dice(self, of: &str) -> Dice {
-        Dice::of((self.seed, of))
+    pub(crate) fn dice(self, of: &str) -> Rng {
+        Rng::of((self.seed, of))
     }
 
     /// How long an owner counts as alive after its last sign of life.
@@ -163,10 +163,10 @@ impl Story {
     pub(crate) fn engine(self) -> EngineKind {
         match self.dice("engine").below(8) {
             0..=3 => EngineKind::Local,
-            4 => EngineKind::Parts(Again::Never),
-            5 => EngineKind::Parts(Again::Later),
-            6 => EngineKind::Parts(Again::Dropped),
-            _ => EngineKind::Parts(Again::AtOnce),
+            4 => EngineKind::Parts(Redelivery::Never),
+            5 => EngineKind::Parts(Redelivery::Later),
+            6 => EngineKind::Parts(Redelivery::Dropped),
+            _ => EngineKind::Parts(Redelivery::AtOnce),
         }
     }
 
@@ -194,7 +194,7 @@ impl Story {
     }
 
     /// By how much a clock may gain or lose, in microseconds each second.
-    pub(crate) fn drift(dice: &mut Dice) -> i32 {
+    pub(crate) fn drift(dice: &mut Rng) -> i32 {
         i32::try_from(dice.below(20_001)).unwrap_or_default() - 10_000
     }
 

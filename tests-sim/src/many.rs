@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use helix_agents_testkit::trees::Tally;
+use helix_agents_testkit::trees::Stats;
 
 use crate::knobs::{Fault, Story};
 use crate::marks::Marks;
@@ -75,7 +75,7 @@ pub struct Report {
     /// The situations that were reached.
     pub marks: Marks,
     /// How much happened.
-    pub tally: Tally,
+    pub tally: Stats,
     /// The stories that took long.
     pub slow: Vec<Story>,
     /// How much time of processors that took.

@@ -15,7 +15,7 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::store::{Purge, SessionStatus, StateStore as _};
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
-use helix_agents_testkit::trees::{Dice, heads};
+use helix_agents_testkit::trees::{Rng, heads};
 use tokio::time::sleep;
 
 use crate::knobs::Fault;
@@ -81,7 +81,7 @@ const ACTS: [Act; 31] = [
 const CHECKPOINT_ERRORS: [ErrorCode; 2] = [ErrorCode::CheckpointNotFound, ErrorCode::ChildrenOpen];
 
 /// One thing that a user or a program does in a process, beside all else.
-pub(crate) fn act(world: &World, process: &Process, number: usize, dice: &mut Dice) {
+pub(crate) fn act(world: &World, process: &Process, number: usize, dice: &mut Rng) {
     let roots: Vec<_> = world.roots().collect();
     let root = dice.pick(&roots).cloned().unwrap_or_else(|| SessionId::from("root-0"));
     let begins = number < world.story.trees;
@@ -93,7 +93,7 @@ pub(crate) fn act(world: &World, process: &Process, number: usize, dice: &mut Di
         process: process.clone(),
         root,
         number,
-        dice: Dice::of((world.story.seed, "act", number)),
+        dice: Rng::of((world.story.seed, "act", number)),
     };
     world.beside(process, caller.act(act));
 }
@@ -103,7 +103,7 @@ struct Caller {
     process: Process,
     root: SessionId,
     number: usize,
-    dice: Dice,
+    dice: Rng,
 }
 
 impl Caller {
@@ -356,7 +356,7 @@ impl Drop for Resuming<'_> {
 }
 
 /// One thing that befalls a process, if the story has things of that kind.
-pub(crate) fn befall(world: &World, all: &[Process], process: &Process, dice: &mut Dice) {
+pub(crate) fn befall(world: &World, all: &[Process], process: &Process, dice: &mut Rng) {
     let kinds = [
         Fault::Kills,
         Fault::Stalls,

@@ -10,7 +10,9 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{load, load_events};
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_testkit::normalise;
-use helix_agents_testkit::trees::{Again, Dice, Expected, Noted, Tally, check, heads, is_expected};
+use helix_agents_testkit::trees::{
+    Expected, Observations, Redelivery, Rng, Stats, check, heads, is_expected,
+};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::knobs::{EngineKind, Fault, Story};
@@ -46,7 +48,7 @@ pub struct Told {
     /// The situations that were reached.
     pub marks: Marks,
     /// How much happened.
-    pub tally: Tally,
+    pub tally: Stats,
     /// The hash of all that happened.
     pub hash: u64,
     /// All that happened as text, if it was asked for.
@@ -98,7 +100,7 @@ impl Story {
             let mut problems = world.problems();
             let tally = tally.unwrap_or_else(|problem| {
                 problems.push(problem);
-                Tally::default()
+                Stats::default()
             });
             let (marks, hash) = (world.reached.all(), world.trace.hash());
             Told { problems, marks, tally, hash, lines: world.trace.lines() }
@@ -113,7 +115,7 @@ struct Stage {
 }
 
 impl Stage {
-    async fn tell(&mut self) -> Result<Tally, String> {
+    async fn tell(&mut self) -> Result<Stats, String> {
         self.chaos().await;
         self.world.calm();
         for process in &self.slots {
@@ -210,18 +212,18 @@ impl Stage {
         }
     }
 
-    async fn check(&self, last: &Process) -> Result<Tally, String> {
+    async fn check(&self, last: &Process) -> Result<Stats, String> {
         let again = match self.world.story.engine() {
-            EngineKind::Local => Again::Never,
+            EngineKind::Local => Redelivery::Never,
             EngineKind::Parts(again) => again,
         };
-        let noted = Noted {
+        let noted = Observations {
             answers: self.world.answers.all(),
             trace: self.world.executions.all(),
             told: self.world.told.all(),
             outlived: 0,
         };
-        let mut sum = Tally { deaths: self.booted - 1, ..Tally::default() };
+        let mut sum = Stats { deaths: self.booted - 1, ..Stats::default() };
         for root in self.world.roots() {
             for head in heads(&*self.world.witness, &root).await? {
                 // Looking at a session brings its stream into line.
@@ -237,8 +239,8 @@ impl Stage {
             let gaps = self.world.story.has_gaps();
             let reborn = self.world.witness.is_gone(&root);
             // A request of a part that was dropped may arrive when the part was executed again.
-            let overlaps = again == Again::AtOnce
-                || (again != Again::Never && self.world.story.has(Fault::Late));
+            let overlaps = again == Redelivery::AtOnce
+                || (again != Redelivery::Never && self.world.story.has(Fault::Late));
             let expected = Expected { root, durability, again, gaps, overlaps, reborn };
             let (state, streams) = (&*self.world.witness, &*self.world.witness);
             if !expected.reborn {
@@ -276,7 +278,11 @@ fn story_limit(story: Story) -> Duration {
 }
 
 /// What was noted of one tree.
-async fn of_tree(world: &World, root: &SessionId, noted: &Noted) -> Result<Noted, String> {
+async fn of_tree(
+    world: &World,
+    root: &SessionId,
+    noted: &Observations,
+) -> Result<Observations, String> {
     let sessions: Vec<_> =
         heads(&*world.witness, root).await?.into_iter().map(|head| head.session).collect();
     let mut noted = noted.clone();
@@ -308,7 +314,7 @@ struct Settling<'a> {
 
 impl Settling<'_> {
     /// Does what can be done; whether the tree has ended.
-    async fn round(&mut self, dice: &mut Dice) -> Result<bool, String> {
+    async fn round(&mut self, dice: &mut Rng) -> Result<bool, String> {
         let witness = &*self.stage.world.witness;
         let heads = heads(witness, self.root).await?;
         if heads.is_empty() {
@@ -349,7 +355,7 @@ impl Settling<'_> {
         Ok(())
     }
 
-    async fn answer_all(&self, dice: &mut Dice) -> Result<(), String> {
+    async fn answer_all(&self, dice: &mut Rng) -> Result<(), String> {
         let (executor, world) = (&*self.last.executor, &self.stage.world);
         let Ok(pending) = executor.pending_calls(self.root).await else { return Ok(()) };
         for view in pending {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helix_agents_core::clock::{Clock, Timestamp};
-use helix_agents_testkit::trees::Life;
+use helix_agents_testkit::trees::ProcessLife;
 use tokio::time::Instant;
 
 use crate::trace::Trace;
@@ -26,13 +26,18 @@ pub(crate) struct SimClock {
     /// How many microseconds it counts for each true second.
     rate: u128,
     /// The process that it is of; none for a store's.
-    life: Option<Life>,
+    life: Option<ProcessLife>,
     trace: Arc<Trace>,
 }
 
 impl SimClock {
     /// A clock that is so many milliseconds ahead, and gains so many microseconds in each second.
-    pub(crate) fn new(ahead: i64, drift: i32, life: Option<Life>, trace: Arc<Trace>) -> Arc<Self> {
+    pub(crate) fn new(
+        ahead: i64,
+        drift: i32,
+        life: Option<ProcessLife>,
+        trace: Arc<Trace>,
+    ) -> Arc<Self> {
         let rate = MILLION.saturating_add_signed(i128::from(drift));
         let ahead = AtomicI64::new(ahead);
         Arc::new(Self { began: Instant::now(), ahead, rate, life, trace })

@@ -14,7 +14,7 @@ use helix_agents_core::store::{
     SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
-use helix_agents_testkit::trees::{Dice, Life, Lives};
+use helix_agents_testkit::trees::{ProcessLife, Rng, RunProcesses};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -72,8 +72,8 @@ enum Luck {
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) witness: Arc<Witness>,
-    pub(crate) life: Life,
-    pub(crate) lives: Lives,
+    pub(crate) life: ProcessLife,
+    pub(crate) lives: RunProcesses,
     pub(crate) story: Story,
     pub(crate) reached: Reached,
     /// Whether all faults have stopped.
@@ -85,8 +85,8 @@ pub(crate) struct Wire {
 impl Wire {
     pub(crate) fn new(
         witness: Arc<Witness>,
-        life: Life,
-        lives: Lives,
+        life: ProcessLife,
+        lives: RunProcesses,
         story: Story,
         reached: Reached,
         calm: Arc<AtomicBool>,
@@ -131,7 +131,7 @@ impl Wire {
         })
     }
 
-    fn roll(&self, kind: Kind, dice: &mut Dice) -> Luck {
+    fn roll(&self, kind: Kind, dice: &mut Rng) -> Luck {
         let (story, lease) = (self.story, self.story.lease());
         if story.has(Fault::Lost) && kind != Kind::Forget && dice.once_in(40) {
             return if dice.once_in(2) { Luck::Lost } else { Luck::Unanswered };
@@ -256,7 +256,7 @@ impl Wire {
     }
 }
 
-fn up_to(dice: &mut Dice, most: Duration) -> Duration {
+fn up_to(dice: &mut Rng, most: Duration) -> Duration {
     Duration::from_millis(dice.below(most.as_millis() as usize + 1) as u64)
 }
 

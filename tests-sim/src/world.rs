@@ -11,8 +11,8 @@ use helix_agents_core::executor::RunHandle;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::StateStore;
 use helix_agents_testkit::trees::{
-    Answers, Counted, Execution, Family, Life, Lives, Node, Notes, Scene, Told, TreeLlm,
-    is_expected,
+    Answers, Counted, Execution, Family, HookCall, Node, ProcessLife, Records, RunProcesses, Scene,
+    TreeLlm, is_expected,
 };
 
 use crate::always::Always;
@@ -40,10 +40,10 @@ pub(crate) struct World {
     families: [Arc<Family>; 2],
     pub(crate) root: Arc<Node>,
     pub(crate) answers: Answers,
-    pub(crate) executions: Arc<Notes<Execution>>,
-    pub(crate) told: Arc<Notes<Told>>,
+    pub(crate) executions: Arc<Records<Execution>>,
+    pub(crate) told: Arc<Records<HookCall>>,
     pub(crate) readers: Readers,
-    lives: Lives,
+    lives: RunProcesses,
     ids: Counted,
     calm: Arc<AtomicBool>,
     problems: Arc<Mutex<Vec<String>>>,
@@ -52,14 +52,14 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(story: Story, text: bool) -> Self {
         let trace = Arc::new(Trace::of_text(text));
-        let (reached, lives) = (Reached::default(), Lives::default());
+        let (reached, lives) = (Reached::default(), RunProcesses::default());
         let mut dice = story.dice("store clock");
         let clock = SimClock::new(0, Story::drift(&mut dice), None, Arc::clone(&trace));
         let always = Always::new(lives.clone(), story.lease(), reached.clone());
         let witness =
             Witness::new(clock, Arc::clone(&trace), reached.clone(), always, story.append_limit());
         let (executions, told) =
-            (Arc::new(Notes::new(None, "trace")), Arc::new(Notes::new(None, "told")));
+            (Arc::new(Records::new(None, "trace")), Arc::new(Records::new(None, "told")));
         let scene = Scene {
             seed: story.seed,
             trace: Arc::clone(&executions),
@@ -81,7 +81,7 @@ impl World {
             reached,
             root: Arc::new(families[0].root.clone()),
             families,
-            answers: Arc::new(Notes::new(None, "answers")),
+            answers: Arc::new(Records::new(None, "answers")),
             executions,
             told,
             readers: Readers::default(),
@@ -103,7 +103,7 @@ impl World {
     pub(crate) fn boot(&self, number: usize, dies_at: usize) -> Process {
         let story = self.story;
         let mut dice = story.dice(&format!("process {number}"));
-        let life = Life::new(number, dies_at, story.pace(), dice.clone());
+        let life = ProcessLife::new(number, dies_at, story.pace(), dice.clone());
         let ahead = i64::try_from(dice.roll() % (2 * HOUR as u64)).unwrap_or_default() - HOUR;
         let drift = Story::drift(&mut dice);
         let build = usize::from(story.has(Fault::Builds) && dice.once_in(2));

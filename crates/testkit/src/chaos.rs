@@ -18,7 +18,7 @@ use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, St
 use crate::patient;
 use crate::store_suite::StoreHarness;
 use crate::stream_suite::StreamHarness;
-use crate::trees::Dice;
+use crate::trees::Rng;
 
 /// The fault of one operation.
 #[derive(Debug, Clone, Copy)]
@@ -38,11 +38,11 @@ enum Fault {
 /// Random faults, in about one of three operations. They follow from the seed and the order of the
 /// operations.
 #[derive(Debug, Clone)]
-struct FaultPlan(Arc<Mutex<Dice>>);
+struct FaultPlan(Arc<Mutex<Rng>>);
 
 impl FaultPlan {
     fn of(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(Dice::of(seed))))
+        Self(Arc::new(Mutex::new(Rng::of(seed))))
     }
 
     fn below(&self, bound: usize) -> usize {
@@ -50,9 +50,9 @@ impl FaultPlan {
     }
 
     fn next_fault(&self) -> Fault {
-        let mut dice = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match dice.below(12) {
-            0 => Fault::Late(Duration::from_millis(dice.below(5) as u64)),
+        let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match rng.below(12) {
+            0 => Fault::Late(Duration::from_millis(rng.below(5) as u64)),
             1 => Fault::Lost,
             2 => Fault::ReplyLost,
             3 => Fault::Duplicated,
@@ -221,12 +221,12 @@ impl StreamManager for ChaosStreams {
 
 /// A harness whose handles have random faults and retries. The whole contract holds for it.
 #[derive(Debug)]
-pub struct BadDay<H> {
+pub struct ChaosHarness<H> {
     harness: H,
     seeds: AtomicU64,
 }
 
-impl<H> BadDay<H> {
+impl<H> ChaosHarness<H> {
     /// Wraps a harness.
     pub fn of(harness: H) -> Self {
         Self { harness, seeds: AtomicU64::new(1) }
@@ -238,7 +238,7 @@ impl<H> BadDay<H> {
 }
 
 #[async_trait]
-impl<H: StoreHarness> StoreHarness for BadDay<H> {
+impl<H: StoreHarness> StoreHarness for ChaosHarness<H> {
     fn reach(&self) -> StoreScope {
         self.harness.reach()
     }
@@ -254,7 +254,7 @@ impl<H: StoreHarness> StoreHarness for BadDay<H> {
 }
 
 #[async_trait]
-impl<H: StreamHarness> StreamHarness for BadDay<H> {
+impl<H: StreamHarness> StreamHarness for ChaosHarness<H> {
     async fn open(&self) -> Arc<dyn StreamManager> {
         let streams = ChaosStreams::new(self.harness.open().await, self.seed());
         Arc::new(patient::streams(Arc::new(streams)))

@@ -1,12 +1,11 @@
 //! Random trees of agents with random crashes, answers and requests, and the invariants that hold afterwards.
 //!
 //! A [`Story`] is one simulation run, determined by its seed: the agents, the replies of their models, the
-//! actions of users, and the crashes of processes. [`Story::tell`] simulates all processes in one process, on
+//! actions of users, and the crashes of processes. [`Story::run`] simulates all processes in one process, on
 //! a clock that may be paused. [`Story::live`] runs one real process, for tests that kill real processes, and
 //! [`Story::check`] checks the invariants after the last of them.
 
 mod check;
-mod dice;
 mod hooks;
 mod life;
 mod many;
@@ -14,6 +13,7 @@ mod model;
 mod notes;
 mod people;
 mod plan;
+mod rng;
 mod settle;
 mod story;
 
@@ -31,17 +31,17 @@ use helix_agents_core::session::Durability;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
-pub use check::{Expected, Noted, check};
-pub use dice::Dice;
-pub use hooks::{Hook, Told};
-pub use life::{Counted, Life, Lives, Pace};
-pub use many::{Fresh, tell_all};
+pub use check::{Expected, Observations, check};
+pub use hooks::{Hook, HookCall};
+pub use life::{Counted, Pace, ProcessLife, RunProcesses};
+pub use many::{Fresh, run_all};
 pub use model::TreeLlm;
-pub use notes::{Execution, Notes};
-pub use people::{Answers, Taken, is_expected};
+pub use notes::{Execution, Records};
+pub use people::{AcceptedAnswer, Answers, is_expected};
 pub use plan::{Family, Node, Scene};
+pub use rng::Rng;
 pub use settle::{free_leases, heads};
-pub use story::{Story, Tally};
+pub use story::{Stats, Story};
 
 /// The id of the root session of every tree.
 const ROOT: &str = "root";
@@ -90,14 +90,14 @@ pub struct Booted {
     /// The sweeper of the process.
     pub sweep: Sweep,
     /// Whether its engine repeats work items.
-    pub again: Again,
+    pub again: Redelivery,
     /// The time after which its engine notices a crashed process. Nothing may make progress for that long.
     pub misses: Duration,
 }
 
 /// Whether an engine may execute a work item more than once while its process lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Again {
+pub enum Redelivery {
     /// It executes each work item once.
     #[default]
     Never,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::FutureExt as _;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::kill::run_worker;
-use helix_agents_testkit::trees::{Again, Dice, Process, Story, Tally};
+use helix_agents_testkit::trees::{Process, Redelivery, Rng, Stats, Story};
 use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind};
 use helix_agents_tests_e2e::trees::{again, boot};
@@ -35,7 +35,7 @@ const LOCAL: &str = "local:";
 /// The fault points at which processes of a story were killed, and what came of it.
 struct Told {
     killed_at: Vec<String>,
-    end: Result<Tally, String>,
+    end: Result<Stats, String>,
 }
 
 fn command(runtime: &str, seed: u64, number: usize, url: &str, folder: &Path) -> Command {
@@ -50,7 +50,7 @@ fn tell(runtime: &str, kind: &Kind, seed: u64) -> Told {
     let runtime = runtimes::Kind::named(runtime).unwrap().place();
     let folder = tempfile::tempdir().unwrap();
     let place = kind.place(folder.path());
-    let mut dice = Dice::of((seed, "kills"));
+    let mut dice = Rng::of((seed, "kills"));
     let mut killed_at = Vec::new();
     let deaths = 1 + dice.below(4);
     for number in 1..=deaths + 1 {
@@ -72,7 +72,7 @@ fn tell(runtime: &str, kind: &Kind, seed: u64) -> Told {
     let end = blocking().block_on(async {
         let stores = stores::open(&place.url).await.unwrap();
         let again = again(&runtime);
-        let outlived = if again == Again::Never { 0 } else { killed_at.len() };
+        let outlived = if again == Redelivery::Never { 0 } else { killed_at.len() };
         Story::new(seed).check(&stores, again, outlived, folder.path()).await
     });
     Told { killed_at, end }
@@ -96,7 +96,7 @@ fn tell_disturbed(kind: &Kind, seed: u64) -> Told {
         let url = url.clone();
         async move { stores::open(&url).await.unwrap() }.boxed()
     };
-    let end = blocking().block_on(Story::new(seed).tell(&open, &boot));
+    let end = blocking().block_on(Story::new(seed).run(&open, &boot));
     Told { killed_at: Vec::new(), end }
 }
 
@@ -162,7 +162,7 @@ fn all_told(usual: u64, tell: impl Fn(u64) -> Told + Sync, report: impl Fn(&[Val
     });
     let mut points = Vec::new();
     let mut problems = Vec::new();
-    let mut sum = Tally::default();
+    let mut sum = Stats::default();
     for (seed, Told { killed_at, end }) in told {
         let ok = end.is_ok();
         points.extend(killed_at.iter().map(|point| json!({ "name": point, "ok": ok })));

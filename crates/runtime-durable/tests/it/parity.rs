@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::id::SessionId;
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
+use helix_agents_testkit::runtime_suite::processes::{
+    Boot, ProcessConfig, Processes, StartedProcess,
+};
 
 use crate::support::Corner;
 
@@ -12,8 +14,8 @@ type Harness<S> = Processes<S, Corner>;
 
 #[async_trait]
 impl Boot for Corner {
-    async fn boot(&self, with: Beginning) -> StartedRun {
-        let Beginning { world, store, streams, tasks_on } = with;
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess {
+        let ProcessConfig { world, store, streams, tasks_on } = with;
         let runtime = self
             .builder()
             .state_store(store)
@@ -27,7 +29,7 @@ impl Boot for Corner {
             .connect()
             .await
             .unwrap();
-        StartedRun { executor: Arc::new(runtime), worker: Box::new(()) }
+        StartedProcess { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 
     async fn engine_records(&self, _: &[SessionId]) -> String {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents_core::id::SessionId;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
+use helix_agents_testkit::runtime_suite::processes::{
+    Boot, ProcessConfig, Processes, StartedProcess,
+};
 use helix_agents_testkit::servers;
 use serde_json::Value;
 use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
@@ -31,8 +33,8 @@ impl Temporal {
 
 #[async_trait]
 impl Boot for Temporal {
-    async fn boot(&self, with: Beginning) -> StartedRun {
-        let Beginning { world, store, streams, tasks_on } = with;
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess {
+        let ProcessConfig { world, store, streams, tasks_on } = with;
         let builder = TemporalRuntime::builder()
             .state_store(store)
             .stream_manager(streams)
@@ -55,7 +57,7 @@ impl Boot for Temporal {
             (runtime, worker)
         };
         let (runtime, worker) = tasks_on.spawn(begin).await.unwrap();
-        StartedRun { executor: Arc::new(runtime), worker: Box::new(worker) }
+        StartedProcess { executor: Arc::new(runtime), worker: Box::new(worker) }
     }
 
     /// The histories of the first runs of root sessions.

@@ -18,7 +18,7 @@ use helix_agents_runtime::{
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
-use helix_agents_testkit::trees::Again;
+use helix_agents_testkit::trees::Redelivery;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -126,7 +126,7 @@ impl Scene {
 
     /// Carries a run out to its end.
     pub(crate) async fn drive(&self, of: &RunRef) {
-        within(in_parts::drive(&self.runtime, of, Again::Never)).await.unwrap();
+        within(in_parts::drive(&self.runtime, of, Redelivery::Never)).await.unwrap();
     }
 
     /// Carries a run out up to what is to be done side by side.

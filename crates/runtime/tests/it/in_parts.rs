@@ -14,7 +14,7 @@ use helix_agents_runtime::{
     ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
     forward_executor,
 };
-use helix_agents_testkit::trees::{Again, Dice};
+use helix_agents_testkit::trees::{Redelivery, Rng};
 
 /// How long a child is followed at once.
 const FOLLOW: Duration = Duration::from_millis(200);
@@ -28,7 +28,7 @@ pub(crate) struct InParts {
 forward_executor!(InParts);
 
 impl InParts {
-    pub(crate) fn new(settings: Settings, again: Again) -> Self {
+    pub(crate) fn new(settings: Settings, again: Redelivery) -> Self {
         let engine = Tasks { again, stopped: Arc::default() };
         Self { runtime: Runtime::new(settings.context().unwrap(), Arc::new(engine)) }
     }
@@ -37,7 +37,7 @@ impl InParts {
 /// Runs whose parts are tasks of this process.
 #[derive(Debug)]
 struct Tasks {
-    again: Again,
+    again: Redelivery,
     stopped: Arc<Mutex<HashMap<RunRef, Error>>>,
 }
 
@@ -67,7 +67,7 @@ impl Engine for Tasks {
 }
 
 /// Carries a run out to its end.
-pub(crate) async fn drive(runtime: &Runtime, of: &RunRef, again: Again) -> Result<()> {
+pub(crate) async fn drive(runtime: &Runtime, of: &RunRef, again: Redelivery) -> Result<()> {
     Driven { runtime, of, again }.to_its_end().await
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn drive(runtime: &Runtime, of: &RunRef, again: Again) -> Resul
 struct Driven<'a> {
     runtime: &'a Runtime,
     of: &'a RunRef,
-    again: Again,
+    again: Redelivery,
 }
 
 impl Driven<'_> {
@@ -115,13 +115,13 @@ impl Driven<'_> {
         what: String,
         act: impl Fn(bool) -> BoxFuture<'a, Result<T>>,
     ) -> Result<T> {
-        let mut dice = Dice::of((&self.of.run, what));
+        let mut dice = Rng::of((&self.of.run, what));
         match self.again {
-            Again::Later if dice.once_in(3) => {
+            Redelivery::Later if dice.once_in(3) => {
                 drop(act(true).await);
                 act(false).await
             }
-            Again::AtOnce if dice.once_in(3) => {
+            Redelivery::AtOnce if dice.once_in(3) => {
                 let (first, second) = tokio::join!(act(true), act(false));
                 if dice.once_in(2) { first } else { second }
             }

@@ -16,7 +16,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
-use helix_agents_testkit::trees::Again;
+use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 
 use crate::by_hand::{ByHand, S};
@@ -93,7 +93,7 @@ async fn a_result_is_handed_in_between_parts(opens: bool) {
     stalled.runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
     let (runtime, of) = (stalled.runtime.clone(), stalled.begun());
     let late = tokio::spawn(async move {
-        drop(in_parts::drive(&runtime, &of, Again::Never).await);
+        drop(in_parts::drive(&runtime, &of, Redelivery::Never).await);
     });
     gate.reached().await;
     stalled.runtime.give_up(&stalled.begun()).await;
@@ -109,7 +109,7 @@ async fn a_result_is_handed_in_between_parts(opens: bool) {
     let log = load_events(&memory, &session, 0).await.unwrap();
     assert!(matches!(log.last().unwrap().event, Event::ToolFinished(_)), "nothing was handed in");
 
-    within(in_parts::drive(&next.runtime, &of, Again::Never)).await.unwrap();
+    within(in_parts::drive(&next.runtime, &of, Redelivery::Never)).await.unwrap();
     let fold = load(&memory, &session).await.unwrap();
     assert_eq!(fold.last_run().unwrap().status, RunStatus::Completed);
     assert_eq!(shown_calls(&memory).await, ["end 1.0", "end 1.1", "start 1.0", "start 1.1"]);

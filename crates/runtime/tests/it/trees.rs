@@ -13,7 +13,7 @@ use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
-use helix_agents_testkit::trees::{Again, Booted, Open, Process, Stores, tell_all};
+use helix_agents_testkit::trees::{Booted, Open, Process, Redelivery, Stores, run_all};
 
 use crate::in_parts::InParts;
 
@@ -26,7 +26,7 @@ const REPEATED: u64 = 150;
 /// How many of them on a bad network.
 const DISTURBED: u64 = 100;
 
-fn boot(process: Process, again: Again) -> BoxFuture<'static, Booted> {
+fn boot(process: Process, again: Redelivery) -> BoxFuture<'static, Booted> {
     let settings = Settings {
         store: Some(process.store),
         streams: Some(process.streams),
@@ -57,26 +57,26 @@ fn in_memory() -> Box<Open> {
 
 #[test]
 fn whatever_happens_a_tree_ends_and_its_logs_agree() {
-    tell_all(SEEDS, &in_memory, &|process| boot(process, Again::Never));
+    run_all(SEEDS, &in_memory, &|process| boot(process, Redelivery::Never));
 }
 
 /// Every third operation is late, lost, unanswered or done twice.
 #[test]
 fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
-    tell_all(DISTURBED, &in_memory, &|process: Process| {
+    run_all(DISTURBED, &in_memory, &|process: Process| {
         let store = Arc::new(ChaosStore::new(Arc::clone(&process.store), 1));
-        boot(Process { store, ..process }, Again::Never)
+        boot(Process { store, ..process }, Redelivery::Never)
     });
 }
 
 /// One part in three is carried out once more, because its answer was lost.
 #[test]
 fn with_answers_that_are_lost_a_tree_ends_and_its_logs_agree() {
-    tell_all(REPEATED, &in_memory, &|process| boot(process, Again::Later));
+    run_all(REPEATED, &in_memory, &|process| boot(process, Redelivery::Later));
 }
 
 /// One part in three is carried out by two at once, because one of them was taken for dead.
 #[test]
 fn with_two_at_the_same_part_a_tree_ends_and_its_logs_agree() {
-    tell_all(REPEATED, &in_memory, &|process| boot(process, Again::AtOnce));
+    run_all(REPEATED, &in_memory, &|process| boot(process, Redelivery::AtOnce));
 }

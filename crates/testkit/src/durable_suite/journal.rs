@@ -12,7 +12,7 @@ use helix_agents_core::store::{
 };
 
 use crate::store_suite::support::{append, assert_gapless, first, id, idle, root_session};
-use crate::trees::Dice;
+use crate::trees::Rng;
 
 /// The prefix of a report line. The test harness prints the other lines.
 pub(super) const MARK: &str = "@report ";
@@ -41,15 +41,15 @@ pub(super) enum Operation {
 
 /// Returns the body of an append: always the same for one id, of random length.
 fn body(id: &str) -> Bytes {
-    let mut dice = Dice::of(("body", id));
-    let length = match dice.below(10) {
+    let mut rng = Rng::of(("body", id));
+    let length = match rng.below(10) {
         0 => 0,
-        1 => dice.below(100_000),
-        _ => dice.below(1000),
+        1 => rng.below(100_000),
+        _ => rng.below(1000),
     };
     let mut body = Vec::with_capacity(length + 8);
     while body.len() < length {
-        body.extend(dice.roll().to_le_bytes());
+        body.extend(rng.roll().to_le_bytes());
     }
     body.truncate(length);
     body.into()

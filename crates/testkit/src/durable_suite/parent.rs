@@ -10,7 +10,7 @@ use helix_agents_core::store::StateStore;
 use super::DurableHarness;
 use super::journal::{MARK, Model, Operation, Report};
 use super::writer::{FORCED, NAME, PLACE, TASKS};
-use crate::trees::Dice;
+use crate::trees::Rng;
 
 /// Number of writers that are killed.
 const ROUNDS: usize = 20;
@@ -27,13 +27,13 @@ const READS: usize = 10;
 ///
 /// `writer` is the path of the test that [`write`](super::write)s.
 pub async fn acknowledged_operations_survive_sigkill<H: DurableHarness>(harness: &H, writer: &str) {
-    let mut dice = Dice::of("sigkill");
+    let mut rng = Rng::of("sigkill");
     let mut model = Model::default();
     for round in 0..ROUNDS {
         let mut process =
             Writer::start(harness, writer, &format!("r{round}"), CONCURRENT_TASKS, None);
         let mut reports = Vec::new();
-        for _ in 0..=dice.below(150) {
+        for _ in 0..=rng.below(150) {
             reports.push(process.next().unwrap());
         }
         reports.extend(process.kill());

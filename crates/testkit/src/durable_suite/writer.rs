@@ -7,7 +7,7 @@ use helix_agents_core::store::{Position, StateStore};
 
 use super::DurableHarness;
 use super::journal::{MARK, Operation, Report};
-use crate::trees::Dice;
+use crate::trees::Rng;
 
 /// The environment variable with the place of the store. Only a writer process has it.
 pub(super) const PLACE: &str = "HELIX_WRITER_PLACE";
@@ -41,13 +41,13 @@ pub fn write<H: DurableHarness>() {
 struct Task {
     task: usize,
     name: String,
-    dice: Dice,
+    rng: Rng,
     store: Arc<dyn StateStore>,
 }
 
 impl Task {
     fn new(task: usize, name: &str, store: Arc<dyn StateStore>) -> Self {
-        Self { task, name: name.to_owned(), dice: Dice::of((name, task)), store }
+        Self { task, name: name.to_owned(), rng: Rng::of((name, task)), store }
     }
 
     async fn run(mut self) {
@@ -61,19 +61,19 @@ impl Task {
         let session = session.to_owned();
         self.perform(Operation::Create { session: session.clone() }).await;
         let mut position = Position { version: 1, append: "first".into() };
-        for number in 0..self.dice.below(8) {
-            let count = u32::try_from(1 + self.dice.below(4)).unwrap();
+        for number in 0..self.rng.below(8) {
+            let count = u32::try_from(1 + self.rng.below(4)).unwrap();
             let id = format!("{session}:{number}");
             let (expected, session) = (position.clone(), session.clone());
             self.perform(Operation::Append { session, expected, id: id.clone(), count }).await;
             let version = position.version + u64::from(count);
             position = Position { version, append: id.into() };
         }
-        if self.dice.once_in(3) {
+        if self.rng.once_in(3) {
             let (from, session) = (session.clone(), format!("{session}/fork"));
             self.perform(Operation::Fork { from, session, expected: position }).await;
         }
-        if self.dice.once_in(3) {
+        if self.rng.once_in(3) {
             self.perform(Operation::Delete { session }).await;
         }
     }

@@ -21,7 +21,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(60);
 #[async_trait]
 pub trait Boot: Send + Sync {
     /// Starts the work of a process.
-    async fn boot(&self, with: Beginning) -> StartedRun;
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess;
 
     /// Returns the engine's records, as specified by [`RuntimeHarness::engine_records`].
     async fn engine_records(&self, _sessions: &[SessionId]) -> String {
@@ -33,17 +33,17 @@ pub trait Boot: Send + Sync {
 #[async_trait]
 impl<F, B> Boot for F
 where
-    F: Fn(Beginning) -> B + Send + Sync,
-    B: Future<Output = StartedRun> + Send,
+    F: Fn(ProcessConfig) -> B + Send + Sync,
+    B: Future<Output = StartedProcess> + Send,
 {
-    async fn boot(&self, with: Beginning) -> StartedRun {
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess {
         self(with).await
     }
 }
 
 /// The configuration of a process.
 #[derive(Debug)]
-pub struct Beginning {
+pub struct ProcessConfig {
     /// The configuration of its executor.
     pub world: World,
     /// The session store: that of the world, or of the harness.
@@ -55,14 +55,14 @@ pub struct Beginning {
 }
 
 /// A started process.
-pub struct StartedRun {
+pub struct StartedProcess {
     /// The executor of the process.
     pub executor: Arc<dyn AgentExecutor>,
     /// The worker, which is dropped before the threads end.
     pub worker: Box<dyn Any + Send>,
 }
 
-impl StartedRun {
+impl StartedProcess {
     /// Creates a process that has an executor and nothing else.
     pub fn of(executor: impl AgentExecutor) -> Self {
         Self { executor: Arc::new(executor), worker: Box::new(()) }
@@ -117,13 +117,13 @@ where
         let threads =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let threads = threads.unwrap();
-        let with = Beginning {
+        let with = ProcessConfig {
             store: world.store.clone().unwrap_or_else(|| self.store()),
             streams: world.streams.clone().unwrap_or_else(|| self.streams()),
             tasks_on: threads.handle().clone(),
             world,
         };
-        let StartedRun { executor, worker } = self.boot.boot(with).await;
+        let StartedProcess { executor, worker } = self.boot.boot(with).await;
         self.running.lock().unwrap().push(Process { worker, threads });
         executor
     }
@@ -151,7 +151,7 @@ impl<S, B> fmt::Debug for Processes<S, B> {
     }
 }
 
-impl fmt::Debug for StartedRun {
+impl fmt::Debug for StartedProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StartedProcess").field("executor", &self.executor).finish_non_exhaustive()
     }

@@ -17,12 +17,12 @@ use helix_agents_core::session::{
 use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
 
-use super::Again;
-use super::hooks::Told;
+use super::Redelivery;
+use super::hooks::HookCall;
 use super::notes::Execution;
-use super::people::Taken;
+use super::people::AcceptedAnswer;
 use super::settle::heads;
-use super::story::Tally;
+use super::story::Stats;
 
 /// One session of the tree.
 struct Member {
@@ -156,13 +156,13 @@ impl Member {
 
 /// The records that were kept outside the logs.
 #[derive(Debug, Clone, Default)]
-pub struct Noted {
+pub struct Observations {
     /// The answers that were accepted.
-    pub answers: Vec<Taken>,
+    pub answers: Vec<AcceptedAnswer>,
     /// The executions of tools.
     pub trace: Vec<Execution>,
     /// The calls of hooks.
-    pub told: Vec<Told>,
+    pub told: Vec<HookCall>,
     /// Number of crashed processes whose runs an engine continued.
     pub outlived: usize,
 }
@@ -175,7 +175,7 @@ pub struct Expected {
     /// When events were appended.
     pub durability: Durability,
     /// What the engine may have repeated.
-    pub again: Again,
+    pub again: Redelivery,
     /// Whether stores were unavailable at times. Streams may then be incomplete, because runs do not wait for
     /// them for long, and results of a work item may be missing from the log.
     pub gaps: bool,
@@ -195,8 +195,8 @@ pub async fn check(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
     expected: &Expected,
-    Noted { answers, trace, told, outlived }: &Noted,
-) -> Result<Tally, String> {
+    Observations { answers, trace, told, outlived }: &Observations,
+) -> Result<Stats, String> {
     let mut members = Members::new();
     let mut problems = Vec::new();
     let (again, root) = (expected.again, &expected.root);
@@ -219,7 +219,7 @@ pub async fn check(
     }
     stream::check(streams, expected, &members, &mut problems).await?;
     if problems.is_empty() {
-        return Ok(Tally {
+        return Ok(Stats {
             sessions: members.len(),
             deaths: 0,
             answers: answers.len(),

@@ -15,8 +15,8 @@ use helix_agents_core::message::Message;
 use helix_agents_core::state::Patch;
 use serde::{Deserialize, Serialize};
 
-use super::life::Lives;
-use super::notes::Notes;
+use super::life::RunProcesses;
+use super::notes::Records;
 
 /// The hooks of a tool call, in the order in which they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum Hook {
 
 /// One call of a hook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct HookCall {
     /// The hook that was called.
     pub hook: Hook,
     /// The session of the tool call.
@@ -46,14 +46,14 @@ pub struct Told {
 
 /// The hooks of the root agent, which are also called for the sessions below it.
 pub(super) struct Listener {
-    pub(super) told: Arc<Notes<Told>>,
-    pub(super) lives: Lives,
+    pub(super) told: Arc<Records<HookCall>>,
+    pub(super) lives: RunProcesses,
 }
 
 impl Listener {
     async fn note(&self, cx: &HookContext, hook: Hook, call: &CallId) {
         let (session, run, call) = (cx.session.clone(), cx.run.clone(), call.clone());
-        self.told.note(Told { hook, session, run, call });
+        self.told.note(HookCall { hook, session, run, call });
         self.lives.linger(&cx.run).await;
     }
 

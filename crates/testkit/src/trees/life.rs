@@ -18,24 +18,24 @@ use helix_agents_core::store::{
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 use tokio::sync::Notify;
 
-use super::dice::Dice;
+use super::rng::Rng;
 
 /// The life of one simulated process. Clones are the same process.
 #[derive(Debug, Clone)]
-pub struct Life(Arc<Inner>);
+pub struct ProcessLife(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     number: usize,
     ticks: AtomicUsize,
     /// The tick at which the process crashes.
-    dies_at: usize,
+    crash_tick: usize,
     /// How long its models, tools and hooks take.
     pace: Pace,
     state: Mutex<State>,
     /// Not a `watch` channel, because its wake order is random and no seed repeats it.
     changed: Notify,
-    dice: Mutex<Dice>,
+    rng: Mutex<Rng>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,13 +57,13 @@ pub struct Pace {
     pub hooks: usize,
 }
 
-impl Life {
+impl ProcessLife {
     /// Creates a process that crashes at this tick.
     #[must_use]
-    pub fn new(number: usize, dies_at: usize, pace: Pace, dice: Dice) -> Self {
+    pub fn new(number: usize, crash_tick: usize, pace: Pace, rng: Rng) -> Self {
         let (state, changed) = (Mutex::new(State::Alive), Notify::new());
-        let (ticks, dice) = (AtomicUsize::new(0), Mutex::new(dice));
-        Self(Arc::new(Inner { number, ticks, dies_at, pace, state, changed, dice }))
+        let (ticks, rng) = (AtomicUsize::new(0), Mutex::new(rng));
+        Self(Arc::new(Inner { number, ticks, crash_tick, pace, state, changed, rng }))
     }
 
     /// Returns the number of the process.
@@ -120,7 +120,7 @@ impl Life {
     /// Returns `true` if the process reached the tick at which it crashes.
     #[must_use]
     pub fn died_at_its_tick(&self) -> bool {
-        self.0.ticks.load(Ordering::Relaxed) >= self.0.dies_at
+        self.0.ticks.load(Ordering::Relaxed) >= self.0.crash_tick
     }
 
     /// Returns `true` if the process is stopped.
@@ -143,7 +143,7 @@ impl Life {
     /// never gets past it.
     pub async fn tick(&self) {
         self.count();
-        let pauses = self.roll(|dice| dice.below(3));
+        let pauses = self.roll(|rng| rng.below(3));
         for _ in 0..pauses {
             tokio::task::yield_now().await;
         }
@@ -164,7 +164,7 @@ impl Life {
         let Pace { once_in, at_most, .. } = self.0.pace;
         if once_in > 0 {
             let most = usize::try_from(at_most.as_millis()).unwrap_or(usize::MAX);
-            let millis = self.roll(|dice| dice.once_in(once_in).then(|| dice.below(most)));
+            let millis = self.roll(|rng| rng.once_in(once_in).then(|| rng.below(most)));
             if let Some(millis) = millis {
                 tokio::time::sleep(Duration::from_millis(millis as u64)).await;
             }
@@ -176,41 +176,41 @@ impl Life {
     async fn delay_hook(&self, at: impl Hash) {
         let Pace { hooks, at_most, .. } = self.0.pace;
         if hooks > 0 {
-            let mut dice = Dice::of((self.number(), at));
-            if dice.once_in(hooks) {
+            let mut rng = Rng::of((self.number(), at));
+            if rng.once_in(hooks) {
                 let most = usize::try_from(at_most.as_millis()).unwrap_or(usize::MAX);
-                tokio::time::sleep(Duration::from_millis(dice.below(most) as u64)).await;
+                tokio::time::sleep(Duration::from_millis(rng.below(most) as u64)).await;
             }
             self.awake().await;
         }
     }
 
     fn count(&self) {
-        if self.0.ticks.fetch_add(1, Ordering::Relaxed) + 1 >= self.0.dies_at {
+        if self.0.ticks.fetch_add(1, Ordering::Relaxed) + 1 >= self.0.crash_tick {
             self.end();
         }
     }
 
     /// Calls a function with the random number generator of the process.
-    pub fn roll<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
-        roll(&mut self.0.dice.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn roll<T>(&self, roll: impl FnOnce(&mut Rng) -> T) -> T {
+        roll(&mut self.0.rng.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// The processes of runs, by which a tool finds the process that executes it.
 #[derive(Debug, Clone, Default)]
-pub struct Lives(Arc<Mutex<HashMap<RunId, Life>>>);
+pub struct RunProcesses(Arc<Mutex<HashMap<RunId, ProcessLife>>>);
 
-impl Lives {
+impl RunProcesses {
     /// Records that this process has the run, unless another one has it.
-    pub fn note(&self, run: Option<&RunId>, life: &Life) {
+    pub fn note(&self, run: Option<&RunId>, life: &ProcessLife) {
         let Some(run) = run else { return };
         self.lock().entry(run.clone()).or_insert_with(|| life.clone());
     }
 
     /// Returns the process of a run.
     #[must_use]
-    pub fn of(&self, run: &RunId) -> Option<Life> {
+    pub fn of(&self, run: &RunId) -> Option<ProcessLife> {
         self.lock().get(run).cloned()
     }
 
@@ -247,7 +247,7 @@ impl Lives {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Life>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, ProcessLife>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -256,8 +256,8 @@ impl Lives {
 #[derive(Debug)]
 pub(super) struct ProcessStore {
     pub(super) inner: Arc<dyn StateStore>,
-    pub(super) life: Life,
-    pub(super) lives: Lives,
+    pub(super) life: ProcessLife,
+    pub(super) lives: RunProcesses,
 }
 
 impl ProcessStore {
@@ -271,7 +271,7 @@ impl ProcessStore {
     /// Executes an append. Occasionally the request or its reply is lost.
     async fn append_by<T>(&self, operation: impl Future<Output = Result<T>>) -> Result<T> {
         let lost = || Error::new(ErrorCode::StoreUnavailable, "as arranged: the answer is lost");
-        let fault = self.life.roll(|dice| dice.below(80));
+        let fault = self.life.roll(|rng| rng.below(80));
         if fault == 0 {
             return self.pass(async { Err(lost()) }).await;
         }
@@ -356,7 +356,7 @@ impl StateStore for ProcessStore {
 #[derive(Debug)]
 pub(super) struct ProcessStreams {
     pub(super) inner: Arc<dyn StreamManager>,
-    pub(super) life: Life,
+    pub(super) life: ProcessLife,
 }
 
 #[async_trait]

@@ -30,12 +30,12 @@ pub struct Execution {
 
 /// Records in memory, or in a file that outlives the process.
 #[derive(Debug)]
-pub struct Notes<T> {
+pub struct Records<T> {
     memory: Mutex<Vec<T>>,
     file: Option<PathBuf>,
 }
 
-impl<T: Clone + Serialize + DeserializeOwned> Notes<T> {
+impl<T: Clone + Serialize + DeserializeOwned> Records<T> {
     /// Creates records in this file of the folder, or in memory without a folder.
     #[must_use]
     pub fn new(folder: Option<&Path>, name: &str) -> Self {

@@ -10,12 +10,12 @@ use helix_agents_core::session::{PendingView, Submission};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::dice::Dice;
-use super::notes::Notes;
+use super::notes::Records;
+use super::rng::Rng;
 
 /// An answer that an executor confirmed as recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Taken {
+pub struct AcceptedAnswer {
     /// The session of the call.
     pub session: SessionId,
     /// The answered call.
@@ -25,9 +25,9 @@ pub struct Taken {
 }
 
 /// All accepted answers. Clones are the same list.
-pub type Answers = Arc<Notes<Taken>>;
+pub type Answers = Arc<Records<AcceptedAnswer>>;
 
-impl Notes<Taken> {
+impl Records<AcceptedAnswer> {
     /// Submits an answer of the right kind, or of a wrong kind, and records it.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Notes<Taken> {
         executor: &dyn AgentExecutor,
         root: &SessionId,
         pending: &PendingView,
-        dice: &mut Dice,
+        rng: &mut Rng,
         fitting: bool,
     ) -> Result<()> {
         let kind = match pending.pending.kind {
@@ -45,27 +45,27 @@ impl Notes<Taken> {
             _ if !fitting => PendingKind::Client,
             kind => kind,
         };
-        let word = json!({ "word": format!("answer {}", dice.below(1000)) });
+        let word = json!({ "word": format!("answer {}", rng.below(1000)) });
         let call = pending.reference();
         let submission = match kind {
-            PendingKind::Client if dice.once_in(4) => Submission::error(call, "nobody knows"),
-            PendingKind::Approval { editable: true } if dice.once_in(4) => {
+            PendingKind::Client if rng.once_in(4) => Submission::error(call, "nobody knows"),
+            PendingKind::Approval { editable: true } if rng.once_in(4) => {
                 Submission::approve_edited(call, &word)?
             }
-            PendingKind::Approval { .. } if dice.once_in(4) => {
+            PendingKind::Approval { .. } if rng.once_in(4) => {
                 Submission::deny(call, Some("no".to_owned()))
             }
             PendingKind::Approval { .. } => Submission::approve(call),
             _ => Submission::result(call, &word)?,
         };
-        let request = RequestId::from(format!("answer-{}-{:x}", pending.pending.call, dice.roll()));
+        let request = RequestId::from(format!("answer-{}-{:x}", pending.pending.call, rng.roll()));
         let mut submission = submission.request(request.clone()).by("ann");
-        if dice.once_in(3) {
+        if rng.once_in(3) {
             submission = submission.digest(pending.pending.digest.clone());
         }
         executor.submit_tool_result(root, submission).await?;
         let (session, call) = (pending.session.clone(), pending.pending.call.clone());
-        self.note(Taken { session, call, request });
+        self.note(AcceptedAnswer { session, call, request });
         Ok(())
     }
 }

@@ -14,10 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::dice::Dice;
-use super::hooks::{Listener, Told};
-use super::life::Lives;
-use super::notes::{Execution, Notes};
+use super::hooks::{HookCall, Listener};
+use super::life::RunProcesses;
+use super::notes::{Execution, Records};
+use super::rng::Rng;
 
 /// The relation of an agent to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,30 +41,30 @@ pub struct Node {
 }
 
 impl Node {
-    fn new(name: String, place: Place, depth: usize, dice: &mut Dice) -> Self {
+    fn new(name: String, place: Place, depth: usize, rng: &mut Rng) -> Self {
         // Deeper agents have fewer children.
         let count = match depth {
-            0 => 1 + dice.below(2),
-            1 => dice.below(3),
-            2 => dice.below(2),
+            0 => 1 + rng.below(2),
+            1 => rng.below(3),
+            2 => rng.below(2),
             _ => 0,
         };
         let below = (0..count).map(|index| {
-            let place = match dice.below(4) {
+            let place = match rng.below(4) {
                 0 | 1 => Place::SubAgent,
                 2 => Place::Companion(CompanionMode::Blocking),
                 _ => Place::Companion(CompanionMode::NonBlocking),
             };
-            Self::new(format!("{name}{}", index + 1), place, depth + 1, dice)
+            Self::new(format!("{name}{}", index + 1), place, depth + 1, rng)
         });
         let below = below.collect();
-        let answers = 1 + dice.below(if depth == 0 { 3 } else { 2 });
-        Self { name, place, finish_tool: dice.once_in(3), answers, below }
+        let answers = 1 + rng.below(if depth == 0 { 3 } else { 2 });
+        Self { name, place, finish_tool: rng.once_in(3), answers, below }
     }
 
     /// Creates the family of a seed, with up to three generations below the root.
     pub(super) fn of(seed: u64) -> Self {
-        Self::new("a".to_owned(), Place::Root, 0, &mut Dice::of((seed, "family")))
+        Self::new("a".to_owned(), Place::Root, 0, &mut Rng::of((seed, "family")))
     }
 
     pub(super) fn find(&self, name: &str) -> Option<&Self> {
@@ -92,13 +92,13 @@ pub struct Scene {
     /// The seed of the story.
     pub seed: u64,
     /// The executions of tools.
-    pub trace: Arc<Notes<Execution>>,
+    pub trace: Arc<Records<Execution>>,
     /// The calls of hooks.
-    pub told: Arc<Notes<Told>>,
+    pub told: Arc<Records<HookCall>>,
     /// The store itself, which no crash affects.
     pub store: Arc<dyn StateStore>,
     /// The processes of runs.
-    pub lives: Lives,
+    pub lives: RunProcesses,
     /// Number of calls of a step that run concurrently.
     pub tool_concurrency: usize,
     /// The build of the program, which determines prompts, descriptions and tools that no model calls.
@@ -273,7 +273,7 @@ impl Scene {
 /// Returns the result of a tool, which also fits the output schemas.
 pub(super) fn result_of(session: &SessionId, call: &CallId) -> Value {
     // Some results are large, so that several do not fit into one small append.
-    let is_large = Dice::of((session.as_str(), call.as_str())).once_in(4);
+    let is_large = Rng::of((session.as_str(), call.as_str())).once_in(4);
     let more = if is_large { "x".repeat(1_800) } else { String::new() };
     json!({ "answer": format!("did {session}#{call}{more}") })
 }

@@ -10,9 +10,9 @@ use helix_agents_core::session::load_events;
 use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
 use tokio::time::Instant;
 
-use super::dice::Dice;
 use super::people::{Answers, is_expected};
 use super::plan::Family;
+use super::rng::Rng;
 use super::{Booted, ROOT};
 use crate::normalise;
 
@@ -73,7 +73,7 @@ fn expected(what: &str, error: &Error) -> Result<(), String> {
 impl Settling<'_> {
     /// Continues until every session has ended. Sessions are only resumed individually if nothing else makes
     /// progress.
-    pub(super) async fn settle(&self, dice: &mut Dice) -> Result<(), String> {
+    pub(super) async fn settle(&self, rng: &mut Rng) -> Result<(), String> {
         let root = SessionId::from(ROOT);
         let mut stood = 0;
         let mut failures = 0;
@@ -100,7 +100,7 @@ impl Settling<'_> {
                     self.logs().await?
                 ));
             }
-            self.answer_all(&root, dice).await?;
+            self.answer_all(&root, rng).await?;
             (self.booted.sweep)().await.map_err(|error| format!("sweep: {error:?}"))?;
             self.wait_for_runs().await?;
             if self.resume(&root, self.family.root.name.as_str()).await? {
@@ -129,11 +129,11 @@ impl Settling<'_> {
         head.map(|head| head.summary.status).ok_or_else(|| "a session is missing".to_owned())
     }
 
-    async fn answer_all(&self, root: &SessionId, dice: &mut Dice) -> Result<(), String> {
+    async fn answer_all(&self, root: &SessionId, rng: &mut Rng) -> Result<(), String> {
         let executor = &*self.booted.executor;
         let Ok(pending) = executor.pending_calls(root).await else { return Ok(()) };
         for view in pending {
-            if let Err(error) = self.answers.give(executor, root, &view, dice, true).await {
+            if let Err(error) = self.answers.give(executor, root, &view, rng, true).await {
                 expected("submit", &error)?;
             }
         }

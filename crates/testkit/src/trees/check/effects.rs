@@ -8,9 +8,9 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::session::Durability;
 use helix_agents_core::tool::EffectClass;
 
-use super::super::Again;
+use super::super::Redelivery;
 use super::super::notes::Execution;
-use super::super::people::{Taken, denies};
+use super::super::people::{AcceptedAnswer, denies};
 use super::super::plan::{Done, result_of};
 use super::{Expected, Member, Members};
 
@@ -18,7 +18,7 @@ pub(super) fn check(
     expected: &Expected,
     outlived: usize,
     members: &Members,
-    answers: &[Taken],
+    answers: &[AcceptedAnswer],
     trace: &[Execution],
     problems: &mut Vec<String>,
 ) {
@@ -27,7 +27,7 @@ pub(super) fn check(
         let member = members.get(&execution.session);
         let may_run =
             member.is_some_and(|member| may_run_although_recorded(member, &execution.call));
-        if execution.recorded && expected.again < Again::AtOnce && !may_run {
+        if execution.recorded && expected.again < Redelivery::AtOnce && !may_run {
             problems.push(format!("it was recorded and ran again: {execution:?}"));
         }
         by_key.entry(&execution.key).or_default().push(execution);
@@ -85,7 +85,7 @@ fn too_often(
     let most = match (class(&first.tool), member.finish(&first.call)) {
         (EffectClass::AtMostOnce, _) => 1,
         // An attempt whose result is not in the log is repeated.
-        (_, _) if again >= Again::Dropped || (again == Again::Later && expected.gaps) => {
+        (_, _) if again >= Redelivery::Dropped || (again == Redelivery::Later && expected.gaps) => {
             2 * times_tried(executions) * member.runs()
         }
         (_, _) if member.was_recorded_late(&first.call) => member.runs() + outlived,
@@ -104,7 +104,7 @@ fn times_tried(executions: &[&Execution]) -> usize {
 }
 
 /// Returns the problem if an accepted answer had no effect.
-fn lost(member: &Member, taken: &Taken) -> Option<String> {
+fn lost(member: &Member, taken: &AcceptedAnswer) -> Option<String> {
     let id = member.fold.id();
     let answer = member.log.iter().find_map(|recorded| match &recorded.event {
         Event::Submitted { request, answer, .. } if *request == taken.request => {

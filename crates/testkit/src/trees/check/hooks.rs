@@ -7,13 +7,18 @@ use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::session::{RunRecord, RunStatus};
 
-use super::super::Again;
-use super::super::hooks::{Hook, Told};
+use super::super::Redelivery;
+use super::super::hooks::{Hook, HookCall};
 use super::{Member, Members};
 
 type Of<'a> = (&'a SessionId, &'a RunId, &'a CallId);
 
-pub(super) fn check(members: &Members, again: Again, told: &[Told], problems: &mut Vec<String>) {
+pub(super) fn check(
+    members: &Members,
+    again: Redelivery,
+    told: &[HookCall],
+    problems: &mut Vec<String>,
+) {
     let mut of_calls: BTreeMap<Of<'_>, Vec<Hook>> = BTreeMap::new();
     for call in told {
         of_calls.entry((&call.session, &call.run, &call.call)).or_default().push(call.hook);
@@ -23,11 +28,11 @@ pub(super) fn check(members: &Members, again: Again, told: &[Told], problems: &m
         let mut after = hooks.clone();
         after.retain(|hook| *hook != Hook::BeforeTool);
         let repeated = after.windows(2).any(|pair| pair[0] >= pair[1]);
-        if again == Again::Never && (repeated || !hooks.is_sorted()) {
+        if again == Redelivery::Never && (repeated || !hooks.is_sorted()) {
             problems.push(format!("the hooks of {of:?} ran as {hooks:?}"));
         }
     }
-    if again == Again::AtOnce {
+    if again == Redelivery::AtOnce {
         // Each of two executions may have left it to the other one.
         return;
     }

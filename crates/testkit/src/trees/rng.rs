@@ -4,9 +4,9 @@ use std::hash::{Hash, Hasher};
 
 /// A small random number generator (SplitMix64). The same seed gives the same numbers on every machine.
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// Creates a generator whose seed is the hash of a value.
     pub fn of(seed: impl Hash) -> Self {
         let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
