@@ -84,7 +84,7 @@ impl FaultPlan {
 }
 
 fn lost() -> Error {
-    Error::new(ErrorCode::StoreUnavailable, "a bad day: the answer is lost")
+    Error::new(ErrorCode::StoreUnavailable, "as arranged: the reply is lost")
 }
 
 /// A store with random faults.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How long a test waits for something that should happen.
+/// The time limit of every wait of a test.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A place where code under test waits until the test lets it continue.

@@ -147,7 +147,7 @@ pub fn run_worker(mut command: Command, scratch: &Path, kill_at: Option<usize>) 
 /// The moment at which a worker is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopAt {
-    /// At this fault point, counted from 1.
+    /// The fault point with this number, from 1.
     Point(usize),
     /// Some time after a fault point, wherever the worker is by then.
     After {

@@ -72,7 +72,7 @@ pub struct Process {
     pub registry: AgentRegistry,
     /// An id source that gives the same ids in each execution of the story. `None` for real processes.
     pub ids: Option<Arc<dyn IdSource>>,
-    /// When events are appended.
+    /// The durability, which determines when events are appended.
     pub durability: Durability,
 }
 
@@ -101,13 +101,14 @@ pub enum Redelivery {
     /// It executes each work item once.
     #[default]
     Never,
-    /// When its reply was lost: hooks may be called again.
+    /// The engine repeats a work item whose reply was lost: hooks may be called again.
     Later,
-    /// When it was dropped during execution: effects that are not in the log are executed again, as their
-    /// classes allow.
+    /// The engine repeats a work item that was dropped during execution: effects that are not in the log are
+    /// executed again, as their classes allow.
     Dropped,
-    /// When a live process was taken for crashed: effects may be executed twice concurrently, as their
-    /// classes allow, and what both processes stream and report to hooks may be incomplete or duplicated.
+    /// The engine takes a live process for crashed and repeats its work item: effects may be executed twice
+    /// concurrently, as their classes allow. The stream and hook calls of the two may be incomplete or
+    /// duplicated.
     AtOnce,
 }
 

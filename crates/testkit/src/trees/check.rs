@@ -172,9 +172,9 @@ pub struct Observations {
 pub struct Expected {
     /// The root session of the tree.
     pub root: SessionId,
-    /// When events were appended.
+    /// The durability, which determines when events were appended.
     pub durability: Durability,
-    /// What the engine may have repeated.
+    /// The repetitions that the engine may have made.
     pub again: Redelivery,
     /// Whether stores were unavailable at times. Streams may then be incomplete, because runs do not wait for
     /// them for long, and results of a work item may be missing from the log.

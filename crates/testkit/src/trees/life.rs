@@ -30,7 +30,7 @@ struct Inner {
     ticks: AtomicUsize,
     /// The tick at which the process crashes.
     crash_tick: usize,
-    /// How long its models, tools and hooks take.
+    /// The duration of its models, tools and hooks.
     pace: Pace,
     state: Mutex<State>,
     /// Not a `watch` channel, because its wake order is random and no seed repeats it.
@@ -46,7 +46,7 @@ enum State {
     Dead,
 }
 
-/// How long the models, tools and hooks of a process take.
+/// The duration of the models, tools and hooks of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pace {
     /// One model call or tool in this many is slow. 0 means none.
