@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use helix_agents_testkit::trees::{Again, Booted, Process, Stores, Story};
+use helix_agents_testkit::trees::{Redelivery, Booted, Process, Stores, Story};
 
 use crate::runtimes::{self, RuntimeConfig};
 
@@ -40,8 +40,8 @@ pub async fn live(
 
 /// Returns how the runtime's engine repeats work items whose process crashed.
 #[must_use]
-pub fn again(runtime: &str) -> Again {
-    if runtime == "local:" { Again::Never } else { Again::Later }
+pub fn again(runtime: &str) -> Redelivery {
+    if runtime == "local:" { Redelivery::Never } else { Redelivery::Later }
 }
 
 /// Starts a process of a story on the runtime at this URL.
@@ -67,7 +67,7 @@ pub fn boot(runtime: &str, process: Process) -> BoxFuture<'static, Booted> {
             async move { opened.executor.sweep().await.map(drop) }.boxed()
         };
         let again = again(&runtime);
-        let misses = if again == Again::Never { Duration::ZERO } else { DETECTION_TIME };
+        let misses = if again == Redelivery::Never { Duration::ZERO } else { DETECTION_TIME };
         Booted { executor, sweep: Arc::new(sweep), again, misses }
     }
     .boxed()

@@ -10,7 +10,7 @@ use helix_agents_core::id::{CallId, RequestId, RunId, SessionId};
 use helix_agents_core::session::{RunStatus, Session};
 use helix_agents_core::store::StoredAppend;
 use helix_agents_core::stream::{Batch, StreamOp};
-use helix_agents_testkit::trees::Lives;
+use helix_agents_testkit::trees::RunProcesses;
 use tokio::time::Instant;
 
 use crate::marks::{Mark, Reached};
@@ -54,7 +54,7 @@ struct Interrupted {
 #[derive(Debug)]
 pub(crate) struct Invariants {
     sessions: BTreeMap<SessionId, Watched>,
-    lives: Lives,
+    lives: RunProcesses,
     lease: Duration,
     reached: Reached,
     /// Per process, the end of the latest fault that keeps it from renewing its leases.
@@ -67,7 +67,7 @@ pub(crate) struct Invariants {
 }
 
 impl Invariants {
-    pub(crate) fn new(lives: Lives, lease: Duration, reached: Reached) -> Self {
+    pub(crate) fn new(lives: RunProcesses, lease: Duration, reached: Reached) -> Self {
         let (sessions, troubles, forks, signs, problems) = Default::default();
         Self { sessions, lives, lease, reached, troubles, forks, signs, problems }
     }

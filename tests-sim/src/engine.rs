@@ -14,7 +14,7 @@ use helix_agents_runtime::{
     ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
     forward_executor,
 };
-use helix_agents_testkit::trees::{Again, Dice};
+use helix_agents_testkit::trees::{Redelivery, Rng};
 
 use crate::marks::{Mark, Reached};
 
@@ -27,7 +27,7 @@ pub(crate) struct WorkItemRuntime {
 forward_executor!(WorkItemRuntime);
 
 impl WorkItemRuntime {
-    pub(crate) fn new(settings: Settings, redelivery: Again, reached: Reached) -> Result<Self> {
+    pub(crate) fn new(settings: Settings, redelivery: Redelivery, reached: Reached) -> Result<Self> {
         let follow = settings.lease / 8;
         let engine = TaskEngine { redelivery, follow, reached, stopped: Arc::default() };
         Ok(Self { runtime: Runtime::new(settings.context()?, Arc::new(engine)) })
@@ -43,7 +43,7 @@ impl WorkItemRuntime {
 /// An engine that executes work items as tasks of one process.
 #[derive(Debug)]
 struct TaskEngine {
-    redelivery: Again,
+    redelivery: Redelivery,
     /// The time that one work item follows a child before the engine starts the next one.
     follow: Duration,
     reached: Reached,
@@ -87,7 +87,7 @@ fn note(stopped: &Mutex<BTreeMap<RunId, Error>>, of: &RunRef, error: Error) {
 struct DrivenRun<'a> {
     runtime: &'a Runtime,
     of: &'a RunRef,
-    redelivery: Again,
+    redelivery: Redelivery,
     follow: Duration,
     reached: Reached,
 }
@@ -129,18 +129,18 @@ impl DrivenRun<'_> {
         what: String,
         act: impl Fn(bool) -> BoxFuture<'a, Result<T>>,
     ) -> Result<T> {
-        let mut rng = Dice::of((&self.of.run, what));
-        if self.redelivery == Again::Never || !rng.once_in(3) {
+        let mut rng = Rng::of((&self.of.run, what));
+        if self.redelivery == Redelivery::Never || !rng.once_in(3) {
             return act(true).await;
         }
         self.reached.note(Mark::PartAgain);
         match self.redelivery {
-            Again::Never | Again::AtOnce => {}
-            Again::Later => {
+            Redelivery::Never | Redelivery::AtOnce => {}
+            Redelivery::Later => {
                 drop(act(true).await);
                 return act(false).await;
             }
-            Again::Dropped => {
+            Redelivery::Dropped => {
                 self.reached.note(Mark::PartCut);
                 let patience = Duration::from_millis(rng.below(40) as u64);
                 drop(tokio::time::timeout(patience, act(true)).await);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use helix_agents_core::budget::Budget;
 use helix_agents_core::session::Durability;
-use helix_agents_testkit::trees::{Again, Dice, Pace};
+use helix_agents_testkit::trees::{Redelivery, Rng, Pace};
 
 /// Whether streams must be complete although an owner may submit a result after it was superseded. The successor
 /// discards what that owner showed of the call, and no run shows it again: the stream store needs fencing for that.
@@ -92,7 +92,7 @@ pub(crate) enum EngineKind {
     /// Tasks of the process.
     Local,
     /// Work items, some of which are executed again.
-    WorkItems(Again),
+    WorkItems(Redelivery),
 }
 
 /// A simulation run: its seed, and what was removed from it to isolate a failure.
@@ -113,7 +113,7 @@ impl Story {
     /// Returns the story of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut rng = Dice::of((seed, "knobs"));
+        let mut rng = Rng::of((seed, "knobs"));
         let processes = match rng.below(10) {
             0 => 1,
             1..=5 => 2,
@@ -141,8 +141,8 @@ impl Story {
     }
 
     /// Returns the random numbers of one part of the story.
-    pub(crate) fn rng(self, of: &str) -> Dice {
-        Dice::of((self.seed, of))
+    pub(crate) fn rng(self, of: &str) -> Rng {
+        Rng::of((self.seed, of))
     }
 
     /// Returns the lease duration: how long an owner counts as alive after its last sign of life.
@@ -162,10 +162,10 @@ impl Story {
     pub(crate) fn engine(self) -> EngineKind {
         match self.rng("engine").below(8) {
             0..=3 => EngineKind::Local,
-            4 => EngineKind::WorkItems(Again::Never),
-            5 => EngineKind::WorkItems(Again::Later),
-            6 => EngineKind::WorkItems(Again::Dropped),
-            _ => EngineKind::WorkItems(Again::AtOnce),
+            4 => EngineKind::WorkItems(Redelivery::Never),
+            5 => EngineKind::WorkItems(Redelivery::Later),
+            6 => EngineKind::WorkItems(Redelivery::Dropped),
+            _ => EngineKind::WorkItems(Redelivery::AtOnce),
         }
     }
 
@@ -193,7 +193,7 @@ impl Story {
     }
 
     /// Returns the drift of a clock, in microseconds per second.
-    pub(crate) fn drift(rng: &mut Dice) -> i32 {
+    pub(crate) fn drift(rng: &mut Rng) -> i32 {
         i32::try_from(rng.below(20_001)).unwrap_or_default() - 10_000
     }
 

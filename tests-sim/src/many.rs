@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use helix_agents_testkit::trees::Tally;
+use helix_agents_testkit::trees::Stats;
 
 use crate::knobs::{Fault, Story};
 use crate::marks::Marks;
@@ -75,7 +75,7 @@ pub struct Report {
     /// The situations that were reached.
     pub marks: Marks,
     /// Counters of what happened.
-    pub stats: Tally,
+    pub stats: Stats,
     /// The slow stories.
     pub slow: Vec<Story>,
     /// The CPU time of this process.

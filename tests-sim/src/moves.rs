@@ -15,7 +15,7 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::store::{Purge, SessionStatus, StateStore as _};
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
-use helix_agents_testkit::trees::{Dice, heads};
+use helix_agents_testkit::trees::{Rng, heads};
 use tokio::time::sleep;
 
 use crate::knobs::Fault;
@@ -81,7 +81,7 @@ const ACTS: [Act; 31] = [
 const CHECKPOINT_ERRORS: [ErrorCode; 2] = [ErrorCode::CheckpointNotFound, ErrorCode::ChildrenOpen];
 
 /// Spawns one action of a user or a program in a process.
-pub(crate) fn act(world: &World, process: &Process, number: usize, rng: &mut Dice) {
+pub(crate) fn act(world: &World, process: &Process, number: usize, rng: &mut Rng) {
     let roots: Vec<_> = world.roots().collect();
     let root = rng.pick(&roots).cloned().unwrap_or_else(|| SessionId::from("root-0"));
     let starts = number < world.story.trees;
@@ -93,7 +93,7 @@ pub(crate) fn act(world: &World, process: &Process, number: usize, rng: &mut Dic
         process: process.clone(),
         root,
         number,
-        rng: Dice::of((world.story.seed, "act", number)),
+        rng: Rng::of((world.story.seed, "act", number)),
     };
     world.spawn(process, caller.act(act));
 }
@@ -103,7 +103,7 @@ struct Caller {
     process: Process,
     root: SessionId,
     number: usize,
-    rng: Dice,
+    rng: Rng,
 }
 
 impl Caller {
@@ -359,7 +359,7 @@ impl Drop for Resuming<'_> {
 }
 
 /// Injects one fault into a process, if the story has faults.
-pub(crate) fn inject_fault(world: &World, all: &[Process], process: &Process, rng: &mut Dice) {
+pub(crate) fn inject_fault(world: &World, all: &[Process], process: &Process, rng: &mut Rng) {
     let kinds = [
         Fault::Kills,
         Fault::Stalls,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_planner::{PlanOptions, PlanReply, PlanRequest, Planner, PlanningLlm};
-use helix_agents_testkit::trees::{Dice, Family, Life};
+use helix_agents_testkit::trees::{Rng, Family, ProcessLife};
 use serde_json::{Value, json};
 
 use crate::knobs::Story;
@@ -19,12 +19,12 @@ const TOOLS: [&str; 6] = ["work", "work", "fail", "wire", "pay", "stamp"];
 #[derive(Debug)]
 struct ByChance {
     seed: u64,
-    life: Life,
+    life: ProcessLife,
     reached: Reached,
 }
 
 impl ByChance {
-    fn decide(&self, rng: &mut Dice) -> Value {
+    fn decide(&self, rng: &mut Rng) -> Value {
         match rng.below(8) {
             0 => json!({ "next_action": "response" }),
             1 => json!("not a decision"),
@@ -46,7 +46,7 @@ impl ByChance {
 impl Planner for ByChance {
     async fn plan(&self, request: PlanRequest<'_>) -> Result<PlanReply> {
         let asked = (request.agent, request.user_input, request.round_index);
-        let mut rng = Dice::of((self.seed, "plan", asked, self.life.number()));
+        let mut rng = Rng::of((self.seed, "plan", asked, self.life.number()));
         let took = async {
             self.life.tick().await;
             self.life.linger().await;
@@ -66,7 +66,7 @@ pub(crate) fn with_plans(
     story: Story,
     model: Arc<dyn LlmAdapter>,
     family: &Family,
-    life: &Life,
+    life: &ProcessLife,
     reached: &Reached,
 ) -> Result<Arc<dyn LlmAdapter>> {
     let mut rng = story.rng("plans");

@@ -15,7 +15,7 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use helix_agents_runtime::Settings;
 use helix_agents_runtime_local::LocalRuntime;
-use helix_agents_testkit::trees::{Family, Life};
+use helix_agents_testkit::trees::{Family, ProcessLife};
 
 use crate::engine::WorkItemRuntime;
 use crate::knobs::{EngineKind, Story};
@@ -43,7 +43,7 @@ type Shutdown = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 /// A process. Clones refer to the same process.
 #[derive(Clone)]
 pub(crate) struct Process {
-    pub(crate) life: Life,
+    pub(crate) life: ProcessLife,
     pub(crate) wire: Arc<Wire>,
     pub(crate) clock: Arc<SimClock>,
     pub(crate) executor: Arc<dyn AgentExecutor>,

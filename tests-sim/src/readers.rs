@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{ChunkKind, StoredChunk, StreamManager};
-use helix_agents_testkit::trees::Dice;
+use helix_agents_testkit::trees::Rng;
 use tokio::time::timeout;
 
 use crate::marks::Mark;
@@ -26,7 +26,7 @@ pub(crate) struct Readers(Arc<Mutex<Vec<Reader>>>);
 
 impl Readers {
     /// Reads a stream from its start, and continues at the next chunk after each disconnect.
-    pub(crate) async fn follow(&self, process: &Process, root: &SessionId, mut rng: Dice) {
+    pub(crate) async fn follow(&self, process: &Process, root: &SessionId, mut rng: Rng) {
         let reader = {
             let mut readers = self.lock();
             readers.push(Reader { root: root.clone(), chunks: Vec::new() });

@@ -10,7 +10,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{load, load_events};
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_testkit::normalise;
-use helix_agents_testkit::trees::{Again, Dice, Expected, Noted, Tally, check, heads, is_expected};
+use helix_agents_testkit::trees::{Redelivery, Rng, Expected, Observations, Stats, check, heads, is_expected};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::knobs::{EngineKind, Fault, Story};
@@ -44,7 +44,7 @@ pub struct Outcome {
     /// The situations that were reached.
     pub marks: Marks,
     /// Counters of what happened.
-    pub stats: Tally,
+    pub stats: Stats,
     /// The hash of everything that happened.
     pub hash: u64,
     /// The trace of everything that happened, if it was requested.
@@ -96,7 +96,7 @@ impl Story {
             let mut problems = world.problems();
             let stats = stats.unwrap_or_else(|problem| {
                 problems.push(problem);
-                Tally::default()
+                Stats::default()
             });
             let (marks, hash) = (world.reached.all(), world.trace.hash());
             Outcome { problems, marks, stats, hash, lines: world.trace.lines() }
@@ -111,7 +111,7 @@ struct StoryRun {
 }
 
 impl StoryRun {
-    async fn run(&mut self) -> Result<Tally, String> {
+    async fn run(&mut self) -> Result<Stats, String> {
         self.chaos().await;
         self.world.calm();
         for process in &self.slots {
@@ -215,18 +215,18 @@ impl StoryRun {
         }
     }
 
-    async fn check(&self, last: &Process) -> Result<Tally, String> {
+    async fn check(&self, last: &Process) -> Result<Stats, String> {
         let again = match self.world.story.engine() {
-            EngineKind::Local => Again::Never,
+            EngineKind::Local => Redelivery::Never,
             EngineKind::WorkItems(again) => again,
         };
-        let noted = Noted {
+        let noted = Observations {
             answers: self.world.answers.all(),
             trace: self.world.executions.all(),
             told: self.world.hook_calls.all(),
             outlived: 0,
         };
-        let mut sum = Tally { deaths: self.booted - 1, ..Tally::default() };
+        let mut sum = Stats { deaths: self.booted - 1, ..Stats::default() };
         for root in self.world.roots() {
             for head in heads(&*self.world.store, &root).await? {
                 // Reading a session repairs its stream.
@@ -242,8 +242,8 @@ impl StoryRun {
             let gaps = self.world.story.has_gaps();
             let reborn = self.world.store.is_gone(&root);
             // A request of a dropped work item may arrive after the work item was executed again.
-            let overlaps = again == Again::AtOnce
-                || (again != Again::Never && self.world.story.has(Fault::Late));
+            let overlaps = again == Redelivery::AtOnce
+                || (again != Redelivery::Never && self.world.story.has(Fault::Late));
             let expected = Expected { root, durability, again, gaps, overlaps, reborn };
             let (state, streams) = (&*self.world.store, &*self.world.store);
             if !expected.reborn {
@@ -282,7 +282,7 @@ fn story_limit(story: Story) -> Duration {
 }
 
 /// Returns the records of one tree.
-async fn of_tree(world: &World, root: &SessionId, noted: &Noted) -> Result<Noted, String> {
+async fn of_tree(world: &World, root: &SessionId, noted: &Observations) -> Result<Observations, String> {
     let sessions: Vec<_> =
         heads(&*world.store, root).await?.into_iter().map(|head| head.session).collect();
     let mut noted = noted.clone();
@@ -314,7 +314,7 @@ struct Settling<'a> {
 
 impl Settling<'_> {
     /// Answers and resumes what it can, and returns `true` if the tree has ended.
-    async fn round(&mut self, rng: &mut Dice) -> Result<bool, String> {
+    async fn round(&mut self, rng: &mut Rng) -> Result<bool, String> {
         let store = &*self.story_run.world.store;
         let heads = heads(store, self.root).await?;
         if heads.is_empty() {
@@ -355,7 +355,7 @@ impl Settling<'_> {
         Ok(())
     }
 
-    async fn answer_all(&self, rng: &mut Dice) -> Result<(), String> {
+    async fn answer_all(&self, rng: &mut Rng) -> Result<(), String> {
         let (executor, world) = (&*self.last.executor, &self.story_run.world);
         let Ok(pending) = executor.pending_calls(self.root).await else { return Ok(()) };
         for view in pending {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helix_agents_core::clock::{Clock, Timestamp};
-use helix_agents_testkit::trees::Life;
+use helix_agents_testkit::trees::ProcessLife;
 use tokio::time::Instant;
 
 use crate::trace::Trace;
@@ -26,13 +26,13 @@ pub(crate) struct SimClock {
     /// The number of microseconds that it counts per true second.
     rate: u128,
     /// The process of the clock. `None` for a store's clock.
-    life: Option<Life>,
+    life: Option<ProcessLife>,
     trace: Arc<Trace>,
 }
 
 impl SimClock {
     /// Creates a clock with an offset in milliseconds and a drift in microseconds per second.
-    pub(crate) fn new(offset: i64, drift: i32, life: Option<Life>, trace: Arc<Trace>) -> Arc<Self> {
+    pub(crate) fn new(offset: i64, drift: i32, life: Option<ProcessLife>, trace: Arc<Trace>) -> Arc<Self> {
         let rate = MILLION.saturating_add_signed(i128::from(drift));
         let offset = AtomicI64::new(offset);
         Arc::new(Self { started: Instant::now(), offset, rate, life, trace })

@@ -14,7 +14,7 @@ use helix_agents_core::store::{
     SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
-use helix_agents_testkit::trees::{Dice, Life, Lives};
+use helix_agents_testkit::trees::{Rng, ProcessLife, RunProcesses};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -72,8 +72,8 @@ enum Delivery {
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) store: Arc<CheckedStore>,
-    pub(crate) life: Life,
-    pub(crate) lives: Lives,
+    pub(crate) life: ProcessLife,
+    pub(crate) lives: RunProcesses,
     pub(crate) story: Story,
     pub(crate) reached: Reached,
     /// Whether all faults have stopped.
@@ -85,8 +85,8 @@ pub(crate) struct Wire {
 impl Wire {
     pub(crate) fn new(
         store: Arc<CheckedStore>,
-        life: Life,
-        lives: Lives,
+        life: ProcessLife,
+        lives: RunProcesses,
         story: Story,
         reached: Reached,
         calm: Arc<AtomicBool>,
@@ -132,7 +132,7 @@ impl Wire {
         })
     }
 
-    fn roll(&self, kind: Kind, rng: &mut Dice) -> Delivery {
+    fn roll(&self, kind: Kind, rng: &mut Rng) -> Delivery {
         let (story, lease) = (self.story, self.story.lease());
         if story.has(Fault::Lost) && kind != Kind::Delete && rng.once_in(40) {
             return if rng.once_in(2) { Delivery::Lost } else { Delivery::Unanswered };
@@ -257,7 +257,7 @@ impl Wire {
     }
 }
 
-fn up_to(rng: &mut Dice, most: Duration) -> Duration {
+fn up_to(rng: &mut Rng, most: Duration) -> Duration {
     Duration::from_millis(rng.below(most.as_millis() as usize + 1) as u64)
 }
 

@@ -11,7 +11,7 @@ use helix_agents_core::executor::RunHandle;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::StateStore;
 use helix_agents_testkit::trees::{
-    Answers, Counted, Execution, Family, Life, Lives, Node, Notes, Scene, Told, TreeLlm,
+    Answers, Counted, Execution, Family, ProcessLife, RunProcesses, Node, Records, Scene, HookCall, TreeLlm,
     is_expected,
 };
 
@@ -40,10 +40,10 @@ pub(crate) struct World {
     families: [Arc<Family>; 2],
     pub(crate) root: Arc<Node>,
     pub(crate) answers: Answers,
-    pub(crate) executions: Arc<Notes<Execution>>,
-    pub(crate) hook_calls: Arc<Notes<Told>>,
+    pub(crate) executions: Arc<Records<Execution>>,
+    pub(crate) hook_calls: Arc<Records<HookCall>>,
     pub(crate) readers: Readers,
-    lives: Lives,
+    lives: RunProcesses,
     ids: Counted,
     calm: Arc<AtomicBool>,
     problems: Arc<Mutex<Vec<String>>>,
@@ -52,7 +52,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(story: Story, text: bool) -> Self {
         let trace = Arc::new(Trace::of_text(text));
-        let (reached, lives) = (Reached::default(), Lives::default());
+        let (reached, lives) = (Reached::default(), RunProcesses::default());
         let mut rng = story.rng("store clock");
         let clock = SimClock::new(0, Story::drift(&mut rng), None, Arc::clone(&trace));
         let invariants = Invariants::new(lives.clone(), story.lease(), reached.clone());
@@ -64,7 +64,7 @@ impl World {
             story.append_limit(),
         );
         let (executions, hook_calls) =
-            (Arc::new(Notes::new(None, "trace")), Arc::new(Notes::new(None, "told")));
+            (Arc::new(Records::new(None, "trace")), Arc::new(Records::new(None, "told")));
         let scene = Scene {
             seed: story.seed,
             trace: Arc::clone(&executions),
@@ -86,7 +86,7 @@ impl World {
             reached,
             root: Arc::new(families[0].root.clone()),
             families,
-            answers: Arc::new(Notes::new(None, "answers")),
+            answers: Arc::new(Records::new(None, "answers")),
             executions,
             hook_calls,
             readers: Readers::default(),
@@ -108,7 +108,7 @@ impl World {
     pub(crate) fn boot(&self, number: usize, dies_at: usize) -> Process {
         let story = self.story;
         let mut rng = story.rng(&format!("process {number}"));
-        let life = Life::new(number, dies_at, story.pace(), rng.clone());
+        let life = ProcessLife::new(number, dies_at, story.pace(), rng.clone());
         let offset = i64::try_from(rng.roll() % (2 * HOUR as u64)).unwrap_or_default() - HOUR;
         let drift = Story::drift(&mut rng);
         let build = usize::from(story.has(Fault::Builds) && rng.once_in(2));

@@ -1,4 +1,4 @@
-//! What holds between sessions and their streams where one back end keeps both, as tests.
+//! Conformance tests for a back end that keeps both sessions and their streams.
 //!
 //! A store crate that implements [`StateStore`] and [`StreamManager`] writes a [`BackendHarness`] and
 //! expands [`backend_suite!`](crate::backend_suite!) in `mod backend` of its `tests/it/main.rs`.
@@ -15,37 +15,37 @@ use helix_agents_core::stream::{StreamInfo, StreamManager};
 use crate::store_suite::support::{Writer, child, first, id};
 use crate::stream_suite::support::{replay, texts, write};
 
-/// How the suite gets at one back end.
+/// A back end under test.
 #[async_trait]
 pub trait BackendHarness: Send + Sync {
-    /// Opens a handle, as both of its contracts. Every handle of one harness sees the same data; no two
-    /// harnesses do.
+    /// Opens a handle with both contracts. Every handle of one harness sees the same data. No two harnesses
+    /// share data.
     async fn open(&self) -> Backend;
 }
 
 /// A handle of a back end.
 #[derive(Debug, Clone)]
 pub struct Backend {
-    /// Its sessions.
+    /// The session store of the handle.
     pub store: Arc<dyn StateStore>,
-    /// Their streams.
+    /// The stream manager of the handle.
     pub streams: Arc<dyn StreamManager>,
 }
 
 impl Backend {
-    /// A handle that implements both contracts.
+    /// Wraps a handle that implements both contracts.
     pub fn of(handle: impl StateStore + StreamManager + Clone) -> Self {
         Self { store: Arc::new(handle.clone()), streams: Arc::new(handle) }
     }
 
-    /// A session with a stream that has one chunk.
+    /// Creates a session whose stream has one chunk.
     async fn create(&self, session: &str) -> Writer {
         let writer = Writer::create(&self.store, session).await;
         write(&self.streams, &writer.session, None, &["said"]).await;
         writer
     }
 
-    /// A session below a root, in whose stream it has a chunk.
+    /// Creates a child session, which writes one chunk to the root's stream.
     async fn create_below(&self, session: &str, root: &SessionId) {
         let new = child(root, root);
         Writer::create_as(&self.store, new, first(&id(session), "first")).await;
@@ -57,8 +57,8 @@ impl Backend {
     }
 }
 
-/// Expands to one `#[test]` per scenario. The argument is the path of an async function that makes a
-/// fresh [`BackendHarness`].
+/// Expands to one `#[test]` per scenario. The argument is the path of an async function that creates a fresh
+/// [`BackendHarness`].
 #[macro_export]
 macro_rules! backend_suite {
     ($harness:path) => {
@@ -72,7 +72,7 @@ macro_rules! backend_suite {
     };
 }
 
-/// Whichever handle wrote it, and whichever deletes.
+/// Deleting a session deletes its stream, whichever handles wrote and deleted it.
 pub async fn a_deleted_session_leaves_no_stream(harness: &impl BackendHarness) {
     let (one, other) = (harness.open().await, harness.open().await);
     let session = one.create("s").await.session;
@@ -83,7 +83,7 @@ pub async fn a_deleted_session_leaves_no_stream(harness: &impl BackendHarness) {
     }
 }
 
-/// With numbers of its own, and nothing of what was said before.
+/// The new stream starts its numbers anew and has no chunk of the deleted stream.
 pub async fn a_session_that_is_created_anew_has_a_stream_of_its_own(harness: &impl BackendHarness) {
     let (one, other) = (harness.open().await, harness.open().await);
     let session = one.create("s").await.session;
@@ -98,7 +98,7 @@ pub async fn a_session_that_is_created_anew_has_a_stream_of_its_own(harness: &im
     }
 }
 
-/// It is that of the root, to which all of its sessions write, through whichever handle.
+/// All sessions of a tree write to the root's stream, through any handle. A purge deletes it.
 pub async fn a_purged_tree_leaves_no_stream(harness: &impl BackendHarness) {
     let (one, other) = (harness.open().await, harness.open().await);
     let root = one.create("s").await.session;
@@ -111,7 +111,7 @@ pub async fn a_purged_tree_leaves_no_stream(harness: &impl BackendHarness) {
     }
 }
 
-/// A session that stays is watched on.
+/// The stream of a session that is not purged stays.
 pub async fn a_purge_leaves_the_streams_of_others(harness: &impl BackendHarness) {
     let backend = harness.open().await;
     let mut ended = backend.create("ended").await;
@@ -127,7 +127,8 @@ pub async fn a_purge_leaves_the_streams_of_others(harness: &impl BackendHarness)
     assert_eq!((info.first_seq, info.last_seq), (1, 1));
 }
 
-/// That of its root among them, to which a child writes, and those of sessions that look like it.
+/// Deleting a child keeps the stream of its root, to which the child wrote, and the streams of sessions with
+/// similar ids.
 pub async fn deleting_a_session_leaves_the_streams_of_others(harness: &impl BackendHarness) {
     let backend = harness.open().await;
     let root = backend.create("root").await.session;

@@ -1,24 +1,24 @@
-//! Certificates for servers that tests talk to by TLS.
+//! Certificates for test servers that use TLS.
 //!
-//! They are made by the program `openssl`, with a key of their own each time.
+//! The program `openssl` creates them, with a new key each time.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Not that of the system, which may say anything.
+/// OpenSSL settings that replace those of the system, whose content is unknown.
 const SETTINGS: &str = "[req]\ndistinguished_name = name\n[name]\n";
 
-/// A root of trust, and the certificates that it signed.
+/// A certificate authority: a root certificate and the certificates that it signs.
 #[derive(Debug)]
 pub struct Authority {
     folder: tempfile::TempDir,
 }
 
 impl Authority {
-    /// A new one, which nobody knows yet.
+    /// Creates a new authority, which no trust store contains.
     ///
     /// # Panics
-    /// If `openssl` is missing, or cannot do it.
+    /// If `openssl` is missing or fails.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "it runs a program")]
     pub fn new() -> Self {
@@ -29,13 +29,14 @@ impl Authority {
         authority
     }
 
-    /// The file with the certificate of the root.
+    /// Returns the path of the root certificate.
     #[must_use]
     pub fn root(&self) -> PathBuf {
         self.path("root.pem")
     }
 
-    /// The files of a certificate and its key: for a server at `localhost`, and at no number; or for a client.
+    /// Creates a certificate and returns the paths of the certificate and its key. It is valid for a server
+    /// at `localhost` (not at an IP address), or for a client.
     #[must_use]
     pub fn sign(&self, name: &str) -> (PathBuf, PathBuf) {
         let (root, key) = (self.root(), self.path("root.key"));
@@ -60,7 +61,7 @@ impl Authority {
         for extension in extensions {
             openssl.args(["-addext", extension]);
         }
-        // A name that no other root has, and that no slash ends.
+        // The name differs from that of every other root, and does not end with a slash.
         let root = self.folder.path().file_name().unwrap().to_string_lossy();
         openssl.arg("-subj").arg(format!("/CN={name} of {root}"));
         let output = openssl.stdin(Stdio::null()).output();

@@ -1,4 +1,4 @@
-//! Stores whose server is having a bad day: answers are late, lost, or never were.
+//! Stores with random faults: replies are late or lost, and requests do not arrive.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,64 +18,64 @@ use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, St
 use crate::patient;
 use crate::store_suite::StoreHarness;
 use crate::stream_suite::StreamHarness;
-use crate::trees::Dice;
+use crate::trees::Rng;
 
-/// What becomes of one operation.
+/// The fault of one operation.
 #[derive(Debug, Clone, Copy)]
-enum Luck {
-    /// Nothing special.
+enum Fault {
+    /// No fault.
     Fine,
-    /// It waits this long before it reaches the store.
+    /// The operation waits this long before it reaches the store.
     Late(Duration),
-    /// It never reaches the store, and the answer leaves that open.
+    /// The operation does not reach the store. The error leaves open whether it did.
     Lost,
-    /// It takes effect, and the answer is lost.
-    Unanswered,
-    /// It reaches the store twice, as with a network that sends again.
-    Doubled,
+    /// The operation takes effect, and its reply is lost.
+    ReplyLost,
+    /// The operation reaches the store twice, as on a network that retransmits.
+    Duplicated,
 }
 
-/// A day's faults: of three operations about one is struck. What happens follows from the seed and the
-/// order of the operations.
+/// Random faults, in about one of three operations. They follow from the seed and the order of the
+/// operations.
 #[derive(Debug, Clone)]
-struct Day(Arc<Mutex<Dice>>);
+struct FaultPlan(Arc<Mutex<Rng>>);
 
-impl Day {
+impl FaultPlan {
     fn of(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(Dice::of(seed))))
+        Self(Arc::new(Mutex::new(Rng::of(seed))))
     }
 
     fn below(&self, bound: usize) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).below(bound)
     }
 
-    fn luck(&self) -> Luck {
-        let mut dice = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match dice.below(12) {
-            0 => Luck::Late(Duration::from_millis(dice.below(5) as u64)),
-            1 => Luck::Lost,
-            2 => Luck::Unanswered,
-            3 => Luck::Doubled,
-            _ => Luck::Fine,
+    fn next_fault(&self) -> Fault {
+        let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match rng.below(12) {
+            0 => Fault::Late(Duration::from_millis(rng.below(5) as u64)),
+            1 => Fault::Lost,
+            2 => Fault::ReplyLost,
+            3 => Fault::Duplicated,
+            _ => Fault::Fine,
         }
     }
 
-    async fn strike<T, F>(&self, operation: impl Fn() -> F + Send + Sync) -> Result<T>
+    async fn apply<T, F>(&self, operation: impl Fn() -> F + Send + Sync) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send,
     {
-        match self.luck() {
-            Luck::Fine => operation().await,
-            Luck::Late(wait) => {
+        match self.next_fault() {
+            Fault::Fine => operation().await,
+            Fault::Late(wait) => {
                 tokio::time::sleep(wait).await;
                 operation().await
             }
-            Luck::Lost => Err(lost()),
-            Luck::Unanswered => {
+            Fault::Lost => Err(lost()),
+            Fault::ReplyLost => {
                 operation().await?;
                 Err(lost())
             }
-            Luck::Doubled => {
+            Fault::Duplicated => {
                 operation().await?;
                 operation().await
             }
@@ -84,20 +84,20 @@ impl Day {
 }
 
 fn lost() -> Error {
-    Error::new(ErrorCode::StoreUnavailable, "a bad day: the answer is lost")
+    Error::new(ErrorCode::StoreUnavailable, "as arranged: the reply is lost")
 }
 
 /// A store with random faults.
 #[derive(Debug, Clone)]
 pub struct ChaosStore {
     inner: Arc<dyn StateStore>,
-    day: Day,
+    faults: FaultPlan,
 }
 
 impl ChaosStore {
-    /// The store on a bad day.
+    /// Wraps a store with the faults of a seed.
     pub fn new(inner: Arc<dyn StateStore>, seed: u64) -> Self {
-        Self { inner, day: Day::of(seed) }
+        Self { inner, faults: FaultPlan::of(seed) }
     }
 }
 
@@ -117,15 +117,15 @@ impl StateStore for ChaosStore {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        self.day.strike(|| self.inner.create_session(new.clone(), first.clone())).await
+        self.faults.apply(|| self.inner.create_session(new.clone(), first.clone())).await
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
-        self.day.strike(|| self.inner.fork(from, new.clone(), first.clone())).await
+        self.faults.apply(|| self.inner.fork(from, new.clone(), first.clone())).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        self.day.strike(|| self.inner.append(append.clone())).await
+        self.faults.apply(|| self.inner.append(append.clone())).await
     }
 
     async fn read_log(
@@ -134,34 +134,34 @@ impl StateStore for ChaosStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
-        self.day.strike(|| self.inner.read_log(session, after, limit)).await
+        self.faults.apply(|| self.inner.read_log(session, after, limit)).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
-        self.day.strike(|| self.inner.head(session)).await
+        self.faults.apply(|| self.inner.head(session)).await
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.day.strike(|| self.inner.list(filter, page)).await
+        self.faults.apply(|| self.inner.list(filter, page)).await
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
-        self.day.strike(|| self.inner.list_usage(filter, page)).await
+        self.faults.apply(|| self.inner.list_usage(filter, page)).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
-        self.day.strike(|| self.inner.renew(session, run, ttl)).await
+        self.faults.apply(|| self.inner.renew(session, run, ttl)).await
     }
 
     async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
-        self.day.strike(|| self.inner.save_snapshot(session, snapshot.clone())).await
+        self.faults.apply(|| self.inner.save_snapshot(session, snapshot.clone())).await
     }
 
     async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
-        self.day.strike(|| self.inner.snapshot(session)).await
+        self.faults.apply(|| self.inner.snapshot(session)).await
     }
 
-    /// Deletions reach the store once: whether a session was there is answered by the first.
+    /// Deletions reach the store once, because only the first one reports that the session existed.
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.inner.delete(session).await
     }
@@ -171,25 +171,25 @@ impl StateStore for ChaosStore {
     }
 }
 
-/// Streams with random faults. Their readers are cut off as well, each new one after more chunks: who goes
-/// on gets to the end.
+/// Streams with random faults. Readers are cut off as well, each new one after more chunks, so a reader that
+/// reconnects reaches the end.
 #[derive(Debug, Clone)]
 pub struct ChaosStreams {
     inner: Arc<dyn StreamManager>,
-    day: Day,
+    faults: FaultPlan,
     readers: Arc<AtomicU32>,
 }
 
 impl ChaosStreams {
-    /// The streams on a bad day.
+    /// Wraps streams with the faults of a seed.
     pub fn new(inner: Arc<dyn StreamManager>, seed: u64) -> Self {
-        Self { inner, day: Day::of(seed), readers: Arc::default() }
+        Self { inner, faults: FaultPlan::of(seed), readers: Arc::default() }
     }
 
-    /// After how many chunks the next reader is cut off.
+    /// Returns the number of chunks after which the next reader is cut off.
     fn until_cut(&self) -> usize {
         let readers = self.readers.fetch_add(1, Ordering::Relaxed);
-        self.day.below(4 << readers.min(20))
+        self.faults.below(4 << readers.min(20))
     }
 }
 
@@ -197,37 +197,37 @@ impl ChaosStreams {
 #[deny(clippy::missing_trait_methods)]
 impl StreamManager for ChaosStreams {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
-        self.day.strike(|| self.inner.write(stream, batch.clone())).await
+        self.faults.apply(|| self.inner.write(stream, batch.clone())).await
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
-        let chunks = self.day.strike(|| self.inner.read(stream, from)).await?;
+        let chunks = self.faults.apply(|| self.inner.read(stream, from)).await?;
         let cut = futures_util::stream::once(async { Err(lost()) });
         Ok(chunks.take(self.until_cut()).chain(cut).boxed())
     }
 
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
-        self.day.strike(|| self.inner.info(stream)).await
+        self.faults.apply(|| self.inner.info(stream)).await
     }
 
     async fn reset(&self, stream: &SessionId) -> Result<()> {
-        self.day.strike(|| self.inner.reset(stream)).await
+        self.faults.apply(|| self.inner.reset(stream)).await
     }
 
     async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.day.strike(|| self.inner.forget(stream)).await
+        self.faults.apply(|| self.inner.forget(stream)).await
     }
 }
 
-/// A harness whose handles have a bad day each and are asked patiently: the whole contract holds.
+/// A harness whose handles have random faults and retries. The whole contract holds for it.
 #[derive(Debug)]
-pub struct BadDay<H> {
+pub struct ChaosHarness<H> {
     harness: H,
     seeds: AtomicU64,
 }
 
-impl<H> BadDay<H> {
-    /// Of this harness.
+impl<H> ChaosHarness<H> {
+    /// Wraps a harness.
     pub fn of(harness: H) -> Self {
         Self { harness, seeds: AtomicU64::new(1) }
     }
@@ -238,7 +238,7 @@ impl<H> BadDay<H> {
 }
 
 #[async_trait]
-impl<H: StoreHarness> StoreHarness for BadDay<H> {
+impl<H: StoreHarness> StoreHarness for ChaosHarness<H> {
     fn reach(&self) -> StoreScope {
         self.harness.reach()
     }
@@ -254,7 +254,7 @@ impl<H: StoreHarness> StoreHarness for BadDay<H> {
 }
 
 #[async_trait]
-impl<H: StreamHarness> StreamHarness for BadDay<H> {
+impl<H: StreamHarness> StreamHarness for ChaosHarness<H> {
     async fn open(&self) -> Arc<dyn StreamManager> {
         let streams = ChaosStreams::new(self.harness.open().await, self.seed());
         Arc::new(patient::streams(Arc::new(streams)))

@@ -1,13 +1,13 @@
-//! What was acknowledged is there after the writer was killed, as tests: real processes, real SIGKILL.
+//! Conformance tests for durability: acknowledged data is there after the writer process was killed, with
+//! real processes and real SIGKILL.
 //!
-//! A scenario starts the test binary again as a writer. The writer reports each operation on a pipe,
-//! before it asks the store and after the store has answered. So the record of what was acknowledged
-//! is outside of the store. The scenario kills the writer after a random report, opens the store, and
-//! compares.
+//! A scenario starts the test binary again as a writer. The writer reports each operation on a pipe, before
+//! it calls the store and after the store has replied. So the record of acknowledged operations is outside
+//! the store. The scenario kills the writer after a random report, opens the store, and compares.
 //!
-//! SIGKILL cannot show a write that was never forced to the disk, because the kernel still has it.
-//! [`forced writes`](acknowledged_writes_were_forced_to_the_disk) are counted instead, for stores that
-//! write files in their own process.
+//! SIGKILL cannot reveal a write that was never forced to disk, because the kernel still has it. For stores
+//! that write files in their own process, [`forced writes`](acknowledged_writes_were_forced_to_the_disk) are
+//! counted instead.
 //!
 //! A store crate writes a [`DurableHarness`] and expands [`durable_suite!`](crate::durable_suite!) in
 //! `mod durable` of its `tests/it/main.rs`.
@@ -27,26 +27,26 @@ pub use parent::{
 };
 pub use writer::write;
 
-/// How the suite gets at one back end that outlives its processes.
+/// A back end whose data outlives its processes.
 #[async_trait]
 pub trait DurableHarness: Send + Sync + 'static {
-    /// Opens the store at that place.
+    /// Opens the store at a place.
     async fn open(place: &str) -> Arc<dyn StateStore>;
 
-    /// Where this harness keeps its data: what another process opens the store by, as a path or a URL.
+    /// Returns the place of the data, such as a path or a URL, with which another process opens the store.
     fn place(&self) -> String;
 
-    /// Whether the store forces its writes to the disk in the process that uses it, by `fsync` or
-    /// `fdatasync`. Not so where a server does it.
+    /// Returns `true` if the store forces its writes to disk in the process that uses it, with `fsync` or
+    /// `fdatasync`. Returns `false` if a server does it.
     fn forces_writes(&self) -> bool;
 }
 
-/// Expands to one `#[test]` per scenario, and one that is the writer. `$harness` is the path of an
-/// async function that makes a fresh harness of the type `$type`.
+/// Expands to one `#[test]` per scenario, and one that is the writer. `$harness` is the path of an async
+/// function that creates a fresh harness of the type `$type`.
 #[macro_export]
 macro_rules! durable_suite {
     ($harness:path, $type:ty) => {
-        /// What the other process does. In a plain run of the tests, nothing.
+        /// The entry point of the writer process. It does nothing in a plain test run.
         #[test]
         fn writer() {
             $crate::durable_suite::write::<$type>();

@@ -1,4 +1,4 @@
-//! A store that misbehaves on command: holds a chosen append, loses its answer, fails it.
+//! A store with chosen faults: holds an append, loses its reply, or fails it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,18 +15,18 @@ use helix_agents_core::store::{
 
 use crate::gate::Gate;
 
-/// What happens to a chosen append.
+/// The fault of a chosen append.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// It stands at the gate before it reaches the store.
+    /// The append waits at the gate before it reaches the store.
     HoldBefore(Gate),
-    /// It takes effect, and its answer stands at the gate.
+    /// The append takes effect, and its reply waits at the gate.
     HoldAfter(Gate),
-    /// It does not take effect, and the answer is an error that leaves that open.
+    /// The append does not take effect. The error leaves open whether it did.
     FailBefore,
-    /// It takes effect, and the answer is an error that leaves that open.
+    /// The append takes effect. The error leaves open whether it did.
     LoseReply,
-    /// It does not take effect, and the answer is this error.
+    /// The append does not take effect and fails with this error code.
     Refuse(ErrorCode),
 }
 
@@ -37,28 +37,28 @@ struct Rule {
     fault: Fault,
 }
 
-/// What a rule names that strikes the next snapshot that is saved.
+/// The text of a rule for the next snapshot that is saved.
 pub const SNAPSHOT: &str = "snapshot";
 
-/// The name of the next list of sessions in a rule.
+/// The text of a rule for the next list of sessions.
 pub const LIST: &str = "list of sessions";
 
-/// The name of the next head of a session that is read, in a rule.
+/// The text of a rule for the next head of a session that is read.
 pub const HEAD: &str = "head of a session";
 
-/// A store with faults. Every rule strikes once, in the order in which they were added.
+/// A store with faults. Every rule applies once, in the order in which the rules were added.
 #[derive(Debug, Clone)]
 pub struct FaultStore {
     inner: Arc<dyn StateStore>,
     rules: Arc<Mutex<Vec<Rule>>>,
     renewals: Option<Gate>,
-    /// How many appends of logs were read.
+    /// Number of appends that were read from logs.
     read: Arc<AtomicUsize>,
     max_append_bytes: usize,
 }
 
 impl FaultStore {
-    /// The store without faults yet.
+    /// Wraps a store, without faults at first.
     pub fn new(inner: Arc<dyn StateStore>) -> Self {
         let max_append_bytes = inner.max_append_bytes();
         Self {
@@ -70,33 +70,33 @@ impl FaultStore {
         }
     }
 
-    /// Strikes the next append whose events contain `text`, such as `"run_ended"`.
+    /// Adds a fault for the next append whose events contain `text`, such as `"run_ended"`.
     #[must_use]
     pub fn on(self, text: &str, fault: Fault) -> Self {
         self.strike(text, fault);
         self
     }
 
-    /// The same on a store that is in use already.
+    /// Adds a fault like [`on`](Self::on), to a store that is already in use.
     pub fn strike(&self, text: &str, fault: Fault) {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.push(Rule { containing: text.to_owned(), fault });
     }
 
-    /// How many appends of logs were read through it so far.
+    /// Returns the number of appends that were read from logs so far.
     #[must_use]
     pub fn appends_read(&self) -> usize {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Holds every renewal at the gate: the owner is alive and cannot say so.
+    /// Holds every lease renewal at the gate, so the owner is alive but cannot renew its lease.
     #[must_use]
     pub fn hold_renewals(mut self, gate: &Gate) -> Self {
         self.renewals = Some(gate.clone());
         self
     }
 
-    /// Takes appends of up to `most` bytes and refuses larger ones, as a store with that limit does.
+    /// Accepts appends of up to `most` bytes and refuses larger ones, as a store with that limit does.
     #[must_use]
     pub fn refuse_appends_over(mut self, most: usize) -> Self {
         self.max_append_bytes = most;

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How long a test waits for something that should happen.
+/// The time limit of every wait of a test.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A place where code under test stands still until the test lets it go on.
+/// A place where code under test waits until the test lets it continue.
 ///
-/// Whoever [passes](Self::pass) waits until the gate is [open](Self::open); the test waits until
-/// somebody has [reached](Self::reached) it. Clones are the same gate.
+/// A caller of [`pass`](Self::pass) waits until the gate is [open](Self::open). The test waits until a caller
+/// has [reached](Self::reached) it. Clones are the same gate.
 #[derive(Debug, Clone)]
 pub struct Gate {
     inner: Arc<Inner>,
@@ -50,7 +50,7 @@ impl Gate {
         gate
     }
 
-    /// Says that somebody is here, and returns once the gate is open.
+    /// Records an arrival, and returns once the gate is open.
     ///
     /// # Cancel safety
     /// Dropping the future ends the wait; the arrival stays counted.
@@ -61,7 +61,7 @@ impl Gate {
         drop(open.wait_for(|open| *open).await);
     }
 
-    /// Returns once somebody has arrived, however long ago.
+    /// Returns once at least one caller has arrived, however long ago.
     ///
     /// # Panics
     /// After [`DEADLINE`].
@@ -69,7 +69,7 @@ impl Gate {
         self.reached_by(1).await;
     }
 
-    /// Returns once `count` have arrived, all arrivals counted.
+    /// Returns once `count` callers have arrived in total.
     ///
     /// # Panics
     /// After [`DEADLINE`].
@@ -78,19 +78,19 @@ impl Gate {
         drop(within(arrived.wait_for(|arrived| *arrived >= count)).await);
     }
 
-    /// How many have arrived so far.
+    /// Returns the number of arrivals so far.
     #[must_use]
     pub fn arrived(&self) -> usize {
         *self.inner.arrived.borrow()
     }
 
-    /// Lets everybody pass, now and from now on.
+    /// Lets all current and future callers pass.
     pub fn open(&self) {
         self.inner.open.send_replace(true);
     }
 }
 
-/// What `future` returns, if it does so before [`DEADLINE`].
+/// Returns the output of `future` if it completes before [`DEADLINE`].
 ///
 /// # Panics
 /// After the deadline, naming the caller.

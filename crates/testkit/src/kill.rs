@@ -1,4 +1,4 @@
-//! Worker processes that are killed or stopped at a chosen fault point: real processes, real signals.
+//! Worker processes that are killed or stopped at a chosen fault point, with real processes and real signals.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -12,13 +12,15 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_open, waitid,
 };
 
-/// At which fault point, counted from 1, a worker kills itself.
+/// The environment variable with the number, from 1, of the fault point at which a worker kills itself.
 pub const KILL_AT: &str = "HELIX_KILL_AT";
 
-/// At which fault point, counted from 1, a worker stops itself until it is continued.
+/// The environment variable with the number, from 1, of the fault point at which a worker stops itself until
+/// it is continued.
 pub const STOP_AT: &str = "HELIX_STOP_AT";
 
-/// The file into which a worker writes the name of every fault point it passes.
+/// The environment variable with the file into which a worker writes the name of every fault point that it
+/// passes.
 pub const POINTS_FILE: &str = "HELIX_POINTS_FILE";
 
 static PASSED: AtomicUsize = AtomicUsize::new(0);
@@ -31,7 +33,7 @@ struct Plan {
     points: Option<PathBuf>,
 }
 
-/// Makes this process a worker, as its environment says. To be called first in `main`.
+/// Makes this process a worker as its environment specifies. Call it first in `main`.
 pub fn install_from_env() {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let points = std::env::var_os(POINTS_FILE).map(PathBuf::from);
@@ -52,30 +54,30 @@ fn pass(name: &'static str) {
         signal_self(Signal::KILL);
     }
     if plan.stop_at == Some(passed) {
-        // SIGSTOP cannot be caught either. All threads stand still until SIGCONT arrives.
+        // SIGSTOP cannot be caught either. All threads stop until SIGCONT arrives.
         await_other_threads();
         signal_self(Signal::STOP);
     }
 }
 
-/// Waits until the other threads of this process have nothing to do.
+/// Waits until the other threads of this process are idle.
 ///
-/// The writer thread of an SQLite store may be in the middle of a transaction. A process that stops
-/// there holds the lock of the file, and no other process gets any further until it continues.
-#[expect(clippy::disallowed_methods, reason = "the whole process is about to stand still")]
+/// The writer thread of an SQLite store may be in the middle of a transaction. A process that stops there
+/// holds the file lock, and blocks all other processes until it continues.
+#[expect(clippy::disallowed_methods, reason = "the whole process is about to stop")]
 fn await_other_threads() {
     let own = rustix::thread::gettid().as_raw_nonzero().to_string();
     let is_idle = || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         tasks.flatten().filter(|task| task.file_name().to_str() != Some(&own)).all(|task| {
-            // A thread that has ended meanwhile has no state any more.
+            // A thread that has ended meanwhile has no state.
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
             stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('S'))
         })
     };
     let deadline = Instant::now() + Duration::from_secs(5);
     let mut idle = 0;
-    // A thread that has just been woken still counts as sleeping for a moment.
+    // A thread that was just woken counts as sleeping for a moment.
     while idle < 3 && Instant::now() < deadline {
         idle = if is_idle() { idle + 1 } else { 0 };
         std::thread::sleep(Duration::from_millis(2));
@@ -94,16 +96,16 @@ fn note(points: &Path, name: &str) {
     assert!(written.is_ok(), "the points file cannot be written: {written:?}");
 }
 
-/// How a worker ended, and what it passed.
+/// The result of a worker that ended.
 #[derive(Debug)]
 pub struct WorkerEnd {
-    /// Its exit status.
+    /// The exit status of the worker.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// The standard output of the worker.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// The standard error of the worker.
     pub stderr: String,
-    /// The fault points that it passed, in order.
+    /// The fault points that the worker passed, in order.
     pub points: Vec<String>,
 }
 
@@ -118,7 +120,7 @@ impl WorkerEnd {
         }
     }
 
-    /// Whether it was killed rather than ending by itself.
+    /// Returns `true` if the worker was killed rather than ending by itself.
     #[must_use]
     pub fn was_killed(&self) -> bool {
         use std::os::unix::process::ExitStatusExt as _;
@@ -126,10 +128,10 @@ impl WorkerEnd {
     }
 }
 
-/// Runs a worker to its end, killing it at the n-th fault point if it comes that far.
+/// Runs a worker to its end, and kills it at the given fault point if it gets that far.
 ///
 /// # Panics
-/// If it cannot be started.
+/// If the worker cannot be started.
 #[must_use]
 pub fn run_worker(mut command: Command, scratch: &Path, kill_at: Option<usize>) -> WorkerEnd {
     let points = scratch.join("points");
@@ -142,21 +144,21 @@ pub fn run_worker(mut command: Command, scratch: &Path, kill_at: Option<usize>) 
     WorkerEnd::new(&command.output().unwrap(), &points)
 }
 
-/// When a worker is stopped.
+/// The moment at which a worker is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopAt {
-    /// At its n-th fault point, from 1.
+    /// The fault point with this number, from 1.
     Point(usize),
-    /// Some time after its n-th fault point, wherever it is by then.
+    /// Some time after a fault point, wherever the worker is by then.
     After {
-        /// The number of the fault point.
+        /// The number of the fault point, from 1.
         point: usize,
-        /// How long after it.
+        /// The time after that fault point.
         delay: Duration,
     },
 }
 
-/// A worker that stands still, unless it ended before it came that far.
+/// A worker that is stopped, unless it ended earlier.
 ///
 /// Dropping it kills the worker.
 #[derive(Debug)]
@@ -166,14 +168,14 @@ pub struct StoppedWorker {
 }
 
 impl StoppedWorker {
-    /// Starts a worker and returns when it stands still, or has ended. `name` keeps its list of points apart
-    /// from that of other workers in the same scratch folder.
+    /// Starts a worker and returns when it has stopped or ended. `name` distinguishes its list of points from
+    /// those of other workers in the same scratch folder.
     ///
-    /// A worker that holds the write lock of an SQLite file moves on until it does not: no other process could
-    /// write before it continues.
+    /// A worker that holds the write lock of an SQLite file runs until it has released the lock. Otherwise no
+    /// other process could write before it continues.
     ///
     /// # Panics
-    /// If it cannot be started.
+    /// If the worker cannot be started.
     #[must_use]
     pub fn start(mut command: Command, scratch: &Path, name: &str, stop_at: StopAt) -> Self {
         let points = scratch.join(format!("points-{name}"));
@@ -199,7 +201,7 @@ impl StoppedWorker {
         worker
     }
 
-    /// Waits until it has passed so many fault points, or has ended.
+    /// Waits until the worker has passed that many fault points, or has ended.
     fn passes(&self, points: usize) {
         let passed = || std::fs::read_to_string(&self.points).unwrap_or_default().lines().count();
         while passed() < points && !self.ends_within(Duration::from_millis(1)) {}
@@ -210,27 +212,27 @@ impl StoppedWorker {
         assert!(sent.is_ok(), "the worker cannot be stopped: {sent:?}");
     }
 
-    /// Lets it continue, if it stands still.
+    /// Lets the worker continue if it is stopped.
     pub fn wake(&self) {
-        // One that ended before its stop is not reaped yet, so the signal reaches no other process.
+        // A worker that ended before its stop is not reaped yet, so the signal reaches no other process.
         let sent = kill_process(self.pid(), Signal::CONT);
         assert!(sent.is_ok(), "the worker cannot be continued: {sent:?}");
     }
 
-    /// Waits until it has ended, but no longer than `limit`. Returns `true` if it has.
+    /// Waits until the worker has ended, but no longer than `limit`. Returns `true` if it has ended.
     #[must_use]
     pub fn ends_within(&self, limit: Duration) -> bool {
-        // The descriptor of a process becomes readable when the process ends.
+        // A process descriptor becomes readable when the process ends.
         let process = pidfd_open(self.pid(), PidfdFlags::empty()).unwrap();
         let limit = Timespec::try_from(limit).unwrap();
         let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit)).unwrap();
         ended > 0
     }
 
-    /// Waits for the end of a worker that was [continued](Self::wake).
+    /// Waits for the end of a worker that was [continued](Self::wake), and returns its result.
     ///
     /// # Panics
-    /// If its output cannot be read.
+    /// If the output of the worker cannot be read.
     #[must_use]
     pub fn end(mut self) -> WorkerEnd {
         let child = self.child.take().unwrap();
@@ -241,32 +243,32 @@ impl StoppedWorker {
         Pid::from_child(self.child.as_ref().unwrap())
     }
 
-    /// Waits for a change of its state and leaves it to be reaped.
+    /// Waits for a state change of the worker, and leaves it to be reaped.
     fn wait(&self, options: WaitIdOptions) {
         let found = waitid(WaitId::Pid(self.pid()), options | WaitIdOptions::NOWAIT);
         assert!(found.is_ok(), "the worker cannot be waited for: {found:?}");
     }
 }
 
-/// Lets time pass for another process.
-#[expect(clippy::disallowed_methods, reason = "a moment in another process is what is wanted")]
+/// Blocks this thread while another process runs.
+#[expect(clippy::disallowed_methods, reason = "it waits for another process")]
 fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Returns `true` if a process holds an exclusive lock of a file, as SQLite does during a write.
+/// Returns `true` if the process holds an exclusive file lock, as SQLite does during a write.
 ///
-/// The lists of one process that stands still do not change while they are read, unlike `/proc/locks`.
+/// The lists of a stopped process do not change while they are read, unlike `/proc/locks`.
 fn holds_lock(pid: Pid) -> bool {
     let files = format!("/proc/{}/fdinfo", pid.as_raw_nonzero());
-    // One that has ended has no files.
+    // A process that has ended has no files.
     let Ok(files) = std::fs::read_dir(files) else { return false };
     let locks =
         files.flatten().map(|file| std::fs::read_to_string(file.path()).unwrap_or_default());
     locks.into_iter().any(|locks| locks.lines().any(is_write_lock))
 }
 
-/// A line reads `lock: 1: POSIX ADVISORY WRITE 4711 fe:00:12 0 EOF`.
+/// Returns `true` for a line such as `lock: 1: POSIX ADVISORY WRITE 4711 fe:00:12 0 EOF`.
 fn is_write_lock(line: &str) -> bool {
     let fields: Vec<_> = line.split_whitespace().collect();
     matches!(fields[..], ["lock:", _, "POSIX", _, "WRITE", ..])

@@ -1,7 +1,7 @@
-//! What tests of Helix Agents share: the executable form of the contracts, and synchronisation
+//! Shared test utilities of Helix Agents: conformance suites that execute the contracts, and synchronisation
 //! without sleeping.
 //!
-//! A development dependency; nothing here is for production.
+//! A development dependency, not for production use.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,9 +1,9 @@
-//! Ids that a store might take for each other.
+//! Ids that a store might confuse with each other.
 
 use helix_agents_core::id::MAX_ID_BYTES;
 
-/// Ids that differ in case, in space, in the form of an accent, in a sign that means something to a
-/// database, or only at the end of a long text.
+/// Returns ids that differ only in case, spaces, the form of an accent, a character that is special to a
+/// database, or the end of a long text.
 pub(crate) fn look_alikes() -> Vec<String> {
     let mut ids: Vec<String> = [
         "case", "Case", "CASE", "sp", " sp", "sp ", "sp  ", "e\u{301}", "\u{e9}", "ß", "ss", "ſs",

@@ -1,8 +1,7 @@
-//! What two logs, or two streams, of the same story have in common, as text.
+//! Logs and streams as normalised text, for comparing two executions of the same scenario.
 //!
-//! Ids and times are left out, results of a step stand in call order, deltas are joined per effect.
-//! Takeovers leave no trace, and discarded attempts neither. What was swapped, lost or doubled
-//! still shows.
+//! The text omits ids and times, sorts the results of a step by call order, and joins deltas per effect. It
+//! shows neither takeovers nor discarded attempts. It still shows swapped, lost and duplicated data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,7 +15,7 @@ use helix_agents_core::message::{Arguments, Message, SharedMessage};
 use helix_agents_core::session::WAIT_USAGE;
 use helix_agents_core::stream::{Attempt, ChunkKind, StoredChunk};
 
-/// A session's log as text, one line for each fact or decision.
+/// Returns a session log as text, one line per event.
 #[must_use]
 pub fn log(events: &[RecordedEvent]) -> String {
     let mut out = String::new();
@@ -59,9 +58,9 @@ fn line(event: &Event) -> String {
         Event::ChildStarted(start) => {
             format!("child {} of {} for {}\n", start.session, start.agent, start.call)
         }
-        // That a child waits is seen at the end of the run; how often it was looked at is not.
+        // The end of the run shows that a child is waiting. How often it was polled depends on timing.
         Event::ChildWaiting { .. } => String::new(),
-        // A takeover is no part of the story.
+        // Takeovers depend on timing and crashes.
         Event::RunStarted { trigger: Trigger::Recover, .. } => String::new(),
         Event::RunStarted { trigger, .. } => format!("run {trigger:?}\n"),
         Event::RunEnded { outcome } => format!("end {}\n", outcome_text(outcome)),
@@ -76,14 +75,15 @@ fn line(event: &Event) -> String {
             let healed = results.iter();
             healed.map(|(call, got)| format!("healed {call} {}\n", tool_outcome(got))).collect()
         }
-        // Whether a start is on record depends on who tried; that it acted once, on the trace.
+        // Whether a start is recorded depends on the run that executed the call. The trace shows that the
+        // call acted once.
         Event::ToolStarted { .. } | Event::PartRepeated { .. } => String::new(),
         Event::InterruptRequested { reason, .. } => format!("interrupt requested {reason:?}\n"),
         Event::AbortRequested { reason, .. } => format!("abort requested {reason:?}\n"),
         Event::StateChanged { patch, by } => {
             format!("state by {by} {}\n", serde_json::to_string(patch).unwrap_or_default())
         }
-        // How long people took is no part of the story.
+        // The waiting time depends on timing.
         Event::UsageRecorded { source_type, source_name, success, .. }
             if source_type == WAIT_USAGE =>
         {
@@ -174,7 +174,7 @@ fn tool_outcome(outcome: &ToolOutcome) -> String {
     }
 }
 
-/// An error as the log has it.
+/// Returns an error as the log contains it.
 fn told(error: &ErrorRecord) -> String {
     format!("{}: {}", error.code, error.in_full())
 }
@@ -209,7 +209,7 @@ fn answer_text(answer: &Answer) -> String {
     }
 }
 
-/// A transcript as text, one line for each message.
+/// Returns a transcript as text, one line per message.
 #[must_use]
 pub fn transcript(messages: &[SharedMessage]) -> String {
     let mut out = String::new();
@@ -232,10 +232,10 @@ pub fn transcript(messages: &[SharedMessage]) -> String {
     out
 }
 
-/// What belongs together: the attempt, its place (step and call), its lines.
+/// Lines that belong together: the attempt, its place (step and call), and the lines.
 type Group = (Option<Attempt>, (u32, u32), Vec<String>);
 
-/// A stream as text: what a person has seen of it in the end, effect by effect.
+/// Returns a stream as text: what a user has seen of it in the end, effect by effect.
 #[must_use]
 pub fn stream(chunks: &[StoredChunk]) -> String {
     let mut discarded: BTreeSet<Attempt> = BTreeSet::new();
@@ -244,11 +244,11 @@ pub fn stream(chunks: &[StoredChunk]) -> String {
             discarded.extend(attempts);
         }
     }
-    // Sessions below the root have its id at the beginning of theirs; any of them may write first.
+    // The ids of sessions below the root begin with the root's id. Any session may write first.
     let sessions = chunks.iter().map(|stored| &stored.chunk.session);
     let root = sessions.min_by_key(|session| session.as_str().len());
-    // What belongs to an attempt is grouped where the attempt began; boundaries keep their places
-    // among the groups of other steps.
+    // Chunks of an attempt are grouped where the attempt starts. Boundaries keep their places among the
+    // groups of other steps.
     let mut groups: Vec<Group> = Vec::new();
     for stored in chunks {
         if stored.attempt.is_some_and(|attempt| discarded.contains(&attempt)) {
@@ -277,8 +277,7 @@ pub fn stream(chunks: &[StoredChunk]) -> String {
     groups.into_iter().flat_map(|(_, _, lines)| lines).map(|line| line + "\n").collect()
 }
 
-/// Tools of one step run side by side: their groups are put into call order where they stand next
-/// to each other.
+/// Sorts adjacent groups of tools by call order, because the tools of one step run concurrently.
 fn sort_neighbours(groups: &mut [Group]) {
     let is_tool = |group: &Group| {
         group.0.is_some() && group.2.first().is_some_and(|line| line.starts_with("tool_start"))
@@ -346,7 +345,7 @@ fn chunk_text(kind: &ChunkKind) -> Option<String> {
             let editable = if *editable { " editable" } else { "" };
             format!("approval_request {call} {tool} {arguments}{editable}")
         }
-        // How often a run was taken over, and what was forgotten, is no part of the story.
+        // Takeovers and forgotten chunks depend on timing and crashes.
         _ => return None,
     })
 }

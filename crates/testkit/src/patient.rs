@@ -1,5 +1,5 @@
-//! Stores that are asked again while they cannot answer, as a runtime asks them: for half a minute by
-//! tokio's clock.
+//! Stores with retries while they are unavailable, like those of a runtime: for up to 30 seconds of tokio's
+//! clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,24 +11,29 @@ use helix_agents_core::store::{RetryingStore, StateStore};
 use helix_agents_core::stream::{RetryingStreams, StreamManager};
 use tokio::time::Instant;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The store, asked patiently.
+/// Wraps a store with retries.
 pub fn store(inner: Arc<dyn StateStore>) -> RetryingStore {
-    RetryingStore::new(inner, Arc::new(Ticking(Instant::now())), Arc::<Jitter>::default(), PATIENCE)
+    RetryingStore::new(
+        inner,
+        Arc::new(Ticking(Instant::now())),
+        Arc::<Jitter>::default(),
+        RETRY_TIMEOUT,
+    )
 }
 
-/// The streams, asked patiently.
+/// Wraps streams with retries.
 pub fn streams(inner: Arc<dyn StreamManager>) -> RetryingStreams {
     RetryingStreams::new(
         inner,
         Arc::new(Ticking(Instant::now())),
         Arc::<Jitter>::default(),
-        PATIENCE,
+        RETRY_TIMEOUT,
     )
 }
 
-/// A clock for waits.
+/// A clock for the waits between retries.
 #[derive(Debug)]
 struct Ticking(Instant);
 
@@ -47,7 +52,7 @@ impl Clock for Ticking {
     }
 }
 
-/// Takes some of every wait.
+/// A source of numbers that shorten the waits by different amounts.
 #[derive(Debug, Default)]
 struct Jitter(AtomicU64);
 

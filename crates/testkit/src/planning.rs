@@ -1,4 +1,4 @@
-//! A model that makes plans from one script and answers from another.
+//! A model that creates plans from one script and answers from another.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::scripted::{Reply, ScriptedLlm, SeenRequest};
 
-/// A model for agents that plan. A request whose last message is JSON with `info.round_index` asks
-/// for the plan of that round, in whichever process; any other is answered by the second script.
-/// Clones share what was seen.
+/// A model for agents that plan. A request whose last message is JSON with `info.round_index` gets the plan
+/// of that round, in every process. The second script answers all other requests. Clones share the list of
+/// seen requests.
 #[derive(Debug, Clone)]
 pub struct PlanningScript {
     plans: BTreeMap<u64, ScriptedLlm>,
@@ -23,14 +23,14 @@ pub struct PlanningScript {
 }
 
 impl PlanningScript {
-    /// A model with one plan for each round, and these answers.
+    /// Creates a model with one plan per round, and the given answers.
     pub fn new(plans: impl IntoIterator<Item = Reply>, answers: ScriptedLlm) -> Self {
         let plans = (0..).zip(plans.into_iter().map(|plan| ScriptedLlm::new([plan])));
         let plans = plans.collect();
         Self { plans, again: Arc::default(), answers, seen: Arc::default() }
     }
 
-    /// Adds a plan for a round that is asked for once more in this process.
+    /// Adds a plan for a round that this process requests once more.
     #[must_use]
     pub fn again(self, round: u64, plan: Reply) -> Self {
         let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,13 +39,13 @@ impl PlanningScript {
         self
     }
 
-    /// The planning requests so far: their rounds, and what was asked.
+    /// Returns the planning requests so far, each with its round.
     #[must_use]
     pub fn plans_seen(&self) -> Vec<(u64, SeenRequest)> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The other requests so far.
+    /// Returns the other requests so far.
     #[must_use]
     pub fn answers_seen(&self) -> Vec<SeenRequest> {
         self.answers.seen()
@@ -61,7 +61,7 @@ impl PlanningScript {
     }
 }
 
-/// The round whose plan a request asks for.
+/// Returns the round whose plan the request asks for.
 fn round(request: &LlmRequest<'_>) -> Option<u64> {
     let Message::User(message) = &**request.messages.last()? else { return None };
     let inputs: Value = serde_json::from_str(&message.content).ok()?;

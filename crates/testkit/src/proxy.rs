@@ -1,4 +1,4 @@
-//! A TCP proxy between a store and its server: loses replies on command, and holds them back.
+//! A TCP proxy between a store and its server that loses or holds replies on command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,22 +7,22 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Which requests a proxy acts on, and what their replies look like. Both are asked with the bytes that arrived
-/// together.
+/// The requests that a proxy acts on, and the form of their replies. Both functions receive bytes that
+/// arrived together.
 #[derive(Debug, Clone, Copy)]
 pub struct Protocol {
-    /// Whether a request may lose its reply.
+    /// Whether the reply to a request may be lost.
     pub is_marked: fn(&[u8]) -> bool,
-    /// Whether a reply says that the request was carried out.
+    /// Whether a reply confirms that the server executed the request.
     pub is_carried_out: fn(&[u8]) -> bool,
 }
 
 impl Protocol {
-    /// A proxy that loses no replies; it can hold them back.
+    /// A protocol for a proxy that loses no replies. It can hold them.
     pub const ANY: Self = Self { is_marked: |_| false, is_carried_out: |_| true };
 }
 
-/// A proxy on a port of its own, for as long as the tokio runtime lives that it was started on.
+/// A proxy on a port of its own. It lives as long as the tokio runtime on which it was started.
 #[derive(Debug)]
 pub struct Proxy {
     url: String,
@@ -32,13 +32,13 @@ pub struct Proxy {
 #[derive(Debug)]
 struct Shared {
     protocol: Protocol,
-    /// How many replies are still to be lost.
+    /// Number of replies that are still to be lost.
     to_lose: AtomicU32,
-    /// Whether replies are held back.
+    /// Whether replies are held.
     holds: watch::Sender<bool>,
-    /// How many replies came from the server.
+    /// Number of replies that the server sent.
     replies: watch::Sender<u64>,
-    /// After how many replies the next ones are held back.
+    /// Number of replies after which the next ones are held.
     hold_after: watch::Sender<Option<u64>>,
 }
 
@@ -64,43 +64,43 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(&address).await.unwrap();
-                tokio::spawn(carry(client, server, Arc::clone(&carried)));
+                tokio::spawn(forward(client, server, Arc::clone(&carried)));
             }
         });
         Self { url, shared }
     }
 
-    /// The URL of the server as its clients reach it through the proxy.
+    /// Returns the URL by which clients reach the server through the proxy.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Loses so many of the next replies to marked requests: the connection ends instead.
+    /// Loses the next `replies` replies to marked requests: the connection ends instead.
     pub fn lose(&self, replies: u32) {
         self.shared.to_lose.store(replies, Ordering::SeqCst);
     }
 
-    /// Whether all replies were lost that were to be.
+    /// Returns `true` if all replies that were to be lost have been lost.
     #[must_use]
     pub fn all_lost(&self) -> bool {
         self.shared.to_lose.load(Ordering::SeqCst) == 0
     }
 
-    /// How many replies came from the server so far.
+    /// Returns the number of replies that the server sent so far.
     #[must_use]
     pub fn replies(&self) -> u64 {
         *self.shared.replies.borrow()
     }
 
-    /// Holds replies back once so many more have passed, until [`release`](Self::release). Requests reach the server
-    /// meanwhile.
+    /// Holds replies after `replies` more have passed, until [`release`](Self::release). Requests still reach
+    /// the server.
     pub fn hold_after(&self, replies: u64) {
         let passed = *self.shared.replies.borrow();
         self.shared.hold_after.send_replace(Some(passed + replies));
     }
 
-    /// Whether a reply is held back now.
+    /// Returns `true` if a reply is held now.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         *self.shared.holds.borrow()
@@ -114,13 +114,13 @@ impl Proxy {
 }
 
 impl Shared {
-    /// Returns `true` if a reply to a marked request is to be lost.
+    /// Counts down and returns `true` if a reply to a marked request is to be lost.
     fn loses(&self) -> bool {
         let one_less = |left: u32| left.checked_sub(1);
         self.to_lose.try_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok()
     }
 
-    /// Waits while replies are held back.
+    /// Waits while replies are held.
     async fn pass(&self) {
         let mut number = 0;
         self.replies.send_modify(|replies| {
@@ -130,13 +130,13 @@ impl Shared {
         if self.hold_after.borrow().is_some_and(|after| number > after) {
             self.holds.send_replace(true);
         }
-        // The sender is in `self`.
+        // `self` holds the sender, so the wait cannot fail.
         drop(self.holds.subscribe().wait_for(|holds| !holds).await);
     }
 }
 
-/// Carries bytes both ways until one side ends, or a reply is lost.
-async fn carry(mut client: TcpStream, mut server: TcpStream, shared: Arc<Shared>) {
+/// Forwards bytes in both directions until one side ends, or a reply is lost.
+async fn forward(mut client: TcpStream, mut server: TcpStream, shared: Arc<Shared>) {
     let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let mut is_marked = false;
     loop {

@@ -1,7 +1,8 @@
-//! The executor contract, executed: one body and one expectation for every runtime.
+//! Conformance tests for the executor contract: every runtime runs the same scenarios with the same
+//! expectations.
 //!
-//! A runtime's test binary implements [`RuntimeHarness`] and expands `runtime_suite!` in a
-//! module named `parity`.
+//! A runtime's test binary implements [`RuntimeHarness`] and expands `runtime_suite!` in a module named
+//! `parity`.
 
 pub mod aborts;
 pub mod answers;
@@ -47,53 +48,54 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
-/// How the suite gets at one runtime.
+/// A runtime under test.
 #[async_trait]
 pub trait RuntimeHarness: Send + Sync {
-    /// Where logs are kept: the same store for everything booted on one harness, and no other.
+    /// Returns the store of the logs: the same for everything booted on one harness, and different for every
+    /// harness.
     fn store(&self) -> Arc<dyn StateStore>;
 
-    /// Where streams are kept.
+    /// Returns the stream manager.
     fn streams(&self) -> Arc<dyn StreamManager>;
 
-    /// Starts a fresh process, so to speak, on whatever is in the store.
+    /// Starts a fresh simulated process on the current content of the store.
     ///
-    /// What an executor begins or goes on with is carried out in its own world: with its model, its
-    /// store and its agents, never with those of another boot. A runtime whose work is handed out
-    /// by a server gives each boot a queue of its own.
+    /// An executor executes the runs that it starts or continues in its own world: with its model, its store
+    /// and its agents, never with those of another boot. A runtime whose server distributes the work gives
+    /// each boot a queue of its own.
     async fn boot(&self, world: World) -> Arc<dyn AgentExecutor>;
 
-    /// Ends everything that was booted, as SIGKILL does: in the middle, with no word to anybody.
+    /// Ends everything that was booted, as SIGKILL does: at any point, without notice.
     async fn kill(&self);
 
-    /// What the engine has on record of the runs of these sessions, apart from the store: its tables, its histories. Empty
-    /// for one that keeps nothing.
+    /// Returns the records that the engine keeps about the runs of these sessions outside the store, such as
+    /// its tables or histories. Empty for an engine that keeps nothing.
     async fn engine_records(&self, _sessions: &[SessionId]) -> String {
         String::new()
     }
 }
 
-/// What an executor is booted with.
+/// The configuration of a booted executor.
 #[derive(Debug, Clone)]
 pub struct World {
-    /// The model.
+    /// The model of the executor.
     pub llm: Arc<dyn LlmAdapter>,
-    /// Another store than the harness's, with faults.
+    /// A store with faults that replaces the harness's store.
     pub store: Option<Arc<dyn StateStore>>,
-    /// Other streams than the harness's, with faults.
+    /// Streams with faults that replace the harness's streams.
     pub streams: Option<Arc<dyn StreamManager>>,
-    /// How long an owner counts as alive.
+    /// The duration of a lease.
     pub lease: Duration,
-    /// How long cancelled tools may take.
+    /// The time that cancelled tools may take to stop.
     pub grace: Duration,
-    /// Agents by name.
+    /// The agents by name.
     pub registry: AgentRegistry,
-    /// Whether an answer goes on with its session.
+    /// Whether an answer resumes its session.
     pub auto_resume: bool,
 }
 
 impl World {
-    /// A world with this model, a long lease and a short grace.
+    /// Creates a world with this model, a long lease and a short grace period.
     pub fn new(llm: impl LlmAdapter) -> Self {
         Self {
             llm: Arc::new(llm),
@@ -106,14 +108,14 @@ impl World {
         }
     }
 
-    /// Another store than the harness's.
+    /// Replaces the harness's store.
     #[must_use]
     pub fn on(mut self, store: impl StateStore) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// Other streams than the harness's.
+    /// Replaces the harness's streams.
     #[must_use]
     pub fn showing_on(mut self, streams: impl StreamManager) -> Self {
         self.streams = Some(Arc::new(streams));
@@ -127,14 +129,14 @@ impl World {
         self
     }
 
-    /// An answer goes on with its session.
+    /// Makes answers resume their session.
     #[must_use]
     pub fn auto_resuming(mut self) -> Self {
         self.auto_resume = true;
         self
     }
 
-    /// A lease that somebody waits for: as short as a busy machine can keep up with.
+    /// Sets a lease that a test can wait for: as short as a busy machine can renew.
     #[must_use]
     pub fn short_lease(mut self) -> Self {
         self.lease = Duration::from_secs(1);
@@ -142,8 +144,8 @@ impl World {
     }
 }
 
-/// Expands every scenario into a test. `$harness` is an async function without parameters that
-/// returns a fresh [`RuntimeHarness`].
+/// Expands every scenario into a test. `$harness` is an async function without parameters that returns a
+/// fresh [`RuntimeHarness`].
 #[macro_export]
 macro_rules! runtime_suite {
     ($harness:path) => {

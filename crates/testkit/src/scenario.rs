@@ -1,18 +1,19 @@
-//! Runs one scenario of a suite, with a deadline.
+//! Runs one scenario of a suite with a deadline.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// The longest that a scenario may take. Shorter than the limit of a test runner, so that a hang is
-/// reported under the scenario's name and not as a killed test binary.
+/// The time limit of a scenario. It is shorter than the limit of a test runner, so that a hang is reported
+/// under the name of the scenario and not as a killed test binary.
 pub const LIMIT: Duration = Duration::from_secs(180);
 
-/// Runs a scenario on an executor of its own, and waits for its end. What the suites' macros expand to.
+/// Runs a scenario on an executor of its own and waits for its end. The macros of the suites expand to this
+/// call.
 ///
 /// # Panics
-/// If the scenario does, and after [`LIMIT`], naming the scenario.
+/// If the scenario panics, and after [`LIMIT`], naming the scenario.
 pub fn run<F>(name: &str, scenario: impl FnOnce() -> F + Send + 'static)
 where
     F: Future<Output = ()>,
@@ -20,13 +21,13 @@ where
     run_within(LIMIT, name, scenario);
 }
 
-/// As [`run`], with another limit.
+/// Runs a scenario like [`run`], with another time limit.
 ///
-/// The scenario has a thread of its own, which is left behind when the time is up. So a scenario ends
-/// even if the code under test blocks its thread.
+/// The scenario has a thread of its own, which is abandoned after the limit. So a scenario ends even if the
+/// code under test blocks its thread.
 ///
 /// # Panics
-/// If the scenario does, and after `limit`, naming the scenario.
+/// If the scenario panics, and after `limit`, naming the scenario.
 pub fn run_within<F>(limit: Duration, name: &str, scenario: impl FnOnce() -> F + Send + 'static)
 where
     F: Future<Output = ()>,

@@ -1,4 +1,4 @@
-//! Models that answer from a script, by position in the history: so they survive replay, takeover
+//! Models that answer from a script by position in the history, so the script works across replay, takeover
 //! and restart.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::gate::Gate;
 
-/// One answer of a script.
+/// One reply of a script.
 #[derive(Debug, Clone)]
 pub struct Reply {
     kind: Kind,
@@ -49,62 +49,62 @@ impl Reply {
         }
     }
 
-    /// Text that ends the turn.
+    /// Creates a text that ends the turn.
     pub fn text(content: impl Into<String>) -> Self {
         Self::new(Kind::Text { content: content.into(), should_stop: true }, StopReason::EndTurn)
     }
 
-    /// Text after which the model goes on.
+    /// Creates a text after which the model continues.
     pub fn more_text(content: impl Into<String>) -> Self {
         Self::new(Kind::Text { content: content.into(), should_stop: false }, StopReason::EndTurn)
     }
 
-    /// One call.
+    /// Creates a reply with one tool call.
     #[must_use]
     pub fn tool_call(name: &str, arguments: Value) -> Self {
         Self::calls([(name, arguments)])
     }
 
-    /// Several calls.
+    /// Creates a reply with several tool calls.
     pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let calls =
             calls.into_iter().map(|(name, input)| (name.to_owned(), input.into())).collect();
         Self::new(Kind::Calls { content: None, calls }, StopReason::ToolUse)
     }
 
-    /// One call whose arguments are this text, JSON or not.
+    /// Creates a reply with one tool call whose arguments are this text, JSON or not.
     #[must_use]
     pub fn raw_call(name: &str, arguments: &str) -> Self {
         let calls = vec![(name.to_owned(), Arguments::parse(arguments))];
         Self::new(Kind::Calls { content: None, calls }, StopReason::ToolUse)
     }
 
-    /// The call of `__finish__` with this output.
+    /// Creates a call of `__finish__` with this output.
     #[must_use]
     pub fn finish(output: Value) -> Self {
         Self::tool_call(FINISH_TOOL, output)
     }
 
-    /// A native structured output.
+    /// Creates a native structured output.
     #[must_use]
     pub fn output(output: Value) -> Self {
         Self::new(Kind::Output(output.into()), StopReason::EndTurn)
     }
 
-    /// A failure before anything was delivered, after which asking again is of no use.
+    /// Creates a failure before anything was delivered, after which a retry is of no use.
     #[must_use]
     pub fn fails(code: ErrorCode) -> Self {
         Self::new(Kind::Fails { code, delivered: None }, StopReason::Error)
     }
 
-    /// A failure after this text was delivered.
+    /// Creates a failure after this text was delivered.
     #[must_use]
     pub fn breaks_off(code: ErrorCode, delivered: &str) -> Self {
         let kind = Kind::Fails { code, delivered: Some(delivered.to_owned()) };
         Self::new(kind, StopReason::Error)
     }
 
-    /// Text beside the calls.
+    /// Adds text to the tool calls.
     #[must_use]
     pub fn with_text(mut self, text: &str) -> Self {
         if let Kind::Calls { content, .. } = &mut self.kind {
@@ -113,68 +113,68 @@ impl Reply {
         self
     }
 
-    /// Disclosed reasoning.
+    /// Adds disclosed reasoning.
     #[must_use]
     pub fn with_thinking(mut self, thinking: &str) -> Self {
         self.thinking = Some(thinking.to_owned());
         self
     }
 
-    /// Something to show that is no part of the reply.
+    /// Adds a custom chunk, which is not part of the reply.
     #[must_use]
     pub fn with_custom(mut self, name: &str, data: Value) -> Self {
         self.custom = Some((name.to_owned(), data.into()));
         self
     }
 
-    /// Another stop reason.
+    /// Sets another stop reason.
     #[must_use]
     pub fn with_stop_reason(mut self, reason: StopReason) -> Self {
         self.stop_reason = Some(reason);
         self
     }
 
-    /// Other token counts than 10 in and 5 out.
+    /// Sets token counts other than 10 in and 5 out.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Stands at the gate before it is given.
+    /// Waits at the gate before the reply is given.
     #[must_use]
     pub fn at_gate(mut self, gate: &Gate) -> Self {
         self.gate = Some(gate.clone());
         self
     }
 
-    /// Whether it leaves a message in the history, by which positions count.
+    /// Returns `true` if the reply leaves a message in the history. Positions count these messages.
     fn counts(&self) -> bool {
         matches!(self.kind, Kind::Text { .. } | Kind::Calls { .. })
     }
 }
 
-/// A request as the script saw it.
+/// A request as the script received it.
 #[derive(Debug, Clone)]
 pub struct SeenRequest {
-    /// The system prompt.
+    /// The system prompt of the request.
     pub prompt: String,
-    /// The transcript.
+    /// The transcript of the request.
     pub messages: Vec<SharedMessage>,
-    /// The tools' names.
+    /// The names of the tools.
     pub tools: Vec<String>,
-    /// The tool that had to be called.
+    /// The tool that the model had to call.
     pub forced_tool: Option<String>,
     /// The schema of a native output.
     pub output_schema: Option<Value>,
-    /// Settings.
+    /// The model settings of the request.
     pub config: LlmConfig,
 }
 
-/// A model that answers from a script. Clones share what was seen.
+/// A model that answers from a script. Clones share the list of seen requests.
 ///
-/// The n-th reply answers a request whose history holds n answers, in whichever process. Failures
-/// and native outputs leave no answer behind; each of them is given once per instance.
+/// The n-th reply answers a request whose history holds n answers, in every process. Failures and native
+/// outputs leave no answer in the history. Each of them is given once per instance.
 #[derive(Debug, Clone)]
 pub struct ScriptedLlm {
     replies: Arc<[Reply]>,
@@ -190,7 +190,7 @@ struct Shared {
 }
 
 impl ScriptedLlm {
-    /// A model that gives these answers in order.
+    /// Creates a model that gives these replies in order.
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
             replies: replies.into_iter().collect(),
@@ -200,27 +200,27 @@ impl ScriptedLlm {
         }
     }
 
-    /// How many characters a streamed piece has. Default 8.
+    /// Sets the number of characters of a streamed piece. The default is 8.
     #[must_use]
     pub fn chunk_size(mut self, characters: usize) -> Self {
         self.chunk_size = characters.max(1);
         self
     }
 
-    /// How long to wait after each piece. Default not at all.
+    /// Sets the wait after each piece. The default is no wait.
     #[must_use]
     pub fn pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
 
-    /// Every request so far.
+    /// Returns all requests so far.
     #[must_use]
     pub fn seen(&self) -> Vec<SeenRequest> {
         self.lock().seen.clone()
     }
 
-    /// How many requests there were.
+    /// Returns the number of requests so far.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.lock().seen.len()
@@ -230,7 +230,7 @@ impl ScriptedLlm {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The reply for a history with so many answers.
+    /// Returns the reply for a history with that many answers.
     fn reply(&self, answers: usize) -> Option<Reply> {
         let mut shared = self.lock();
         let mut counted = 0;
@@ -391,14 +391,14 @@ impl SeenRequest {
     }
 }
 
-/// A script for each agent, by name.
+/// A model with a script for each agent, by name.
 #[derive(Debug, Clone, Default)]
 pub struct RoutingScriptedLlm {
     scripts: BTreeMap<String, ScriptedLlm>,
 }
 
 impl RoutingScriptedLlm {
-    /// A model that knows no agent yet.
+    /// Creates a model without scripts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

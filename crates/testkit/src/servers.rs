@@ -1,7 +1,7 @@
-//! Where the servers are that tests talk to.
+//! Addresses of the servers that tests use.
 //!
-//! `cargo xtask test` and `cargo xtask e2e` start them; `cargo xtask servers up` does it for other commands. A test
-//! keeps to a corner of its own, named by [`unique`], and removes it when it ends.
+//! `cargo xtask test` and `cargo xtask e2e` start the servers. `cargo xtask servers up` starts them for other
+//! commands. Each test uses names of its own from [`unique`], and removes its data when it ends.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -11,50 +11,52 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 
-/// The URL of a PostgreSQL server whose user may create databases: what `HELIX_TEST_POSTGRES_URL` says, or the server
-/// that xtask started.
+/// Returns the URL of a PostgreSQL server whose user may create databases: `HELIX_TEST_POSTGRES_URL`, or the
+/// server that xtask started.
 ///
 /// # Panics
-/// If there is none. A test that needs a server and does not find it has failed.
+/// If there is no server. A test that needs a missing server fails.
 #[must_use]
 pub fn postgres() -> String {
     url("postgres", "HELIX_TEST_POSTGRES_URL")
 }
 
-/// The URL of a pooler in front of the server of [`postgres`], which lends a connection for one transaction, and in its
-/// database `session` for a session: what `HELIX_TEST_PGBOUNCER_URL` says, or the one that xtask started.
+/// Returns the URL of a connection pooler in front of the server of [`postgres`]: `HELIX_TEST_PGBOUNCER_URL`,
+/// or the one that xtask started. It lends a connection per transaction, and in its database `session` per
+/// session.
 ///
 /// # Panics
-/// If there is none. A test that needs it and does not find it has failed.
+/// If there is no pooler. A test that needs a missing server fails.
 #[must_use]
 pub fn pgbouncer() -> String {
     url("pgbouncer", "HELIX_TEST_PGBOUNCER_URL")
 }
 
-/// The URL of a Redis server with `noeviction`: what `HELIX_TEST_REDIS_URL` says, or the server that xtask started.
+/// Returns the URL of a Redis server with `noeviction`: `HELIX_TEST_REDIS_URL`, or the server that xtask
+/// started.
 ///
 /// # Panics
-/// If there is none. A test that needs a server and does not find it has failed.
+/// If there is no server. A test that needs a missing server fails.
 #[must_use]
 pub fn redis() -> String {
     url("redis", "HELIX_TEST_REDIS_URL")
 }
 
-/// The URL of a Temporal server with a namespace `default`: what `HELIX_TEST_TEMPORAL_URL` says, or the server that xtask
-/// started.
+/// Returns the URL of a Temporal server with a namespace `default`: `HELIX_TEST_TEMPORAL_URL`, or the server
+/// that xtask started.
 ///
 /// # Panics
-/// If there is none. A test that needs a server and does not find it has failed.
+/// If there is no server. A test that needs a missing server fails.
 #[must_use]
 pub fn temporal() -> String {
     url("temporal", "HELIX_TEST_TEMPORAL_URL")
 }
 
-/// The command that starts another Temporal server like that of [`temporal`], for a test that has one to itself: on that port
-/// of the loopback address, with its data in that file.
+/// Returns the command that starts a separate Temporal server like that of [`temporal`] for one test, on this
+/// port of the loopback address, with its data in this file.
 ///
 /// # Panics
-/// If xtask started none: then there is no telling where the program is.
+/// If xtask started no Temporal server, because then the location of the program is unknown.
 #[must_use]
 pub fn temporal_command(port: u16, data: &str) -> Vec<String> {
     let record = record("temporal");
@@ -71,23 +73,24 @@ pub fn temporal_command(port: u16, data: &str) -> Vec<String> {
     command
 }
 
-/// A name that no other test has, in whichever process: lower case, at most 40 bytes, good as an identifier.
+/// Returns a name that no other test of any process has: lower case, at most 40 bytes, valid as an
+/// identifier.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "names have to differ from those of other runs")]
 pub fn unique() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos());
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos());
     format!("t{:x}_{:x}_{count}", nanos & u128::from(u64::MAX), process::id())
 }
 
-/// Does something when it is dropped, on a thread and an executor of its own: how a test leaves a server as it was,
-/// in whatever state the test's executor is by then.
+/// Work that runs on drop, on a thread and an executor of its own. A test uses it to clean up a server,
+/// whatever the state of the test's own executor.
 #[must_use]
 pub struct Afterwards(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl Afterwards {
-    /// What to do.
+    /// Creates the guard with the work to run.
     pub fn new<F>(work: impl FnOnce() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()>,
@@ -104,7 +107,7 @@ impl Drop for Afterwards {
     fn drop(&mut self) {
         let Some(work) = self.0.take() else { return };
         let done = std::thread::spawn(work).join();
-        // Two panics at once would hide the first.
+        // A second panic would hide the first.
         if !std::thread::panicking() {
             done.unwrap();
         }
@@ -117,7 +120,7 @@ impl std::fmt::Debug for Afterwards {
     }
 }
 
-/// What xtask wrote down of a server that it started.
+/// The file that xtask wrote about a server that it started.
 #[derive(Deserialize)]
 struct Record {
     url: String,
@@ -125,10 +128,10 @@ struct Record {
 }
 
 fn url(name: &str, variable: &str) -> String {
-    if let Some(url) = std::env::var(variable).ok().filter(|it| !it.is_empty()) {
+    if let Some(url) = std::env::var(variable).ok().filter(|url| !url.is_empty()) {
         return url;
     }
-    let found = record(name).map(|it| it.url).filter(|url| answers(url));
+    let found = record(name).map(|record| record.url).filter(|url| answers(url));
     found.unwrap_or_else(|| panic!("{name} does not run; run `cargo xtask servers up`"))
 }
 
@@ -138,7 +141,7 @@ fn record(name: &str) -> Option<Record> {
     serde_json::from_slice(&json).ok()
 }
 
-/// Whether something listens at the address of `scheme://user@address/path`.
+/// Returns `true` if a server listens at the address of `scheme://user@address/path`.
 fn answers(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);

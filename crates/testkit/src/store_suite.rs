@@ -1,7 +1,7 @@
-//! The contract of [`StateStore`] as tests.
+//! Conformance tests for the [`StateStore`] contract.
 //!
-//! A store crate writes a [`StoreHarness`] and expands [`store_suite!`](crate::store_suite!) in
-//! `mod conformance` of its `tests/it/main.rs`; every scenario is then a test of its own there.
+//! A store crate writes a [`StoreHarness`] and expands [`store_suite!`](crate::store_suite!) in `mod
+//! conformance` of its `tests/it/main.rs`. Every scenario is then a separate test.
 
 use std::sync::Arc;
 
@@ -44,35 +44,35 @@ pub use sight::*;
 pub use snapshot::*;
 pub use usage::*;
 
-/// How the suite gets at one backend.
+/// A back end under test.
 #[async_trait]
 pub trait StoreHarness: Send + Sync {
-    /// Who can see what this backend keeps.
+    /// Returns the scope within which the data of this back end is visible.
     fn reach(&self) -> StoreScope;
 
-    /// Opens a handle. Every handle of one harness sees the same data; no two harnesses do. What
-    /// was acknowledged stays when all handles are dropped, as long as the harness lives.
+    /// Opens a handle. Every handle of one harness sees the same data. No two harnesses share data.
+    /// Acknowledged data stays when all handles are dropped, as long as the harness lives.
     ///
-    /// With a reach beyond the process each handle has connections of its own, as another process
+    /// If the scope is wider than one process, each handle has connections of its own, as another process
     /// would have.
     async fn open(&self) -> Arc<dyn StateStore>;
 
-    /// Returns `true` if this backend keeps snapshots.
+    /// Returns `true` if this back end keeps snapshots.
     fn keeps_snapshots(&self) -> bool {
         true
     }
 
-    /// Whether these bytes are anywhere in what the back end keeps, looked up past the store. `None`
-    /// if the harness cannot look there, or if the back end erases later, as a log-structured file
-    /// does.
+    /// Returns `true` if these bytes are anywhere in the data of the back end, which is inspected without the
+    /// store. Returns `None` if the harness cannot inspect the data, or if the back end erases later, as a
+    /// log-structured file does.
     async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
         _ = bytes;
         None
     }
 }
 
-/// Expands to one `#[test]` per scenario of the [`StateStore`] contract. The argument is
-/// the path of an async function that makes a fresh [`StoreHarness`].
+/// Expands to one `#[test]` per scenario of the [`StateStore`] contract. The argument is the path of an async
+/// function that creates a fresh [`StoreHarness`].
 #[macro_export]
 macro_rules! store_suite {
     ($harness:path) => {
@@ -115,7 +115,7 @@ macro_rules! store_suite {
             summary_lease_and_events_become_visible_together,
             renewals_beside_appends_lose_neither,
             sessions_do_not_disturb_each_other,
-            // Sight
+            // Visibility
             a_handle_that_wrote_sees_what_others_wrote_since,
             a_session_that_can_be_seen_has_its_first_append,
             a_fork_that_can_be_seen_has_its_whole_log,
@@ -202,7 +202,7 @@ macro_rules! store_suite {
             a_fork_has_no_snapshot_of_its_original,
             a_snapshot_over_the_limit_is_too_large,
             the_first_look_at_a_long_log_reads_its_end,
-            // Likeness
+            // Similar ids
             sessions_whose_ids_look_alike_are_different,
             appends_whose_ids_look_alike_are_different,
             runs_and_agents_whose_names_look_alike_are_different,

@@ -1,8 +1,7 @@
-//! The contract of [`StreamManager`] as tests.
+//! Conformance tests for the [`StreamManager`] contract.
 //!
-//! A store crate writes a [`StreamHarness`] and expands
-//! [`stream_suite!`](crate::stream_suite!) in `mod stream` of its `tests/it/main.rs`; every
-//! scenario is then a test of its own there.
+//! A store crate writes a [`StreamHarness`] and expands [`stream_suite!`](crate::stream_suite!) in `mod
+//! stream` of its `tests/it/main.rs`. Every scenario is then a separate test.
 
 use std::sync::Arc;
 
@@ -29,29 +28,29 @@ pub use takeover::*;
 pub use trim::*;
 pub use write::*;
 
-/// How the suite gets at one backend.
+/// A back end under test.
 #[async_trait]
 pub trait StreamHarness: Send + Sync {
-    /// Opens a handle that keeps every chunk a scenario writes (some tens of thousands). Every
-    /// handle of one harness sees the same streams; no two harnesses do.
+    /// Opens a handle that keeps every chunk of a scenario (some tens of thousands). Every handle of one
+    /// harness sees the same streams. No two harnesses share streams.
     ///
-    /// With a reach beyond the process each handle has connections of its own, as another process
+    /// If the scope is wider than one process, each handle has connections of its own, as another process
     /// would have.
     async fn open(&self) -> Arc<dyn StreamManager>;
 
-    /// Opens a handle that trims each stream it writes to about its last `chunks` chunks: never
-    /// to less, and some thousands more at most.
+    /// Opens a handle that trims each stream it writes to about its last `chunks` chunks: never to fewer, and
+    /// to some thousands more at most.
     async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager>;
 
-    /// Returns `true` if a reader stays the same one until it is dropped. One that is opened again after
-    /// an error knows of the stream only where to go on.
+    /// Returns `true` if a reader keeps its state until it is dropped. Returns `false` if a reader is
+    /// reopened after an error and then only knows its position.
     fn keeps_readers(&self) -> bool {
         true
     }
 }
 
-/// Expands to one `#[test]` per scenario of the [`StreamManager`] contract. The argument is
-/// the path of an async function that makes a fresh [`StreamHarness`].
+/// Expands to one `#[test]` per scenario of the [`StreamManager`] contract. The argument is the path of an
+/// async function that creates a fresh [`StreamHarness`].
 #[macro_export]
 macro_rules! stream_suite {
     ($harness:path) => {
@@ -92,7 +91,7 @@ macro_rules! stream_suite {
             a_reader_that_saw_some_gets_the_announcement,
             boundaries_survive_every_discard,
             racing_beginners_leave_one_open_attempt,
-            // Marks
+            // Watermarks
             a_mark_announces_what_became_of_attempts_and_then_writes_its_boundaries,
             chunks_of_a_settled_attempt_are_refused,
             chunks_of_an_attempt_that_a_mark_discarded_are_refused,

@@ -1,4 +1,4 @@
-//! A `tracing` subscriber of the whole process that keeps what names a marker.
+//! A process-wide `tracing` subscriber that keeps the lines with certain markers.
 
 use std::error::Error;
 use std::fmt::{Debug, Write as _};
@@ -11,7 +11,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
-/// What the process has logged so far of the markers that it watches for, at every level.
+/// The log lines of this process, of every level, that contain a watched marker.
 #[derive(Debug, Default)]
 pub struct Watch {
     markers: Mutex<Vec<String>>,
@@ -30,18 +30,18 @@ pub fn watch(marker: &str) -> &'static Watch {
         Watch::default()
     });
     lock(&watch.markers).push(marker.to_owned());
-    // Shows that the subscriber is told.
+    // Shows that events reach the subscriber.
     tracing::trace!("watching");
     watch
 }
 
 impl Watch {
-    /// The lines that name the marker.
+    /// Returns the lines that contain the marker.
     pub fn lines(&self, marker: &str) -> Vec<String> {
         lock(&self.found).iter().filter(|line| line.contains(marker)).cloned().collect()
     }
 
-    /// How many events were logged, of whatever.
+    /// Returns the number of all logged events.
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
@@ -98,7 +98,7 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-/// All that an event says, in every form that a subscriber may print it in.
+/// The content of an event, in every form in which a subscriber may print it.
 struct Line(String);
 
 impl Line {

@@ -1,13 +1,11 @@
-//! Random trees of agents under random deaths, answers and requests, and what must hold of them
-//! afterwards.
+//! Random trees of agents with random crashes, answers and requests, and the invariants that hold afterwards.
 //!
-//! A [`Story`] is told by its seed: the agents, what their models answer, what people do, when
-//! processes die. [`Story::tell`] tells it in one process, on a clock that may be paused, with
-//! processes that are only played; [`Story::live`] is one real process of it, for tests that kill
-//! real ones, and [`Story::check`] what must hold after the last of them.
+//! A [`Story`] is one simulation run, determined by its seed: the agents, the replies of their models, the
+//! actions of users, and the crashes of processes. [`Story::run`] simulates all processes in one process, on
+//! a clock that may be paused. [`Story::live`] runs one real process, for tests that kill real processes, and
+//! [`Story::check`] checks the invariants after the last of them.
 
 mod check;
-mod dice;
 mod hooks;
 mod life;
 mod many;
@@ -15,6 +13,7 @@ mod model;
 mod notes;
 mod people;
 mod plan;
+mod rng;
 mod settle;
 mod story;
 
@@ -32,82 +31,84 @@ use helix_agents_core::session::Durability;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
-pub use check::{Expected, Noted, check};
-pub use dice::Dice;
-pub use hooks::{Hook, Told};
-pub use life::{Counted, Life, Lives, Pace};
-pub use many::{Fresh, tell_all};
+pub use check::{Expected, Observations, check};
+pub use hooks::{Hook, HookCall};
+pub use life::{Counted, Pace, ProcessLife, RunProcesses};
+pub use many::{Fresh, run_all};
 pub use model::TreeLlm;
-pub use notes::{Execution, Notes};
-pub use people::{Answers, Taken, is_expected};
+pub use notes::{Execution, Records};
+pub use people::{AcceptedAnswer, Answers, is_expected};
 pub use plan::{Family, Node, Scene};
+pub use rng::Rng;
 pub use settle::{free_leases, heads};
-pub use story::{Story, Tally};
+pub use story::{Stats, Story};
 
-/// The session at the top of every tree.
+/// The id of the root session of every tree.
 const ROOT: &str = "root";
 
-/// Where logs and streams are kept.
+/// The stores of logs and streams.
 #[derive(Debug, Clone)]
 pub struct Stores {
-    /// The logs.
+    /// The session store.
     pub state: Arc<dyn StateStore>,
-    /// The streams.
+    /// The stream manager.
     pub streams: Arc<dyn StreamManager>,
 }
 
-/// How a process gets at its stores: each has connections of its own, which nobody uses any more
-/// when it is dead.
+/// A function that opens the stores for a process. Each process has connections of its own, which are unused
+/// after it has crashed.
 pub type Open = dyn Fn() -> BoxFuture<'static, Stores> + Sync;
 
-/// What one process is made of.
+/// The parts of one process.
 #[derive(Debug, Clone)]
 pub struct Process {
-    /// Where logs are kept.
+    /// The session store of the process.
     pub store: Arc<dyn StateStore>,
-    /// Where streams are kept.
+    /// The stream manager of the process.
     pub streams: Arc<dyn StreamManager>,
-    /// The model.
+    /// The model of the process.
     pub llm: Arc<dyn LlmAdapter>,
-    /// Agents by name.
+    /// The agents by name.
     pub registry: AgentRegistry,
-    /// Ids that are the same each time the story is told; none where processes are real.
+    /// An id source that gives the same ids in each execution of the story. `None` for real processes.
     pub ids: Option<Arc<dyn IdSource>>,
-    /// When facts are appended.
+    /// The durability, which determines when events are appended.
     pub durability: Durability,
 }
 
-/// Goes on with whatever nobody works on and somebody should.
+/// Continues all runs that no process works on although one should.
 pub type Sweep = Arc<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
 
-/// How a process is begun.
+/// A function that starts a process.
 pub type Boot = dyn Fn(Process) -> BoxFuture<'static, Booted> + Sync;
 
-/// A process that runs.
+/// A running process.
 #[derive(Clone)]
 pub struct Booted {
-    /// Its executor.
+    /// The executor of the process.
     pub executor: Arc<dyn AgentExecutor>,
-    /// Its sweeper.
+    /// The sweeper of the process.
     pub sweep: Sweep,
-    /// Whether its engine does what was done.
-    pub again: Again,
-    /// After how long its engine misses a process that died: so long nothing may move.
+    /// Whether its engine repeats work items.
+    pub again: Redelivery,
+    /// The time after which its engine notices a crashed process. Nothing may make progress for that long.
     pub misses: Duration,
 }
 
-/// Whether an engine has a part of a run carried out more than once while its process lives.
+/// Whether an engine may execute a work item more than once while its process lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Again {
-    /// It does not.
+pub enum Redelivery {
+    /// It executes each work item once.
     #[default]
     Never,
-    /// When its answer was lost: hooks may be told again.
+    /// The engine repeats a work item whose reply was lost: hooks may be called again.
     Later,
-    /// When it was dropped in the middle: effects that did not get into the log run again, as their classes allow.
+    /// The engine repeats a work item that was dropped during execution: effects that are not in the log are
+    /// executed again, as their classes allow.
     Dropped,
-    /// When somebody was taken for dead who was not: effects may run twice, too, as their classes allow, and
-    /// of what two show and tell neither may be right.
+    /// The engine takes a live process for crashed and repeats its work item: effects may be executed twice
+    /// concurrently, as their classes allow. The stream and hook calls of the two may be incomplete or
+    /// duplicated.
     AtOnce,
 }
 

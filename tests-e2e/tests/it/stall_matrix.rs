@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use helix_agents_testkit::kill::{StopAt, WorkerEnd};
-use helix_agents_testkit::trees::Dice;
+use helix_agents_testkit::trees::Rng;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
@@ -178,8 +178,7 @@ const DELAY_MICROS: usize = 10_000;
 fn moments(runtime: &'static str, kind: &'static Kind) {
     let seeds: Vec<_> =
         seeds_of(runtime, kind).into_iter().map(|seed| (seed, format!("seed {seed}"))).collect();
-    let scenario_of =
-        |seed: u64| SCENARIOS[Dice::of((seed, "the scenario")).below(SCENARIOS.len())];
+    let scenario_of = |seed: u64| SCENARIOS[Rng::of((seed, "the scenario")).below(SCENARIOS.len())];
     let mut expected = BTreeMap::new();
     for (seed, _) in &seeds {
         let scenario = scenario_of(*seed);
@@ -188,7 +187,7 @@ fn moments(runtime: &'static str, kind: &'static Kind) {
     sweep_on(runtime, kind, ["stalls at random moments"], ["all", MODE], &seeds, |seed| {
         let scenario = scenario_of(*seed);
         let (expected, points) = &expected[scenario];
-        let mut dice = Dice::of((*seed, "the moment"));
+        let mut dice = Rng::of((*seed, "the moment"));
         let point = dice.below(points.len());
         let delay = u64::try_from(dice.below(DELAY_MICROS)).unwrap();
         let stop_at = StopAt::After { point, delay: Duration::from_micros(delay) };

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::FutureExt as _;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::kill::run_worker;
-use helix_agents_testkit::trees::{Again, Dice, Process, Story, Tally};
+use helix_agents_testkit::trees::{Redelivery, Rng, Process, Story, Stats};
 use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind};
 use helix_agents_tests_e2e::trees::{again, boot};
@@ -34,7 +34,7 @@ const LOCAL: &str = "local:";
 /// The outcome of a story, and the fault points at which its processes were killed.
 struct Outcome {
     killed_at: Vec<String>,
-    end: Result<Tally, String>,
+    end: Result<Stats, String>,
 }
 
 fn command(runtime: &str, seed: u64, number: usize, url: &str, folder: &Path) -> Command {
@@ -49,7 +49,7 @@ fn run_killed(runtime: &str, kind: &Kind, seed: u64) -> Outcome {
     let runtime = runtimes::Kind::named(runtime).unwrap().place();
     let folder = tempfile::tempdir().unwrap();
     let place = kind.place(folder.path());
-    let mut rng = Dice::of((seed, "kills"));
+    let mut rng = Rng::of((seed, "kills"));
     let mut killed_at = Vec::new();
     let deaths = 1 + rng.below(4);
     for number in 1..=deaths + 1 {
@@ -71,7 +71,7 @@ fn run_killed(runtime: &str, kind: &Kind, seed: u64) -> Outcome {
     let end = blocking().block_on(async {
         let stores = stores::open(&place.url).await.unwrap();
         let again = again(&runtime);
-        let outlived = if again == Again::Never { 0 } else { killed_at.len() };
+        let outlived = if again == Redelivery::Never { 0 } else { killed_at.len() };
         Story::new(seed).check(&stores, again, outlived, folder.path()).await
     });
     Outcome { killed_at, end }
@@ -161,7 +161,7 @@ fn run_all(usual: u64, run: impl Fn(u64) -> Outcome + Sync, report: impl Fn(&[Va
     });
     let mut points = Vec::new();
     let mut problems = Vec::new();
-    let mut sum = Tally::default();
+    let mut sum = Stats::default();
     for (seed, Outcome { killed_at, end }) in outcomes {
         let ok = end.is_ok();
         points.extend(killed_at.iter().map(|point| json!({ "name": point, "ok": ok })));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::id::SessionId;
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
+use helix_agents_testkit::runtime_suite::processes::{ProcessConfig, Boot, Processes, StartedProcess};
 
 use crate::support::TestApp;
 
@@ -12,8 +12,8 @@ type Harness<S> = Processes<S, TestApp>;
 
 #[async_trait]
 impl Boot for TestApp {
-    async fn boot(&self, with: Beginning) -> StartedRun {
-        let Beginning { world, store, streams, tasks_on } = with;
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess {
+        let ProcessConfig { world, store, streams, tasks_on } = with;
         let runtime = self
             .builder()
             .state_store(store)
@@ -27,7 +27,7 @@ impl Boot for TestApp {
             .connect()
             .await
             .unwrap();
-        StartedRun { executor: Arc::new(runtime), worker: Box::new(()) }
+        StartedProcess { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 
     async fn engine_records(&self, _: &[SessionId]) -> String {

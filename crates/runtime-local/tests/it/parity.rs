@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_runtime_local::LocalRuntime;
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
+use helix_agents_testkit::runtime_suite::processes::{
+    Boot, ProcessConfig, Processes, StartedProcess,
+};
 
 type Harness<S> = Processes<S, Local>;
 
@@ -12,8 +14,8 @@ struct Local;
 
 #[async_trait]
 impl Boot for Local {
-    async fn boot(&self, with: Beginning) -> StartedRun {
-        let Beginning { world, store, streams, tasks_on } = with;
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess {
+        let ProcessConfig { world, store, streams, tasks_on } = with;
         let runtime = LocalRuntime::builder()
             .state_store(store)
             .stream_manager(streams)
@@ -25,7 +27,7 @@ impl Boot for Local {
             .tasks_on(tasks_on)
             .build()
             .unwrap();
-        StartedRun { executor: Arc::new(runtime), worker: Box::new(()) }
+        StartedProcess { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 }
 

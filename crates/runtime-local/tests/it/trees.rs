@@ -13,7 +13,7 @@ use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
-use helix_agents_testkit::trees::{Again, Booted, Open, Process, Stores, tell_all};
+use helix_agents_testkit::trees::{Booted, Open, Process, Redelivery, Stores, run_all};
 
 /// The number of scenarios in CI.
 const SEEDS: u64 = 2_000;
@@ -43,7 +43,7 @@ fn boot(process: Process) -> BoxFuture<'static, Booted> {
     let booted = Booted {
         executor: Arc::new(runtime),
         sweep: Arc::new(sweep),
-        again: Again::Never,
+        again: Redelivery::Never,
         misses: Duration::ZERO,
     };
     ready(booted).boxed()
@@ -59,13 +59,13 @@ fn in_memory() -> Box<Open> {
 
 #[test]
 fn whatever_happens_a_tree_ends_and_its_logs_agree() {
-    tell_all(SEEDS, &in_memory, &boot);
+    run_all(SEEDS, &in_memory, &boot);
 }
 
 /// Every third operation is delayed, lost, executed without a response, or executed twice.
 #[test]
 fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
-    tell_all(DISTURBED, &in_memory, &|process: Process| {
+    run_all(DISTURBED, &in_memory, &|process: Process| {
         let store = Arc::new(ChaosStore::new(Arc::clone(&process.store), 1));
         boot(Process { store, ..process })
     });

@@ -13,7 +13,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_testkit::gate::within;
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
+use helix_agents_testkit::runtime_suite::processes::{ProcessConfig, Boot, Processes, StartedProcess};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use helix_agents_testkit::servers;
 use serde_json::{Value, json};
@@ -40,8 +40,8 @@ impl Temporal {
 
 #[async_trait]
 impl Boot for Temporal {
-    async fn boot(&self, with: Beginning) -> StartedRun {
-        let Beginning { world, store, streams, tasks_on } = with;
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess {
+        let ProcessConfig { world, store, streams, tasks_on } = with;
         let builder = TemporalRuntime::builder()
             .state_store(store)
             .stream_manager(streams)
@@ -64,7 +64,7 @@ impl Boot for Temporal {
             (runtime, worker)
         };
         let (runtime, worker) = tasks_on.spawn(begin).await.unwrap();
-        StartedRun { executor: Arc::new(runtime), worker: Box::new(worker) }
+        StartedProcess { executor: Arc::new(runtime), worker: Box::new(worker) }
     }
 
     /// The histories of all workflows of this harness: of first and of resumed runs, of roots and of children.

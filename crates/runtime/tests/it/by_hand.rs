@@ -18,7 +18,7 @@ use helix_agents_runtime::{
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
-use helix_agents_testkit::trees::Again;
+use helix_agents_testkit::trees::Redelivery;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -126,7 +126,7 @@ impl Scene {
 
     /// Executes a run to its end.
     pub(crate) async fn drive(&self, run_ref: &RunRef) {
-        within(in_parts::drive(&self.runtime, run_ref, Again::Never)).await.unwrap();
+        within(in_parts::drive(&self.runtime, run_ref, Redelivery::Never)).await.unwrap();
     }
 
     /// Executes a run up to its concurrent calls.

@@ -14,7 +14,7 @@ use helix_agents_runtime::{
     ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
     forward_executor,
 };
-use helix_agents_testkit::trees::{Again, Dice};
+use helix_agents_testkit::trees::{Redelivery, Rng};
 
 /// The maximum time that a child is followed at once.
 const FOLLOW: Duration = Duration::from_millis(200);
@@ -28,7 +28,7 @@ pub(crate) struct InParts {
 forward_executor!(InParts);
 
 impl InParts {
-    pub(crate) fn new(settings: Settings, again: Again) -> Self {
+    pub(crate) fn new(settings: Settings, again: Redelivery) -> Self {
         let engine = Tasks { again, stopped: Arc::default() };
         Self { runtime: Runtime::new(settings.context().unwrap(), Arc::new(engine)) }
     }
@@ -37,7 +37,7 @@ impl InParts {
 /// An engine that executes work items as tasks of this process.
 #[derive(Debug)]
 struct Tasks {
-    again: Again,
+    again: Redelivery,
     stopped: Arc<Mutex<HashMap<RunRef, Error>>>,
 }
 
@@ -67,7 +67,7 @@ impl Engine for Tasks {
 }
 
 /// Executes a run to its end.
-pub(crate) async fn drive(runtime: &Runtime, run_ref: &RunRef, again: Again) -> Result<()> {
+pub(crate) async fn drive(runtime: &Runtime, run_ref: &RunRef, again: Redelivery) -> Result<()> {
     Driven { runtime, run_ref, again }.to_its_end().await
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn drive(runtime: &Runtime, run_ref: &RunRef, again: Again) -> 
 struct Driven<'a> {
     runtime: &'a Runtime,
     run_ref: &'a RunRef,
-    again: Again,
+    again: Redelivery,
 }
 
 impl Driven<'_> {
@@ -115,13 +115,13 @@ impl Driven<'_> {
         name: String,
         act: impl Fn(bool) -> BoxFuture<'a, Result<T>>,
     ) -> Result<T> {
-        let mut dice = Dice::of((&self.run_ref.run, name));
+        let mut dice = Rng::of((&self.run_ref.run, name));
         match self.again {
-            Again::Later if dice.once_in(3) => {
+            Redelivery::Later if dice.once_in(3) => {
                 drop(act(true).await);
                 act(false).await
             }
-            Again::AtOnce if dice.once_in(3) => {
+            Redelivery::AtOnce if dice.once_in(3) => {
                 let (first, second) = tokio::join!(act(true), act(false));
                 if dice.once_in(2) { first } else { second }
             }

@@ -16,7 +16,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
-use helix_agents_testkit::trees::Again;
+use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 
 use crate::by_hand::{ByHand, S};
@@ -93,7 +93,7 @@ async fn record_a_result_between_work_items(opens: bool) {
     stalled.runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
     let (runtime, run_ref) = (stalled.runtime.clone(), stalled.started());
     let late = tokio::spawn(async move {
-        drop(in_parts::drive(&runtime, &run_ref, Again::Never).await);
+        drop(in_parts::drive(&runtime, &run_ref, Redelivery::Never).await);
     });
     gate.reached().await;
     stalled.runtime.give_up(&stalled.started()).await;
@@ -112,7 +112,7 @@ async fn record_a_result_between_work_items(opens: bool) {
         "no late result was recorded"
     );
 
-    within(in_parts::drive(&next.runtime, &run_ref, Again::Never)).await.unwrap();
+    within(in_parts::drive(&next.runtime, &run_ref, Redelivery::Never)).await.unwrap();
     let fold = load(&memory, &session).await.unwrap();
     assert_eq!(fold.last_run().unwrap().status, RunStatus::Completed);
     assert_eq!(shown_calls(&memory).await, ["end 1.0", "end 1.1", "start 1.0", "start 1.1"]);

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
-use helix_agents_testkit::trees::Again;
+use helix_agents_testkit::runtime_suite::processes::{
+    Boot, ProcessConfig, Processes, StartedProcess,
+};
+use helix_agents_testkit::trees::Redelivery;
 
 use crate::in_parts::InParts;
 
@@ -15,8 +17,8 @@ struct Once;
 
 #[async_trait]
 impl Boot for Once {
-    async fn boot(&self, with: Beginning) -> StartedRun {
-        let Beginning { world, store, streams, tasks_on } = with;
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess {
+        let ProcessConfig { world, store, streams, tasks_on } = with;
         let settings = Settings {
             store: Some(store),
             streams: Some(streams),
@@ -28,8 +30,8 @@ impl Boot for Once {
             tasks_on: Some(tasks_on),
             ..Settings::default()
         };
-        let runtime = InParts::new(settings, Again::Never);
-        StartedRun { executor: Arc::new(runtime), worker: Box::new(()) }
+        let runtime = InParts::new(settings, Redelivery::Never);
+        StartedProcess { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 }
 

@@ -12,7 +12,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
-use helix_agents_testkit::trees::Again;
+use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 
 use crate::in_parts::InParts;
@@ -53,7 +53,7 @@ async fn a_call_that_is_overtaken_by_all_others_still_has_its_result() {
         llm: Some(Arc::new(ScriptedLlm::new([calls, Reply::text("So.")]))),
         ..Settings::default()
     };
-    let runtime = InParts::new(settings, Again::Never);
+    let runtime = InParts::new(settings, Redelivery::Never);
     let options = ExecuteOptions::default().session("s");
     let handle = runtime.execute(agent.erased(), "go".into(), options).await.unwrap();
 

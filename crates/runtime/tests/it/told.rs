@@ -16,7 +16,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
-use helix_agents_testkit::trees::Again;
+use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 
 use crate::by_hand::helps;
@@ -51,7 +51,7 @@ fn runtime(store: FaultStore, llm: impl LlmAdapter) -> InParts {
         llm: Some(Arc::new(llm)),
         ..Settings::default()
     };
-    InParts::new(settings, Again::Never)
+    InParts::new(settings, Redelivery::Never)
 }
 
 /// The work item that is about to suspend the run has called the hooks, and then finds that the run continues.

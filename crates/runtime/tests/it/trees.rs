@@ -13,7 +13,7 @@ use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
-use helix_agents_testkit::trees::{Again, Booted, Open, Process, Stores, tell_all};
+use helix_agents_testkit::trees::{Redelivery, Booted, Open, Process, Stores, run_all};
 
 use crate::in_parts::InParts;
 
@@ -26,7 +26,7 @@ const REPEATED: u64 = 150;
 /// The number of scenarios on a bad network.
 const DISTURBED: u64 = 100;
 
-fn boot(process: Process, again: Again) -> BoxFuture<'static, Booted> {
+fn boot(process: Process, again: Redelivery) -> BoxFuture<'static, Booted> {
     let settings = Settings {
         store: Some(process.store),
         streams: Some(process.streams),
@@ -57,26 +57,26 @@ fn in_memory() -> Box<Open> {
 
 #[test]
 fn whatever_happens_a_tree_ends_and_its_logs_agree() {
-    tell_all(SEEDS, &in_memory, &|process| boot(process, Again::Never));
+    run_all(SEEDS, &in_memory, &|process| boot(process, Redelivery::Never));
 }
 
 /// Every third operation is delayed, lost, executed without a response, or executed twice.
 #[test]
 fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
-    tell_all(DISTURBED, &in_memory, &|process: Process| {
+    run_all(DISTURBED, &in_memory, &|process: Process| {
         let store = Arc::new(ChaosStore::new(Arc::clone(&process.store), 1));
-        boot(Process { store, ..process }, Again::Never)
+        boot(Process { store, ..process }, Redelivery::Never)
     });
 }
 
 /// One in three work items is executed again because its result was lost.
 #[test]
 fn with_lost_results_a_tree_ends_and_its_logs_agree() {
-    tell_all(REPEATED, &in_memory, &|process| boot(process, Again::Later));
+    run_all(REPEATED, &in_memory, &|process| boot(process, Redelivery::Later));
 }
 
 /// One in three work items is executed by two workers concurrently, because one of them was considered dead.
 #[test]
 fn with_duplicate_workers_a_tree_ends_and_its_logs_agree() {
-    tell_all(REPEATED, &in_memory, &|process| boot(process, Again::AtOnce));
+    run_all(REPEATED, &in_memory, &|process| boot(process, Redelivery::AtOnce));
 }

@@ -2,22 +2,22 @@
 //! a retrying wrapper hides it.
 
 mod conformance {
-    use helix_agents_testkit::chaos::BadDay;
+    use helix_agents_testkit::chaos::ChaosHarness;
     use helix_agents_testkit::store_suite::StoreHarness;
 
     async fn harness() -> impl StoreHarness {
-        BadDay::of(crate::conformance::harness().await)
+        ChaosHarness::of(crate::conformance::harness().await)
     }
 
     helix_agents_testkit::store_suite!(harness);
 }
 
 mod stream {
-    use helix_agents_testkit::chaos::BadDay;
+    use helix_agents_testkit::chaos::ChaosHarness;
     use helix_agents_testkit::stream_suite::StreamHarness;
 
     async fn harness() -> impl StreamHarness {
-        BadDay::of(crate::stream::harness().await)
+        ChaosHarness::of(crate::stream::harness().await)
     }
 
     helix_agents_testkit::stream_suite!(harness);

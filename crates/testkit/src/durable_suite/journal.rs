@@ -1,4 +1,4 @@
-//! What a writer reports, and what a store has to hold because of it.
+//! The reports of a writer, and the expected content of the store.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use helix_agents_core::store::{
     StoredAppend,
 };
 
-use crate::store_suite::support::{alone, append, assert_gapless, first, id, idle};
-use crate::trees::Dice;
+use crate::store_suite::support::{append, assert_gapless, first, id, idle, root_session};
+use crate::trees::Rng;
 
-/// How a line that is a report begins. Others are of the test harness.
+/// The prefix of a report line. The test harness prints the other lines.
 pub(super) const MARK: &str = "@report ";
 
-/// One line of a writer.
+/// One report line of a writer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// Which of the writer's tasks.
+    /// The number of the writer's task.
     pub(super) task: usize,
-    /// What it asks for.
+    /// The operation that the task requests.
     pub(super) operation: Operation,
-    /// Whether the store has answered.
+    /// Whether the store has replied.
     pub(super) is_done: bool,
-    /// How many writes were forced since it was asked, if they are counted.
+    /// Number of writes that were forced since the request, if they are counted.
     pub(super) forced: Option<u64>,
 }
 
-/// One thing that a writer asks a store for.
+/// An operation that a writer requests from a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Operation {
     Create { session: String },
@@ -39,35 +39,35 @@ pub(super) enum Operation {
     Delete { session: String },
 }
 
-/// The body of an append: always the same for one id, of any length.
+/// Returns the body of an append: always the same for one id, of random length.
 fn body(id: &str) -> Bytes {
-    let mut dice = Dice::of(("body", id));
-    let length = match dice.below(10) {
+    let mut rng = Rng::of(("body", id));
+    let length = match rng.below(10) {
         0 => 0,
-        1 => dice.below(100_000),
-        _ => dice.below(1000),
+        1 => rng.below(100_000),
+        _ => rng.below(1000),
     };
     let mut body = Vec::with_capacity(length + 8);
     while body.len() < length {
-        body.extend(dice.roll().to_le_bytes());
+        body.extend(rng.roll().to_le_bytes());
     }
     body.truncate(length);
     body.into()
 }
 
 impl Operation {
-    /// Whether the contract says that it is durable once it was answered.
+    /// Returns `true` if the contract guarantees that the operation is durable once it was acknowledged.
     pub(super) fn is_promised(&self) -> bool {
         !matches!(self, Self::Delete { .. })
     }
 
-    /// Asks the store. Repeated, it is answered as the first time.
-    pub(super) async fn ask(&self, store: &dyn StateStore) {
+    /// Executes the operation. A repetition returns the same result as the first time.
+    pub(super) async fn execute(&self, store: &dyn StateStore) {
         match self {
             Self::Create { session } => {
                 let session = id(session);
                 let first = Append { body: body("first"), ..first(&session, "first") };
-                let outcome = store.create_session(alone(&session), first).await.unwrap();
+                let outcome = store.create_session(root_session(&session), first).await.unwrap();
                 assert!(matches!(outcome, CreateOutcome::Created { .. }), "{self:?}: {outcome:?}");
             }
             Self::Append { session, expected, id: append_id, count } => {
@@ -80,7 +80,7 @@ impl Operation {
                 let session = id(session);
                 let own = append(&session, expected, "fork");
                 let own = Append { summary: Some(idle()), body: body("fork"), ..own };
-                let outcome = store.fork(&id(from), alone(&session), own).await.unwrap();
+                let outcome = store.fork(&id(from), root_session(&session), own).await.unwrap();
                 assert!(matches!(outcome, ForkOutcome::Created { .. }), "{self:?}: {outcome:?}");
             }
             Self::Delete { session } => drop(store.delete(&id(session)).await.unwrap()),
@@ -88,7 +88,7 @@ impl Operation {
     }
 }
 
-/// The sessions that a store has to hold: the ids and counts of their appends.
+/// The sessions that a store must hold, with the ids and counts of their appends.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Model(BTreeMap<String, Vec<(String, u32)>>);
 
@@ -115,20 +115,20 @@ impl Model {
         }
     }
 
-    /// The same after one more operation.
+    /// Returns a copy with one more operation applied.
     pub(super) fn with(&self, operation: &Operation) -> Self {
         let mut model = self.clone();
         model.apply(operation);
         model
     }
 
-    /// What the model has of one session.
+    /// Returns the expected appends of one session.
     pub(super) fn of(&self, session: &str) -> Option<&[(String, u32)]> {
         self.0.get(session).map(Vec::as_slice)
     }
 
-    /// What a store holds. Every log has to be whole: gapless, with the bodies that were written, and
-    /// with a head at its end; otherwise the answer says where one is not.
+    /// Reads the content of a store. Every log must be complete: without gaps, with the bodies that were
+    /// written, and with a head at its end. Otherwise the error says where it is not.
     pub(super) async fn read(store: &dyn StateStore) -> Result<Self, String> {
         let mut sessions = BTreeMap::new();
         let mut page = Page { after: None, limit: 1000 };
@@ -141,11 +141,11 @@ impl Model {
                 assert_gapless(0, &log);
                 let end = log.last().map(StoredAppend::position);
                 if end.as_ref() != Some(&head.position) {
-                    return Err(format!("a log that ends at {end:?} has the head {head:?}"));
+                    return Err(format!("a log ends at {end:?}, but its head is {head:?}"));
                 }
-                let whole = log.into_iter().map(|it| {
-                    assert!(it.body == body(it.id.as_str()), "another body: {}", it.id);
-                    (it.id.to_string(), it.count)
+                let whole = log.into_iter().map(|append| {
+                    assert!(append.body == body(append.id.as_str()), "wrong body: {}", append.id);
+                    (append.id.to_string(), append.count)
                 });
                 sessions.insert(head.session.to_string(), whole.collect());
             }
@@ -154,7 +154,7 @@ impl Model {
 }
 
 impl Operation {
-    /// The session that it creates, changes or deletes.
+    /// Returns the session that the operation creates, changes or deletes.
     pub(super) fn session(&self) -> SessionId {
         match self {
             Self::Create { session }

@@ -1,4 +1,4 @@
-//! The process that kills, and compares.
+//! The parent process, which kills the writers and compares the results.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Lines};
@@ -10,66 +10,68 @@ use helix_agents_core::store::StateStore;
 use super::DurableHarness;
 use super::journal::{MARK, Model, Operation, Report};
 use super::writer::{FORCED, NAME, PLACE, TASKS};
-use crate::trees::Dice;
+use crate::trees::Rng;
 
-/// How many writers are killed.
+/// Number of writers that are killed.
 const ROUNDS: usize = 20;
 
-/// How many tasks of a writer write beside each other.
-const BESIDE: usize = 3;
+/// Number of concurrent tasks of a writer.
+const CONCURRENT_TASKS: usize = 3;
 
-/// How often a store is looked at before it counts as different: a server may still carry out what a
-/// writer sent before it was killed.
-const LOOKS: usize = 10;
+/// Number of reads before a difference counts as an error. A server may still execute requests that a writer
+/// sent before it was killed.
+const READS: usize = 10;
 
-/// What a writer was told is there, whole and once, and nothing that it did not ask for.
+/// Acknowledged operations are in the store, complete and once, and the store holds nothing that was not
+/// requested.
 ///
 /// `writer` is the path of the test that [`write`](super::write)s.
 pub async fn acknowledged_operations_survive_sigkill<H: DurableHarness>(harness: &H, writer: &str) {
-    let mut dice = Dice::of("sigkill");
+    let mut rng = Rng::of("sigkill");
     let mut model = Model::default();
     for round in 0..ROUNDS {
-        let mut process = Writer::start(harness, writer, &format!("r{round}"), BESIDE, None);
+        let mut process =
+            Writer::start(harness, writer, &format!("r{round}"), CONCURRENT_TASKS, None);
         let mut reports = Vec::new();
-        for _ in 0..=dice.below(150) {
+        for _ in 0..=rng.below(150) {
             reports.push(process.next().unwrap());
         }
         reports.extend(process.kill());
-        // What each task asked for last, if it was not answered.
-        let mut asked: BTreeMap<usize, Operation> = BTreeMap::new();
+        // The last unacknowledged operation of each task.
+        let mut unacknowledged: BTreeMap<usize, Operation> = BTreeMap::new();
         for Report { task, operation, is_done, .. } in reports {
             if is_done {
-                assert_eq!(asked.remove(&task).as_ref(), Some(&operation));
+                assert_eq!(unacknowledged.remove(&task).as_ref(), Some(&operation));
                 model.apply(&operation);
             } else {
-                asked.insert(task, operation);
+                unacknowledged.insert(task, operation);
             }
         }
-        compare::<H>(harness, &mut model, asked.into_values().collect()).await;
+        compare::<H>(harness, &mut model, unacknowledged.into_values().collect()).await;
     }
 }
 
-/// That the store holds the model, and of each operation that was not answered all or nothing. Asks
-/// for these again, so that it is known what is there.
+/// Asserts that the store holds the model, and each unacknowledged operation completely or not at all.
+/// Repeats these operations, so that the content is known afterwards.
 async fn compare<H: DurableHarness>(harness: &H, model: &mut Model, open: Vec<Operation>) {
     let store = H::open(&harness.place()).await;
     let mut problem = differs(&*store, model, &open).await;
-    for _ in 1..LOOKS {
+    for _ in 1..READS {
         if problem.is_none() {
             break;
         }
         problem = differs(&*store, model, &open).await;
     }
-    assert!(problem.is_none(), "{}; not answered: {open:?}", problem.unwrap());
+    assert!(problem.is_none(), "{}; not acknowledged: {open:?}", problem.unwrap());
     for operation in &open {
-        operation.ask(&*store).await;
+        operation.execute(&*store).await;
         model.apply(operation);
     }
     let found = Model::read(&*store).await;
-    assert_eq!(found.as_ref(), Ok(&*model), "after {open:?} were asked for again");
+    assert_eq!(found.as_ref(), Ok(&*model), "after {open:?} were repeated");
 }
 
-/// How a store differs from the model, where each of these operations may have taken place or not.
+/// Returns how a store differs from the model, where each of these operations may have taken effect or not.
 async fn differs(store: &dyn StateStore, model: &Model, open: &[Operation]) -> Option<String> {
     let found = match Model::read(store).await {
         Ok(found) => found,
@@ -86,13 +88,13 @@ async fn differs(store: &dyn StateStore, model: &Model, open: &[Operation]) -> O
     (found != expected).then(|| format!("found {found:?}, expected {expected:?}"))
 }
 
-/// Between the question and the answer to each append, creation and fork, something was forced to the
-/// disk. Counted by the system calls of the writer, on Linux, with a C compiler.
+/// The store forces a write to disk between the request and the reply of each append, creation and fork.
+/// Counts the system calls of the writer. Requires Linux and a C compiler.
 ///
-/// It does nothing for a store that leaves this to a server.
+/// Does nothing for a store that leaves this to a server.
 ///
 /// # Panics
-/// If the store forces its writes itself, and the counter cannot be compiled.
+/// If the store forces its writes itself and the counter cannot be compiled.
 pub async fn acknowledged_writes_were_forced_to_the_disk<H: DurableHarness>(
     harness: &H,
     writer: &str,
@@ -110,14 +112,14 @@ pub async fn acknowledged_writes_were_forced_to_the_disk<H: DurableHarness>(
         let report = process.next().unwrap();
         if report.is_done && report.operation.is_promised() {
             let forced = report.forced.unwrap();
-            assert!(forced > 0, "answered before it was forced to the disk: {report:?}");
+            assert!(forced > 0, "acknowledged before it was forced to disk: {report:?}");
             answers += 1;
         }
     }
     process.kill();
 }
 
-/// Compiles what counts the forced writes of a process.
+/// Compiles the library that counts the forced writes of a process.
 fn compile(folder: &Path) -> PathBuf {
     let (source, library) = (folder.join("forced_writes.c"), folder.join("forced_writes.so"));
     std::fs::write(&source, include_str!("forced_writes.c")).unwrap();
@@ -129,7 +131,7 @@ fn compile(folder: &Path) -> PathBuf {
     library
 }
 
-/// A writer that runs.
+/// A running writer process.
 struct Writer {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -143,7 +145,7 @@ impl Writer {
         tasks: usize,
         counting: Option<(PathBuf, PathBuf)>,
     ) -> Self {
-        // The name of a test has no crate in it.
+        // The name of a test does not include its crate.
         let (_, test) = writer.split_once("::").unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
@@ -161,12 +163,12 @@ impl Writer {
         Self { child, lines }
     }
 
-    /// The next report; none if the writer has ended.
+    /// Returns the next report, or `None` if the writer has ended.
     fn next(&mut self) -> Option<Report> {
         self.lines.by_ref().map_while(Result::ok).find_map(|line| report(&line))
     }
 
-    /// SIGKILL, wherever it is at that moment. Returns what it had still reported.
+    /// Kills the writer with SIGKILL and returns its remaining reports.
     fn kill(mut self) -> Vec<Report> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -176,13 +178,13 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // It has ended, unless the scenario failed.
+        // The writer has already ended, unless the scenario failed.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// The report in a line. A writer that is killed may leave a line unfinished.
+/// Parses the report in a line. A killed writer may leave an incomplete line.
 fn report(line: &str) -> Option<Report> {
     serde_json::from_str(line.strip_prefix(MARK)?).ok()
 }

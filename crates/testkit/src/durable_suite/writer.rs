@@ -1,4 +1,4 @@
-//! The process that is killed.
+//! The writer process, which the parent kills.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use helix_agents_core::store::{Position, StateStore};
 
 use super::DurableHarness;
 use super::journal::{MARK, Operation, Report};
-use crate::trees::Dice;
+use crate::trees::Rng;
 
-/// Where a writer opens the store. A process without it is none.
+/// The environment variable with the place of the store. Only a writer process has it.
 pub(super) const PLACE: &str = "HELIX_WRITER_PLACE";
 
-/// What distinguishes the sessions of this writer from those of others.
+/// The environment variable that distinguishes the sessions of this writer from those of others.
 pub(super) const NAME: &str = "HELIX_WRITER_NAME";
 
-/// How many tasks write beside each other.
+/// The environment variable with the number of concurrent tasks.
 pub(super) const TASKS: &str = "HELIX_WRITER_TASKS";
 
-/// The file in which writes are counted that were forced to the disk.
+/// The environment variable with the file that counts forced writes.
 pub(super) const FORCED: &str = "HELIX_FORCED_WRITES";
 
-/// Writes for ever if this process was started as a writer; returns at once otherwise.
+/// Writes forever if this process was started as a writer. Returns at once otherwise.
 ///
 /// # Panics
 /// If the store cannot be opened or written.
@@ -33,7 +33,7 @@ pub fn write<H: DurableHarness>() {
     executor.block_on(async {
         let store = H::open(&place).await;
         let tasks = (0..tasks).map(|task| Task::new(task, &name, Arc::clone(&store)).run());
-        // A task that fails ends the process, which the parent notices.
+        // A failed task ends the process, which the parent notices.
         futures_util::future::try_join_all(tasks.map(tokio::spawn)).await.unwrap();
     });
 }
@@ -41,13 +41,13 @@ pub fn write<H: DurableHarness>() {
 struct Task {
     task: usize,
     name: String,
-    dice: Dice,
+    rng: Rng,
     store: Arc<dyn StateStore>,
 }
 
 impl Task {
     fn new(task: usize, name: &str, store: Arc<dyn StateStore>) -> Self {
-        Self { task, name: name.to_owned(), dice: Dice::of((name, task)), store }
+        Self { task, name: name.to_owned(), rng: Rng::of((name, task)), store }
     }
 
     async fn run(mut self) {
@@ -56,24 +56,24 @@ impl Task {
         }
     }
 
-    /// The life of one session: created, written, sometimes forked, sometimes deleted.
+    /// Creates a session, appends to it, and sometimes forks or deletes it.
     async fn session(&mut self, session: &str) {
         let session = session.to_owned();
         self.perform(Operation::Create { session: session.clone() }).await;
         let mut position = Position { version: 1, append: "first".into() };
-        for number in 0..self.dice.below(8) {
-            let count = u32::try_from(1 + self.dice.below(4)).unwrap();
+        for number in 0..self.rng.below(8) {
+            let count = u32::try_from(1 + self.rng.below(4)).unwrap();
             let id = format!("{session}:{number}");
             let (expected, session) = (position.clone(), session.clone());
             self.perform(Operation::Append { session, expected, id: id.clone(), count }).await;
             let version = position.version + u64::from(count);
             position = Position { version, append: id.into() };
         }
-        if self.dice.once_in(3) {
+        if self.rng.once_in(3) {
             let (from, session) = (session.clone(), format!("{session}/fork"));
             self.perform(Operation::Fork { from, session, expected: position }).await;
         }
-        if self.dice.once_in(3) {
+        if self.rng.once_in(3) {
             self.perform(Operation::Delete { session }).await;
         }
     }
@@ -81,25 +81,25 @@ impl Task {
     async fn perform(&self, operation: Operation) {
         let before = forced();
         self.report(operation.clone(), false, None);
-        operation.ask(&*self.store).await;
+        operation.execute(&*self.store).await;
         let since = before.zip(forced()).map(|(before, now)| now - before);
         self.report(operation, true, since);
     }
 
-    /// Writes a line to the pipe, at once: what was reported is the parent's, however this process ends.
+    /// Writes a line to the pipe at once. So the parent has every report, however this process ends.
     fn report(&self, operation: Operation, is_done: bool, forced: Option<u64>) {
         let report = Report { task: self.task, operation, is_done, forced };
         let json = serde_json::to_string(&report).unwrap();
-        // Without a parent there is nothing left to do.
+        // Fails if the parent has ended.
         let mut pipe = std::io::stdout().lock();
         pipe.write_all(format!("\n{MARK}{json}\n").as_bytes()).unwrap();
         pipe.flush().unwrap();
     }
 }
 
-/// How many writes of this process were forced, if they are counted.
+/// Returns the number of forced writes of this process, if they are counted.
 fn forced() -> Option<u64> {
     let file = std::env::var_os(FORCED)?;
-    // There is none before the first.
-    Some(std::fs::metadata(file).map_or(0, |it| it.len()))
+    // The file does not exist before the first forced write.
+    Some(std::fs::metadata(file).map_or(0, |file| file.len()))
 }

@@ -5,7 +5,7 @@ use futures_util::FutureExt as _;
 use super::{Gate, within};
 
 #[tokio::test]
-async fn nobody_passes_a_closed_gate() {
+async fn a_closed_gate_blocks() {
     let gate = Gate::new();
     let mut passing = Box::pin(gate.pass());
     assert!(passing.as_mut().now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! What is no part of the story leaves no trace; what was swapped, lost or doubled does.
+//! Tests of normalisation: it hides timing and crashes, and shows swapped, lost and duplicated data.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ fn results_stand_in_call_order_and_takeovers_leave_no_trace() {
         clears: None,
     };
     let plain = log(&recorded(vec![finished(0, 1), finished(1, 2), closed()]));
-    let told = log(&recorded(vec![finished(1, 2), takeover, finished(0, 1), closed()]));
-    assert_eq!(plain, told);
+    let normalised = log(&recorded(vec![finished(1, 2), takeover, finished(0, 1), closed()]));
+    assert_eq!(plain, normalised);
 }
 
 #[test]
@@ -79,13 +79,13 @@ fn text(delta: &str) -> ChunkKind {
 #[test]
 fn deltas_are_joined_and_discarded_attempts_are_gone() {
     let plain = stream(&chunks(vec![(Some(1), text("hello"))]));
-    let told = stream(&chunks(vec![
+    let normalised = stream(&chunks(vec![
         (Some(1), text("he")),
         (None, ChunkKind::StepDiscarded { attempts: vec![Attempt(1)] }),
         (Some(2), text("hel")),
         (Some(2), text("lo")),
     ]));
-    assert_eq!(plain, told);
+    assert_eq!(plain, normalised);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Aborts that are overtaken, and what hooks are told of them.
+//! Scenarios for aborts that conflict with other writes, and the hooks that they call.
 
 use expect_test::expect;
 use helix_agents_core::message::UserMessage;
@@ -7,14 +7,16 @@ use helix_agents_core::tool::Tool;
 use serde_json::json;
 
 use super::hooks::Counter;
-use super::support::{Diary, Notes, S, Word, check_log, fold, go_on, run, submit, teller, word};
+use super::support::{
+    Diary, Notes, S, Word, check_log, fold, resume_to_end, run, submit, teller, word,
+};
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
 use crate::gate::{Gate, within};
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// A message arrives after whoever aborts has looked and before it appends: it looks again, and the
-/// hooks have been told.
+/// A message arrives after the abort has read the log and before it appends. The abort reads again, and the
+/// hooks are called once.
 pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
@@ -59,8 +61,8 @@ pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeH
     .await;
 }
 
-/// The answer arrives after whoever aborts has looked, and another run goes on with it: what that run told
-/// and changed stands, and the abort tells of what it left.
+/// An answer arrives after the abort has read the log, and another run continues the session. The effects of
+/// that run stay, and the abort reports only what that run left open.
 pub async fn an_abort_after_another_run_tells_of_what_that_left(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
@@ -75,7 +77,7 @@ pub async fn an_abort_after_another_run_tells_of_what_that_left(harness: &impl R
     let overtake = async {
         gate.reached().await;
         submit(&*executor, Submission::result("1.0", &"red").unwrap()).await;
-        assert!(go_on(&*executor, &agent).await.status.is_suspended());
+        assert!(resume_to_end(&*executor, &agent).await.status.is_suspended());
         gate.open();
     };
     let session = S.into();

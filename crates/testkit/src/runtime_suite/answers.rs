@@ -1,4 +1,4 @@
-//! Turns without tools: answers, failures, continuation, who may start.
+//! Scenarios for turns without tools: answers, failures, continuation, and who may start a run.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use helix_agents_core::step::StopReason;
 use serde_json::json;
 
 use super::support::{
-    Notes, S, begin, check_log, check_stream, check_transcript, chunks, completes, end, fold, note,
-    options, resume, run, teller,
+    Notes, S, check_log, check_stream, check_transcript, chunks, completes, end, fold, note,
+    options, resume, run, start_run, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// A turn that is one piece of text.
+/// The turn is one piece of text.
 pub async fn text_completes_the_turn(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("Good morning to you.")]);
     let executor = harness.boot(World::new(llm.clone())).await;
-    let handle = begin(&*executor, &agent, "hello").await;
+    let handle = start_run(&*executor, &agent, "hello").await;
     let result = end(&handle).await;
     assert_eq!(result.status, RunStatus::Completed);
     assert_eq!(result.output.unwrap().to_value(), json!("Good morning to you."));
@@ -63,7 +63,7 @@ pub async fn text_completes_the_turn(harness: &impl RuntimeHarness) {
     assert_eq!(handle.usage().await.unwrap().input_tokens, 10);
 }
 
-/// The provider cut it there because it was asked to.
+/// The provider stopped the text there because of a requested stop sequence.
 pub async fn text_up_to_a_stop_sequence_completes_the_turn(harness: &impl RuntimeHarness) {
     let reply = Reply::text("one, two").with_stop_reason(StopReason::StopSequence);
     let executor = harness.boot(World::new(ScriptedLlm::new([reply]))).await;
@@ -72,12 +72,12 @@ pub async fn text_up_to_a_stop_sequence_completes_the_turn(harness: &impl Runtim
     assert_eq!(result.output.unwrap().to_value(), "one, two");
 }
 
-/// Reasoning goes to the transcript and to the stream.
+/// The transcript and the stream contain the reasoning.
 pub async fn thinking_is_kept_and_shown(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("4").with_thinking("two and two make four")]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "2 + 2?").await;
+    let handle = start_run(&*executor, &agent, "2 + 2?").await;
     end(&handle).await;
     check_log(
         harness,
@@ -105,12 +105,12 @@ pub async fn thinking_is_kept_and_shown(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// An adapter around another one has things to show that are no part of the reply.
+/// An adapter that wraps another one may emit chunks that are not part of the reply.
 pub async fn what_an_adapter_shows_of_its_own_is_shown(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("4").with_custom("plan", json!({ "add": 2 }))]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "2 + 2?").await;
+    let handle = start_run(&*executor, &agent, "2 + 2?").await;
     end(&handle).await;
     check_stream(
         &handle,
@@ -126,13 +126,13 @@ pub async fn what_an_adapter_shows_of_its_own_is_shown(harness: &impl RuntimeHar
     .await;
 }
 
-/// `execute` on a completed session is a new turn on the same history.
+/// `execute` on a completed session starts a new turn on the same history.
 pub async fn a_completed_session_continues_with_its_history(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
     let executor = harness.boot(World::new(llm.clone())).await;
     run(&*executor, &agent, "first").await;
-    let second = begin(&*executor, &agent, "second").await;
+    let second = start_run(&*executor, &agent, "second").await;
     end(&second).await;
     check_log(
         harness,
@@ -155,17 +155,17 @@ pub async fn a_completed_session_continues_with_its_history(harness: &impl Runti
     let fold = fold(harness).await;
     assert_eq!((fold.turn(), fold.runs().count()), (2, 2));
     let stray = chunks(&second).await.into_iter().any(|stored| stored.chunk.run != *second.run());
-    assert!(!stray, "the second run's stream begins with the second run");
+    assert!(!stray, "the second run's stream starts with the second run");
 }
 
-/// A stream is for watching: what it held before is for the log to tell.
+/// The stream is only for observation. Its earlier content can be read from the log.
 pub async fn a_session_whose_stream_was_lost_goes_on_with_a_new_one(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
     let executor = harness.boot(World::new(llm)).await;
     run(&*executor, &agent, "first").await;
     harness.streams().reset(&SessionId::from(S)).await.unwrap();
-    let second = begin(&*executor, &agent, "second").await;
+    let second = start_run(&*executor, &agent, "second").await;
     end(&second).await;
     check_stream(
         &second,
@@ -180,7 +180,7 @@ pub async fn a_session_whose_stream_was_lost_goes_on_with_a_new_one(harness: &im
     .await;
 }
 
-/// The caller may name the run; a second start under that name is the same run.
+/// The caller may choose the run id. A second start with that id attaches to the same run.
 pub async fn a_second_execute_under_the_same_run_id_attaches(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
@@ -197,7 +197,7 @@ pub async fn a_second_execute_under_the_same_run_id_attaches(harness: &impl Runt
     assert_eq!(llm.calls(), 1);
 }
 
-/// Creation is a compare-and-append like everything else.
+/// Creation is a compare-and-append operation too.
 pub async fn of_concurrent_creators_exactly_one_wins(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
@@ -217,7 +217,7 @@ pub async fn of_concurrent_creators_exactly_one_wins(harness: &impl RuntimeHarne
     assert_eq!(llm.calls(), 1);
 }
 
-/// State given with the input is a recorded change; state that does not fit is refused.
+/// State given with the input is a recorded change. Invalid state is refused.
 pub async fn a_turn_may_begin_with_state(harness: &impl RuntimeHarness) {
     let agent = teller().state::<Notes>().tool(note()).build().unwrap();
     let replies = [Reply::tool_call("note", json!({"word": "b"})), Reply::text("done")];
@@ -245,7 +245,7 @@ pub async fn another_agents_session_is_refused(harness: &impl RuntimeHarness) {
     assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid);
 }
 
-/// A failed run keeps all work; `resume` asks the model again.
+/// A failed run keeps all work, and `resume` calls the model again.
 pub async fn a_failing_model_fails_the_run_and_resume_goes_on(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let replies = [Reply::fails(ErrorCode::ProviderUnauthorized), Reply::text("now it works")];
@@ -281,7 +281,7 @@ pub async fn a_reply_that_breaks_off_is_asked_again_and_its_text_forgotten(
     let replies =
         [Reply::breaks_off(ErrorCode::ProviderStreamCut, "Good mo"), Reply::text("Good evening.")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    let handle = begin(&*executor, &agent, "hi").await;
+    let handle = start_run(&*executor, &agent, "hi").await;
     completes(&handle).await;
     check_log(
         harness,
@@ -312,7 +312,7 @@ pub async fn a_reply_that_breaks_off_is_asked_again_and_its_text_forgotten(
     .await;
 }
 
-/// Breaking off again and again ends the run.
+/// Repeated failures end the run.
 pub async fn replies_that_keep_breaking_off_fail_the_run(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let replies = vec![Reply::breaks_off(ErrorCode::ProviderStreamCut, "x"); 9];
@@ -323,7 +323,7 @@ pub async fn replies_that_keep_breaking_off_fail_the_run(harness: &impl RuntimeH
     assert_eq!(llm.calls(), 4, "three failures in a row are allowed");
 }
 
-/// Each stop reason that is no answer has its code.
+/// Each stop reason that is not an answer has its error code.
 pub async fn error_stop_reasons_fail_the_run(harness: &impl RuntimeHarness) {
     let cases = BTreeMap::from([
         ("max_tokens", StopReason::MaxTokens),

@@ -1,4 +1,4 @@
-//! Streams that are elsewhere than the log, and away.
+//! Scenarios for unavailable streams that are not in the same store as the log.
 
 use std::future::pending;
 use std::time::Instant;
@@ -9,25 +9,25 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
-use super::support::{asks, helper, report, run, scripts, shout, teller, told_by, word};
+use super::support::{asks, helper, report, run, scripts, shout, teller, tool_results, word};
 use super::{RuntimeHarness, World};
 use crate::gate::within;
 use crate::scripted::Reply;
 
-/// Streams that are away.
+/// How unavailable streams behave.
 #[derive(Debug, Clone, Copy)]
-pub enum Away {
-    /// They answer with errors, so that they are asked again and again.
+pub enum UnavailableStreams {
+    /// They answer with errors, so that callers retry.
     Refusing,
     /// They never answer.
     Silent,
 }
 
-impl Away {
+impl UnavailableStreams {
     async fn answer<T>(self) -> Result<T> {
         match self {
             Self::Refusing => {
-                let message = "the streams are away, as arranged";
+                let message = "the streams are unavailable, as arranged";
                 Err(Error::new(ErrorCode::StoreUnavailable, message))
             }
             Self::Silent => pending().await,
@@ -36,7 +36,7 @@ impl Away {
 }
 
 #[async_trait]
-impl StreamManager for Away {
+impl StreamManager for UnavailableStreams {
     async fn write(&self, _: &SessionId, _: Batch) -> Result<BatchReceipt> {
         self.answer().await
     }
@@ -58,18 +58,18 @@ impl StreamManager for Away {
     }
 }
 
-/// Sessions start and go on, tools and sub-agents run, and each run waits a moment for the streams and not at each of
-/// its appends for as long as a store is asked again.
+/// Sessions start and continue, and tools and sub-agents run. Each run waits for the streams once and
+/// briefly, not at each append for the whole retry timeout.
 pub async fn streams_that_are_away_cost_a_moment(harness: &impl RuntimeHarness) {
-    cost_a_moment(harness, Away::Refusing).await;
+    cost_a_moment(harness, UnavailableStreams::Refusing).await;
 }
 
-/// The same if nothing comes back, not even an error.
+/// The same for streams that never answer.
 pub async fn streams_that_never_answer_cost_a_moment(harness: &impl RuntimeHarness) {
-    cost_a_moment(harness, Away::Silent).await;
+    cost_a_moment(harness, UnavailableStreams::Silent).await;
 }
 
-async fn cost_a_moment(harness: &impl RuntimeHarness, streams: Away) {
+async fn cost_a_moment(harness: &impl RuntimeHarness, streams: UnavailableStreams) {
     let helper = helper("helper").build().unwrap();
     let agent = teller().tool(shout()).sub_agent(&helper).build().unwrap();
     let llm = scripts(
@@ -82,13 +82,13 @@ async fn cost_a_moment(harness: &impl RuntimeHarness, streams: Away) {
         [report()],
     );
     let world = World::new(llm).registered(&agent).registered(&helper).showing_on(streams);
-    let patience = world.lease * 2 / 3;
+    let retry_timeout = world.lease * 2 / 3;
     let executor = harness.boot(world).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     for input in ["go", "more"] {
         let ended = within(run(&*executor, &agent, input)).await;
         assert_eq!(ended.status, RunStatus::Completed, "{ended:?}");
     }
-    assert!(begun.elapsed() < patience, "{:?}", begun.elapsed());
-    assert!(!told_by(harness, "subagent__helper").await.contains("error"));
+    assert!(started.elapsed() < retry_timeout, "{:?}", started.elapsed());
+    assert!(!tool_results(harness, "subagent__helper").await.contains("error"));
 }

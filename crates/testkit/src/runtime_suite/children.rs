@@ -1,4 +1,4 @@
-//! Sub-agents: sessions of their own, below the session that called upon them.
+//! Scenarios for sub-agents, which run in sessions below the session that called them.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::ToolError;
 
 use super::support::{
-    Diary, Report, asks, begin, check_log, check_stream, check_transcript, child, chunks,
-    completes, fold, fold_of, helper, killed_at, log_of, report, resume, scripts, shout, status,
-    teller, told, until_shown, word,
+    Diary, Report, asks, check_log, check_stream, check_transcript, child, chunks, completes, fold,
+    fold_of, helper, killed_at, log_of, report, resume, scripts, shout, start_run, status, teller,
+    transcript_text, until_shown, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
 use crate::normalise;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// One whose helper shouts before it reports.
+/// Returns an agent whose helper calls `shout` before it reports.
 fn boss() -> Agent {
     teller().sub_agent(&shouter()).build().unwrap()
 }
@@ -35,11 +35,12 @@ fn shouts() -> Reply {
     Reply::tool_call("shout", word("hm"))
 }
 
-/// Its output is the call's result, its log its own, and its chunks stand in its caller's stream.
+/// The sub-agent's output is the result of the call. It has a log of its own, and its chunks are in the
+/// parent's stream.
 pub async fn a_sub_agent_answers_like_a_tool(harness: &impl RuntimeHarness) {
     let llm = scripts([asks(&["helper"]), Reply::text("It is so.")], [shouts(), report()]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &boss(), "Is it so?").await;
+    let handle = start_run(&*executor, &boss(), "Is it so?").await;
     completes(&handle).await;
     check_transcript(
         harness,
@@ -112,7 +113,7 @@ pub async fn a_sub_agent_answers_like_a_tool(harness: &impl RuntimeHarness) {
     assert_eq!(fold(harness).await.tree_usage().steps, 4);
 }
 
-/// What goes wrong with one is told to the model, and the others go on.
+/// The model gets the error of a failed sub-agent, and the others continue.
 pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl RuntimeHarness) {
     let calls = asks(&["helper", "broken", "odd", "nobody"]);
     let llm = scripts([calls, Reply::text("One did.")], [report()])
@@ -125,7 +126,7 @@ pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "Is it so?").await;
+    let handle = start_run(&*executor, &agent, "Is it so?").await;
     completes(&handle).await;
     let shown = normalise::stream(&chunks(&handle).await);
     assert!(shown.contains("tool_error 1.2 sub_agent_dispatch_failed"), "{shown}");
@@ -144,7 +145,7 @@ pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl
     .await;
 }
 
-/// The process dies with both at work; the next one goes on with both, and repeats nothing.
+/// The process crashes while both work. The next one continues both, and repeats nothing.
 pub async fn a_restart_goes_on_with_a_child_where_it_stopped(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let world = || {
@@ -159,8 +160,8 @@ pub async fn a_restart_goes_on_with_a_child_where_it_stopped(harness: &impl Runt
     assert_eq!(fold(harness).await.tree_usage().steps, 4);
 }
 
-/// The dead owner said of the child last that it lives: whoever goes on with the parent waits for
-/// that lease too, and not forever.
+/// The crashed owner last recorded that the child is live. The process that continues the parent waits for
+/// the child's lease too, but not forever.
 pub async fn a_child_whose_lease_outlives_its_parents_is_gone_on_with(
     harness: &impl RuntimeHarness,
 ) {
@@ -176,19 +177,19 @@ pub async fn a_child_whose_lease_outlives_its_parents_is_gone_on_with(
     completes(&resume(&*executor, &boss()).await.unwrap()).await;
 }
 
-/// The caller is shown what its child does while it does it.
+/// The parent's stream shows the child's chunks while they are written.
 pub async fn what_a_child_shows_is_seen_live(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let teller = [asks(&["helper"]), Reply::text("It is so.")];
     let llm = scripts(teller, [shouts(), report().at_gate(&gate)]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &boss(), "Is it so?").await;
+    let handle = start_run(&*executor, &boss(), "Is it so?").await;
     until_shown(&handle, |kind| matches!(kind, ChunkKind::ToolEnd { .. })).await;
     gate.open();
     completes(&handle).await;
 }
 
-/// Keeps a child from being begun.
+/// A hook that prevents the start of a child.
 struct NotOdd;
 
 #[async_trait]
@@ -198,8 +199,7 @@ impl AgentHooks for NotOdd {
     }
 }
 
-/// The caller's hooks are told of the child's steps too; one that fails keeps the child from being
-/// begun.
+/// The parent's hooks are also called for the child's steps. A failing hook prevents the start of the child.
 pub async fn hooks_of_the_caller_wrap_those_of_the_child(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let llm = scripts([asks(&["helper", "odd"]), Reply::text("It is so.")], [shouts(), report()]);
@@ -211,7 +211,7 @@ pub async fn hooks_of_the_caller_wrap_those_of_the_child(harness: &impl RuntimeH
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &agent, "Is it so?").await).await;
+    completes(&start_run(&*executor, &agent, "Is it so?").await).await;
     expect![[r#"
         teller: before_sub_agent 1.0 helper
         teller: before_sub_agent 1.1 odd
@@ -221,12 +221,12 @@ pub async fn hooks_of_the_caller_wrap_those_of_the_child(harness: &impl RuntimeH
         teller: after_sub_agent 1.1 odd success=false tool_refused
         teller: on_agent_complete "It is so."
     "#]]
-    .assert_eq(&diary.told_by(&[
+    .assert_eq(&diary.lines_of(&[
         "before_sub_agent",
         "after_sub_agent",
         "after_tool",
         "on_agent_complete",
     ]));
-    let told = told(harness).await;
-    assert!(told.contains("not started: not that one"), "{told}");
+    let transcript = transcript_text(harness).await;
+    assert!(transcript.contains("not started: not that one"), "{transcript}");
 }

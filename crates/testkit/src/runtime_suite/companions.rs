@@ -1,4 +1,4 @@
-//! Companions: children that stay, and are spoken to by tools.
+//! Scenarios for companions, which stay and are used through tools.
 
 use expect_test::expect;
 use helix_agents_core::agent::{Agent, AgentBuilder, CompanionMode};
@@ -9,9 +9,9 @@ use helix_agents_core::stream::ChunkKind;
 use serde_json::{Value, json};
 
 use super::support::{
-    Notes, Report, S, asks, begin, check_log, check_transcript, companion, completes, end, fold,
-    fold_of, helper, killed_at, note, resting, resume, run, shout, status, submit, teller, told,
-    told_by, until, until_shown, word,
+    Notes, Report, S, asks, check_log, check_transcript, companion, completes, end, fold, fold_of,
+    helper, killed_at, note, resume, run, shout, start_run, status, stored_status, submit, teller,
+    tool_results, transcript_text, until, until_shown, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
@@ -22,7 +22,7 @@ fn critic() -> AgentBuilder<(), Report> {
     helper("critic")
 }
 
-/// One with such a critic by its side.
+/// Returns an agent with such a critic as companion.
 fn writer(mode: CompanionMode) -> Agent {
     with(&critic().tool(shout()).build().unwrap(), mode)
 }
@@ -39,12 +39,12 @@ fn spawn(name: &str) -> Reply {
     call("spawnAgent", json!({"agent": "critic", "message": "judge this", "name": name}))
 }
 
-/// Says something to rex.
+/// Sends a message to rex.
 fn say(message: &str) -> Reply {
     call("sendMessage", json!({"name": "rex", "message": message}))
 }
 
-/// A call about rex.
+/// Returns a call that concerns rex.
 fn of_rex(tool: &str) -> Reply {
     call(tool, json!({"name": "rex"}))
 }
@@ -62,12 +62,12 @@ fn scripts<const T: usize, const C: usize>(
         .agent("critic", ScriptedLlm::new(critic))
 }
 
-/// Waits for what rex does to end.
+/// Waits until rex's run has ended.
 async fn rex_ends(executor: &dyn AgentExecutor) -> RunStatus {
     end(&executor.handle(&companion("rex")).await.unwrap()).await.status
 }
 
-/// It answers, keeps what was said, and answers again with a fresh output.
+/// The companion answers, keeps the conversation, and answers again with a new output.
 pub async fn a_blocking_companion_answers_and_can_be_asked_again(harness: &impl RuntimeHarness) {
     let llm = scripts(
         [
@@ -81,7 +81,7 @@ pub async fn a_blocking_companion_answers_and_can_be_asked_again(harness: &impl 
         [report(1), report(2)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
+    completes(&start_run(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
     check_transcript(
         harness,
         &expect![[r#"
@@ -114,7 +114,7 @@ pub async fn a_blocking_companion_answers_and_can_be_asked_again(harness: &impl 
     assert_eq!(fold(harness).await.tree_usage().steps, 8, "what it used is counted once");
 }
 
-/// A name that is begun again goes on with the session it has; one at work is not begun again.
+/// Spawning an existing name continues its session. A companion that is running is not started again.
 pub async fn a_companion_that_has_ended_goes_on_under_its_name(harness: &impl RuntimeHarness) {
     let again = json!({"agent": "critic", "message": "and now?", "name": "rex"});
     let llm = scripts(
@@ -122,18 +122,18 @@ pub async fn a_companion_that_has_ended_goes_on_under_its_name(harness: &impl Ru
         [report(1), report(2)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
+    completes(&start_run(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
     expect![[r#"
         tool companion__spawnAgent {"name":"rex","status":"completed","output":{"answer":"hm","score":1}}
         tool companion__spawnAgent {"name":"rex","status":"completed","output":{"answer":"hm","score":2}}
     "#]]
-    .assert_eq(&told_by(harness, "companion__").await);
+    .assert_eq(&tool_results(harness, "companion__").await);
     let rex = fold_of(harness, &companion("rex")).await;
     assert_eq!((rex.turn(), rex.runs().count()), (2, 2));
     assert_eq!(fold(harness).await.companions().count(), 1);
 }
 
-/// The parent goes on, and is told between two steps.
+/// The parent continues, and gets the completion notice between two steps.
 pub async fn a_companion_that_works_beside_tells_when_it_is_done(harness: &impl RuntimeHarness) {
     let (parent, child) = (Gate::new(), Gate::new());
     let llm = scripts(
@@ -141,7 +141,7 @@ pub async fn a_companion_that_works_beside_tells_when_it_is_done(harness: &impl 
         [report(3).at_gate(&child)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
+    let handle = start_run(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
     parent.reached().await;
     child.open();
     assert_eq!(rex_ends(&*executor).await, RunStatus::Completed);
@@ -163,7 +163,7 @@ pub async fn a_companion_that_works_beside_tells_when_it_is_done(harness: &impl 
     assert_eq!(fold(harness).await.tree_usage().steps, 4);
 }
 
-/// What comes when nobody listens is heard in the next turn.
+/// A notice that arrives after the turn is delivered in the next turn.
 pub async fn a_companion_that_outlives_the_turn_is_heard_in_the_next(
     harness: &impl RuntimeHarness,
 ) {
@@ -174,15 +174,15 @@ pub async fn a_companion_that_outlives_the_turn_is_heard_in_the_next(
     );
     let executor = harness.boot(World::new(llm)).await;
     let agent = writer(CompanionMode::NonBlocking);
-    completes(&begin(&*executor, &agent, "Write.").await).await;
+    completes(&start_run(&*executor, &agent, "Write.").await).await;
     gate.open();
     assert_eq!(rex_ends(&*executor).await, RunStatus::Completed);
-    completes(&begin(&*executor, &agent, "And?").await).await;
-    let told = told(harness).await;
-    assert!(told.contains("[rex] completed"), "{told}");
+    completes(&start_run(&*executor, &agent, "And?").await).await;
+    let transcript = transcript_text(harness).await;
+    assert!(transcript.contains("[rex] completed"), "{transcript}");
 }
 
-/// It is stopped for good, and says so to whoever asks.
+/// The companion is terminated permanently, and later calls report this.
 pub async fn a_companion_can_be_terminated(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm = scripts(
@@ -195,16 +195,16 @@ pub async fn a_companion_can_be_terminated(harness: &impl RuntimeHarness) {
         [report(3).at_gate(&Gate::new())],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
+    let handle = start_run(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
     gate.reached().await;
     assert_eq!(rex_ends(&*executor).await, RunStatus::Aborted);
     gate.open();
     completes(&handle).await;
-    let told = told(harness).await;
-    assert!(told.contains("the child was terminated"), "{told}");
+    let transcript = transcript_text(harness).await;
+    assert!(transcript.contains("the child was terminated"), "{transcript}");
 }
 
-/// Its end was not the last word: nobody speaks to it any more, and its name is not given again.
+/// A completed companion can be terminated too. It accepts no further messages, and its name is not reused.
 pub async fn a_companion_that_has_ended_can_be_terminated(harness: &impl RuntimeHarness) {
     let llm = scripts(
         [
@@ -219,7 +219,7 @@ pub async fn a_companion_that_has_ended_can_be_terminated(harness: &impl Runtime
         [report(1), report(2)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
+    completes(&start_run(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
     expect![[r#"
         tool companion__spawnAgent {"name":"rex","status":"completed","output":{"answer":"hm","score":1}}
         tool companion__terminateChild {"name":"rex","terminated":true}
@@ -228,12 +228,12 @@ pub async fn a_companion_that_has_ended_can_be_terminated(harness: &impl Runtime
         tool companion__spawnAgent {"error":"the child was terminated; start another one"}
         tool companion__terminateChild {"name":"rex","terminated":true}
     "#]]
-    .assert_eq(&told_by(harness, "companion__").await);
+    .assert_eq(&tool_results(harness, "companion__").await);
     let rex = fold_of(harness, &companion("rex")).await;
     assert_eq!((status(&rex), rex.last_step()), (RunStatus::Aborted, 1));
 }
 
-/// A message to one that is at work enters between two of its steps.
+/// A message to a running companion is delivered between two of its steps.
 pub async fn a_message_reaches_a_companion_at_work(harness: &impl RuntimeHarness) {
     let (gate, at_work) = (Gate::new(), Gate::new());
     let llm = scripts(
@@ -241,7 +241,7 @@ pub async fn a_message_reaches_a_companion_at_work(harness: &impl RuntimeHarness
         [Reply::tool_call("shout", word("no")).at_gate(&gate), report(5)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
+    let handle = start_run(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
     gate.reached().await;
     at_work.open();
     completes(&handle).await;
@@ -258,7 +258,7 @@ pub async fn a_message_reaches_a_companion_at_work(harness: &impl RuntimeHarness
     .assert_eq(&normalise::transcript(fold_of(harness, &companion("rex")).await.transcript()));
 }
 
-/// What cannot be done is told to the model.
+/// The model gets an error for calls that cannot be executed.
 pub async fn mistakes_with_companions_are_told_to_the_model(harness: &impl RuntimeHarness) {
     let spawns = |agent: &str, name: Option<&str>| {
         call("spawnAgent", json!({"agent": agent, "message": "x", "name": name}))
@@ -275,11 +275,11 @@ pub async fn mistakes_with_companions_are_told_to_the_model(harness: &impl Runti
             call("sendMessage", json!({"name": 7})),
             Reply::text("Well."),
         ],
-        // They never end, so that nobody is told of it.
+        // They never end, so that no completion is reported.
         [report(1).at_gate(&Gate::new())],
     );
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await).await;
+    completes(&start_run(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await).await;
     expect![[r#"
         tool companion__spawnAgent {"error":"there is no agent `cook`; there are: critic"}
         tool companion__spawnAgent {"error":"`r e x` is not a valid name: use 1 to 64 letters, digits, `_` or `-`"}
@@ -290,10 +290,10 @@ pub async fn mistakes_with_companions_are_told_to_the_model(harness: &impl Runti
         tool companion__waitForResult {"error":"there is no tool `companion__waitForResult`; the tools are: shout, companion__spawnAgent, companion__sendMessage, companion__listChildren, companion__getChildStatus, companion__terminateChild"}
         tool companion__sendMessage {"error":"the arguments do not fit: invalid type: integer `7`, expected a string at line 1 column 9"}
     "#]]
-    .assert_eq(&told_by(harness, "").await);
+    .assert_eq(&tool_results(harness, "").await);
 }
 
-/// A session has as many companions as its agent allows. Those that have ended count.
+/// An agent limits the number of companions of a session. Completed ones count.
 pub async fn the_number_of_companions_is_limited(harness: &impl RuntimeHarness) {
     let llm = scripts(
         [spawn("one"), spawn("two"), spawn("three"), spawn("one"), Reply::text("Well.")],
@@ -302,17 +302,17 @@ pub async fn the_number_of_companions_is_limited(harness: &impl RuntimeHarness) 
     let executor = harness.boot(World::new(llm)).await;
     let critic = critic().build().unwrap();
     let agent = teller().companion(&critic, CompanionMode::Blocking).max_companions(2);
-    completes(&begin(&*executor, &agent.build().unwrap(), "Write.").await).await;
+    completes(&start_run(&*executor, &agent.build().unwrap(), "Write.").await).await;
     expect![[r#"
         tool companion__spawnAgent {"name":"one","status":"completed","output":{"answer":"hm","score":1}}
         tool companion__spawnAgent {"name":"two","status":"completed","output":{"answer":"hm","score":1}}
         tool companion__spawnAgent {"error":"there are 2 children already, and no more are allowed"}
         tool companion__spawnAgent {"name":"one","status":"completed","output":{"answer":"hm","score":2}}
     "#]]
-    .assert_eq(&told_by(harness, "").await);
+    .assert_eq(&tool_results(harness, "").await);
 }
 
-/// A companion that waits for people lets a caller wait that waits for it.
+/// A caller that waits for a companion is suspended while the companion waits for a user.
 pub async fn a_companion_that_waits_for_people_lets_its_caller_wait(harness: &impl RuntimeHarness) {
     let world = || {
         let critic = [Reply::tool_call("shout", word("rent")), report(1)];
@@ -349,7 +349,7 @@ pub async fn a_companion_that_waits_for_people_lets_its_caller_wait(harness: &im
     .await;
 }
 
-/// The process dies while one waits for the other; nothing is said or done twice.
+/// The process crashes while the parent waits for the companion. No message and no effect is repeated.
 pub async fn a_restart_goes_on_with_a_companion_where_it_stopped(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let world = || {
@@ -364,9 +364,9 @@ pub async fn a_restart_goes_on_with_a_companion_where_it_stopped(harness: &impl 
     assert_eq!((status(&rex), rex.turn(), rex.last_step()), (RunStatus::Completed, 2, 2));
 }
 
-/// What the first message left is there for the second.
+/// The state after the first message is available for the second.
 pub async fn a_companion_keeps_its_state_between_messages(harness: &impl RuntimeHarness) {
-    let notes = |it: &str| Reply::tool_call("note", word(it));
+    let notes = |text: &str| Reply::tool_call("note", word(text));
     let llm = scripts(
         [spawn("rex"), say("and now?"), Reply::text("Good.")],
         [notes("a"), report(1), notes("b"), report(2)],
@@ -374,11 +374,11 @@ pub async fn a_companion_keeps_its_state_between_messages(harness: &impl Runtime
     let critic = critic().state::<Notes>().tool(note()).build().unwrap();
     let agent = teller().companion(&critic, CompanionMode::Blocking).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &agent, "Write.").await).await;
+    completes(&start_run(&*executor, &agent, "Write.").await).await;
     assert_eq!(fold_of(harness, &companion("rex")).await.state()["notes"], json!(["a", "b"]));
 }
 
-/// By name; a sub-agent is none of them.
+/// Companions are listed by name. Sub-agents are not listed.
 pub async fn children_that_stay_are_listed_and_others_not(harness: &impl RuntimeHarness) {
     let list = call("listChildren", json!({}));
     let teller_says = [asks(&["helper"]), spawn("rex"), spawn("fido"), list, Reply::text("Good.")];
@@ -389,14 +389,14 @@ pub async fn children_that_stay_are_listed_and_others_not(harness: &impl Runtime
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &agent, "Write.").await).await;
+    completes(&start_run(&*executor, &agent, "Write.").await).await;
     expect![[r#"
         tool companion__listChildren {"children":[{"name":"fido","agent":"critic","status":"completed"},{"name":"rex","agent":"critic","status":"completed"}]}
     "#]]
-    .assert_eq(&told_by(harness, "companion__listChildren").await);
+    .assert_eq(&tool_results(harness, "companion__listChildren").await);
 }
 
-/// One is at work, one is done, one has failed, and one waits.
+/// One companion is running, one is completed, one has failed, and one waits.
 pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarness) {
     let (busy, asked) = (Gate::new(), Gate::new());
     let names = ["busy", "done", "ill", "shy"];
@@ -421,13 +421,13 @@ pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarne
         agent.companion(&child, CompanionMode::NonBlocking)
     });
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent.build().unwrap(), "Write.").await;
+    let handle = start_run(&*executor, &agent.build().unwrap(), "Write.").await;
     asked.reached().await;
     busy.reached().await;
     for name in ["done", "ill", "shy"] {
         end(&executor.handle(&companion(name)).await.unwrap()).await;
     }
-    assert_eq!(resting(harness, &companion("shy")).await, RunStatus::SuspendedClientTool);
+    assert_eq!(stored_status(harness, &companion("shy")).await, RunStatus::SuspendedClientTool);
     handle.interrupt(None).await.unwrap();
     asked.open();
     end(&handle).await;
@@ -437,10 +437,10 @@ pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarne
         tool companion__getChildStatus {"name":"ill","agent":"ill","status":"failed","error":"as scripted"}
         tool companion__getChildStatus {"name":"shy","agent":"shy","status":"waits_for_people"}
     "#]]
-    .assert_eq(&told_by(harness, "companion__getChildStatus").await);
+    .assert_eq(&tool_results(harness, "companion__getChildStatus").await);
 }
 
-/// The wait is the caller's choice, and nothing waits in memory.
+/// The caller chooses to wait, and the wait holds nothing in memory.
 pub async fn a_caller_may_wait_for_one_that_works_beside(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let spawn = call("spawnAgent", json!({"agent": "scout", "message": "look", "name": "rex"}));
@@ -453,7 +453,7 @@ pub async fn a_caller_may_wait_for_one_that_works_beside(harness: &impl RuntimeH
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "Write.").await;
+    let handle = start_run(&*executor, &agent, "Write.").await;
     until_shown(
         &handle,
         |kind| matches!(kind, ChunkKind::ToolStart { tool, .. } if tool.ends_with("waitForResult")),
@@ -465,5 +465,5 @@ pub async fn a_caller_may_wait_for_one_that_works_beside(harness: &impl RuntimeH
     expect![[r#"
         tool companion__waitForResult {"name":"rex","status":"completed","output":{"answer":"hm","score":7}}
     "#]]
-    .assert_eq(&told_by(harness, "companion__waitForResult").await);
+    .assert_eq(&tool_results(harness, "companion__waitForResult").await);
 }

@@ -1,4 +1,5 @@
-//! Content stays in the log of its session: it reaches no error's message, no trace and no record of an engine.
+//! Scenarios for the confidentiality of content: it stays in the session log, and is in no error message,
+//! trace or engine record.
 
 use std::fmt::Write as _;
 
@@ -20,14 +21,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::support::{
-    Report, S, all_dead, asks, begin, end, helper, report, resume, run, scripts, teller, word,
+    Report, S, all_crashed, asks, end, helper, report, resume, run, scripts, start_run, teller,
+    word,
 };
 use super::{RuntimeHarness, World};
 use crate::scripted::{Reply, ScriptedLlm};
 use crate::servers;
 use crate::traced::{Watch, watch};
 
-/// Words that are nowhere else, and everything that an operator may read.
+/// Unique words, and all texts that an operator may read.
 struct Markers {
     name: String,
     kept: Vec<String>,
@@ -42,31 +44,31 @@ impl Markers {
         Self { name, kept: Vec::new(), read: String::new(), watch }
     }
 
-    /// Content of a conversation, which is in the log in the end.
+    /// Returns content of a conversation that must be in the log in the end.
     fn kept(&mut self, what: &str) -> String {
         let word = format!("{}{what}", self.name);
         self.kept.push(word.clone());
         word
     }
 
-    /// Content of which not even the log has to know.
+    /// Returns content that need not be in the log.
     fn dropped(&self, what: &str) -> String {
         format!("{}{what}", self.name)
     }
 
-    /// An error that a caller got.
+    /// Records an error that a caller got.
     fn error(&mut self, error: &Error) {
         writeln!(self.read, "{error} | {error:?} | {error:#?}").unwrap();
     }
 
-    /// A call that is to fail.
+    /// Asserts that a call fails, and records its error.
     fn fails<T>(&mut self, result: helix_agents_core::error::Result<T>, code: ErrorCode) {
         let error = result.err().unwrap();
         assert_eq!(error.code(), code, "{error}");
         self.error(&error);
     }
 
-    /// A run that is to fail.
+    /// Asserts that a run fails, and records its error.
     fn failed(&mut self, result: AgentResult, code: ErrorCode) {
         assert_eq!(result.status, RunStatus::Failed, "{result:?}");
         let record = result.error.clone().unwrap();
@@ -75,7 +77,7 @@ impl Markers {
         self.error(&result.into_output().unwrap_err());
     }
 
-    /// Compares all that was read with what may be there.
+    /// Asserts that no recorded text contains content.
     async fn check(self, harness: &impl RuntimeHarness) {
         let store = harness.store();
         let heads = list_all(&*store, &SessionFilter::default()).await.unwrap();
@@ -98,14 +100,14 @@ impl Markers {
     }
 }
 
-/// Hooks that fail with a text, and refuse with one.
+/// Hooks that fail or refuse with a text.
 struct Strict {
     text: String,
     refuses: &'static str,
 }
 
 impl Strict {
-    fn told(&self) -> HookResult {
+    fn fail(&self) -> HookResult {
         Err(ToolError::new(self.text.clone()))
     }
 }
@@ -113,7 +115,7 @@ impl Strict {
 #[async_trait]
 impl AgentHooks for Strict {
     async fn on_agent_start(&self, _: &HookContext) -> HookResult {
-        self.told()
+        self.fail()
     }
 
     async fn before_llm_call(
@@ -145,15 +147,15 @@ impl AgentHooks for Strict {
         _: ToolCallView<'_>,
         _: &ToolOutcome,
     ) -> HookResult {
-        self.told()
+        self.fail()
     }
 
     async fn before_sub_agent(&self, _: &HookContext, _: SubAgentView<'_>) -> HookResult {
-        if self.refuses == "child" { self.told() } else { Ok(()) }
+        if self.refuses == "child" { self.fail() } else { Ok(()) }
     }
 }
 
-/// A tool that returns this text, or fails with it.
+/// Returns a tool that returns this text, or fails with it.
 fn says(name: &str, text: &str, fails: bool) -> Tool {
     let text = text.to_owned();
     Tool::dynamic(name, "Says it.", json!({"type": "object"}), move |_, _: ToolContext| {
@@ -162,7 +164,7 @@ fn says(name: &str, text: &str, fails: bool) -> Tool {
     })
 }
 
-/// Arguments, results, errors of tools, and those of hooks that are told.
+/// Covers arguments, results, errors of tools, and errors of hooks.
 pub async fn errors_of_tools_and_hooks_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let number =
@@ -197,7 +199,7 @@ pub async fn errors_of_tools_and_hooks_repeat_no_content(harness: &impl RuntimeH
     markers.check(harness).await;
 }
 
-/// Why hooks refuse model calls, tools and sub-agents, and what a sub-agent is asked.
+/// Covers the reasons of hooks that refuse model calls, tools and sub-agents, and the input of sub-agents.
 pub async fn errors_of_refusals_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let mut agents = Vec::new();
@@ -230,14 +232,14 @@ pub async fn errors_of_refusals_repeat_no_content(harness: &impl RuntimeHarness)
     markers.check(harness).await;
 }
 
-/// A state as an earlier version of an agent wrote it.
+/// A state that an earlier version of an agent wrote.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 struct Earlier {
     card: String,
     by: std::collections::BTreeMap<String, String>,
 }
 
-/// The same as the present one reads it.
+/// The type with which the current version reads that state.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 struct Present {
     card: u64,
@@ -251,7 +253,7 @@ where
     teller().state::<T>()
 }
 
-/// A state that does not fit, when it is given, when a run starts or is recovered, and under a prompt.
+/// Covers invalid state: as input, at the start or recovery of a run, and in a prompt.
 pub async fn errors_of_states_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let card = markers.kept("card");
@@ -267,7 +269,7 @@ pub async fn errors_of_states_repeat_no_content(harness: &impl RuntimeHarness) {
     markers.fails(started, ErrorCode::StateInvalid);
     let given = executor.execute(after.erased(), with(&card), Default::default()).await;
     markers.fails(given, ErrorCode::InputInvalid);
-    // Its prompt reads another type than it has.
+    // Its prompt reads the state as another type.
     let prompted = stateful::<Value>()
         .system_prompt_of(|state: Option<Present>| format!("{state:?}"))
         .build()
@@ -278,20 +280,20 @@ pub async fn errors_of_states_repeat_no_content(harness: &impl RuntimeHarness) {
         Ok(result) => markers.failed(result, ErrorCode::StateInvalid),
         Err(error) => markers.error(&error),
     }
-    // And it recovers a run that a process left.
+    // It recovers a run of a crashed process.
     let gate = crate::gate::Gate::new();
     let held = ScriptedLlm::new([Reply::text("one").at_gate(&gate)]);
     let executor = harness.boot(World::new(held).short_lease()).await;
     let options = helix_agents_core::executor::ExecuteOptions::default().session("left");
     executor.execute(before.erased(), with(&card), options).await.unwrap();
     gate.reached_by(1).await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     let executor = harness.boot(World::new(script()).registered(&after)).await;
     executor.recover().await.unwrap();
     markers.check(harness).await;
 }
 
-/// Outputs that do not fit, by each way to complete.
+/// Covers invalid outputs of each way to complete a turn.
 pub async fn errors_of_outputs_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let output = json!({"answer": markers.kept("answer"), "score": markers.kept("score")});
@@ -316,7 +318,7 @@ pub async fn errors_of_outputs_repeat_no_content(harness: &impl RuntimeHarness) 
         let handle = executor.execute(agent.erased(), "go".into(), Default::default()).await;
         markers.failed(end(&handle.unwrap()).await, code);
     }
-    // One that fits its agent, and not the type that a caller reads it as.
+    // An output that is valid for its agent, but not for the type with which the caller reads it.
     let any = teller().output_schema(json!(true)).build().unwrap();
     let reply = Reply::finish(json!({"output": {"answer": markers.kept("other"), "score": "x"}}));
     let executor = harness.boot(World::new(ScriptedLlm::new([reply]))).await;
@@ -326,7 +328,7 @@ pub async fn errors_of_outputs_repeat_no_content(harness: &impl RuntimeHarness) 
     markers.check(harness).await;
 }
 
-/// Answers that do not fit, and the words of those that do.
+/// Covers invalid answers, and the content of valid ones.
 pub async fn errors_of_answers_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     #[derive(Debug, Deserialize, JsonSchema)]
@@ -352,7 +354,7 @@ pub async fn errors_of_answers_repeat_no_content(harness: &impl RuntimeHarness) 
         Reply::fails(ErrorCode::ModelError),
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies)).registered(&agent)).await;
-    end(&begin(&*executor, &agent, "go").await).await;
+    end(&start_run(&*executor, &agent, "go").await).await;
     let wrong = json!({"sum": markers.dropped("wrong"), markers.dropped("member"): 1});
     for submission in [
         Submission::result("1.1", &wrong).unwrap(),
@@ -375,7 +377,7 @@ pub async fn errors_of_answers_repeat_no_content(harness: &impl RuntimeHarness) 
     markers.check(harness).await;
 }
 
-/// What code says that panics.
+/// Covers the messages of panics.
 pub async fn panics_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let said = markers.dropped("panic");

@@ -1,4 +1,4 @@
-//! Sub-agents that wait for people or are asked to stop, and their callers with them.
+//! Scenarios for sub-agents that wait for users or are asked to stop, and their parents.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use helix_agents_core::session::{RunStatus, Submission, load_events};
 use helix_agents_core::tool::{Tool, ToolError};
 
 use super::support::{
-    Report, S, Word, asks, begin, check_log, check_stream, check_transcript, child, completes, end,
-    fold, fold_of, helper, report, resting, resume, run, scripts, shout, status, submit, teller,
-    until, word,
+    Report, S, Word, asks, check_log, check_stream, check_transcript, child, completes, end, fold,
+    fold_of, helper, report, resume, run, scripts, shout, start_run, status, stored_status, submit,
+    teller, until, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::{Gate, within};
 use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 
-/// How often somebody looks whether a child was begun.
-const LOOK: Duration = Duration::from_millis(10);
+/// The poll interval of waits for the start of a child.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A child that waits for a yes before it pays.
+/// Returns a child that needs an approval before it pays.
 fn payer() -> Agent<(), Report> {
     let pay = Tool::function("pay", "Pays.", |input: Word, _| async move {
         Ok::<_, ToolError>(format!("paid {}", input.word))
@@ -39,7 +39,7 @@ fn payer_and_helper() -> Agent {
     teller().sub_agent(&payer()).sub_agent(&helper).build().unwrap()
 }
 
-/// A sibling runs to its end meanwhile; answers go to the root and find the child.
+/// A sibling completes meanwhile. Answers are submitted to the root and reach the child.
 pub async fn a_child_that_waits_for_people_lets_its_caller_wait(harness: &impl RuntimeHarness) {
     let llm = || {
         scripts([asks(&["payer", "helper"]), Reply::text("Paid.")], [report()])
@@ -52,7 +52,7 @@ pub async fn a_child_that_waits_for_people_lets_its_caller_wait(harness: &impl R
     let waits = result.suspended.unwrap();
     assert_eq!((waits.step, waits.calls.len(), waits.children.len()), (1, 0, 1));
     assert_eq!(waits.children[0].session, child("1.0"));
-    assert_eq!(resting(harness, &child("1.1")).await, RunStatus::Completed);
+    assert_eq!(stored_status(harness, &child("1.1")).await, RunStatus::Completed);
     assert_eq!(executor.can_resume(&S.into()).await.unwrap(), Resumable::Waiting);
     assert_eq!(resume(&*executor, &agent).await.unwrap_err().code(), ErrorCode::Suspended);
 
@@ -101,7 +101,7 @@ pub async fn a_child_that_waits_for_people_lets_its_caller_wait(harness: &impl R
     .await;
 }
 
-/// With one place for sub-agents, one that waits for people leaves it to the next.
+/// With one slot for sub-agents, a child that waits for a user releases it to the next one.
 pub async fn a_child_that_waits_for_people_takes_no_place(harness: &impl RuntimeHarness) {
     let llm = || {
         scripts([asks(&["payer", "helper", "payer"]), Reply::text("Paid.")], [report()])
@@ -114,7 +114,7 @@ pub async fn a_child_that_waits_for_people_takes_no_place(harness: &impl Runtime
     let result = run(&*executor, &agent, "Pay.").await;
     assert_eq!(result.status, RunStatus::SuspendedAwaitingChildren);
     assert_eq!(result.suspended.unwrap().children.len(), 2);
-    assert_eq!(resting(harness, &child("1.1")).await, RunStatus::Completed);
+    assert_eq!(stored_status(harness, &child("1.1")).await, RunStatus::Completed);
     for session in [child("1.0"), child("1.2")] {
         let pending = executor.pending_calls(&S.into()).await.unwrap();
         let call = pending.iter().find(|call| call.session == session).unwrap();
@@ -123,17 +123,17 @@ pub async fn a_child_that_waits_for_people_takes_no_place(harness: &impl Runtime
     completes(&resume(&*executor, &agent).await.unwrap()).await;
 }
 
-/// A reply that calls upon many starts as many as may run at once, and the others after them.
+/// A reply that calls many sub-agents starts as many as may run concurrently, and the others later.
 pub async fn children_are_started_a_few_at_a_time(harness: &impl RuntimeHarness) {
     let llm = scripts([asks(&["helper"; 7]), Reply::text("Done.")], [report()]);
     let helper = helper("helper").build().unwrap();
     let agent = teller().sub_agent(&helper).tool_concurrency(2).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &agent, "Go.").await).await;
+    completes(&start_run(&*executor, &agent, "Go.").await).await;
     assert_eq!(most_children_at_once(harness).await, (7, 2));
 }
 
-/// How many children the story started, and how many of them were open at once.
+/// Returns the number of children that the run started, and the maximum number of concurrently open ones.
 async fn most_children_at_once(harness: &impl RuntimeHarness) -> (i32, i32) {
     let (mut open, mut most, mut started) = (0, 0, 0);
     for recorded in load_events(&*harness.store(), &S.into(), 0).await.unwrap() {
@@ -147,7 +147,7 @@ async fn most_children_at_once(harness: &impl RuntimeHarness) -> (i32, i32) {
     (started, most)
 }
 
-/// A child that takes long keeps its place, and the others follow one another in the other place.
+/// A slow child keeps its slot, and the others use the other slot one after another.
 pub async fn a_slow_child_holds_no_other(harness: &impl RuntimeHarness) {
     let slow = Gate::new();
     let calls = asks(&["slow", "helper", "helper", "helper"]);
@@ -157,11 +157,11 @@ pub async fn a_slow_child_holds_no_other(harness: &impl RuntimeHarness) {
     let agent = teller().sub_agent(&helper).sub_agent(&dawdler).tool_concurrency(2);
     let agent = agent.build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "Go.").await;
+    let handle = start_run(&*executor, &agent, "Go.").await;
     slow.reached().await;
     let last = async {
         while harness.store().head(&child("1.3")).await.unwrap().is_none() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         let last = executor.handle(&child("1.3")).await.unwrap();
         last.result().await.unwrap()
@@ -173,14 +173,14 @@ pub async fn a_slow_child_holds_no_other(harness: &impl RuntimeHarness) {
     assert_eq!(most, (4, 2));
 }
 
-/// Two levels down somebody waits; both above wait with it, and all go on together.
+/// A session two levels down waits. Both above it wait too, and all continue together.
 pub async fn a_grandchild_that_waits_lets_the_whole_family_wait(harness: &impl RuntimeHarness) {
     let llm = scripts([asks(&["helper"]), Reply::text("Paid.")], [asks(&["payer"]), report()])
         .agent("payer", ScriptedLlm::new([pays(), report()]));
     let helper = helper("helper").sub_agent(&payer()).build().unwrap();
     let agent = teller().sub_agent(&helper).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "Pay.").await;
+    let handle = start_run(&*executor, &agent, "Pay.").await;
     assert_eq!(end(&handle).await.status, RunStatus::SuspendedAwaitingChildren);
     check_stream(
         &handle,
@@ -205,14 +205,14 @@ pub async fn a_grandchild_that_waits_lets_the_whole_family_wait(harness: &impl R
     .await;
     let pending = executor.pending_calls(&S.into()).await.unwrap();
     assert_eq!(pending[0].session.as_str(), "story-sub-1.0-sub-1.0");
-    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::SuspendedAwaitingChildren);
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::SuspendedAwaitingChildren);
     assert_eq!(fold_of(harness, &pending[0].session).await.root().as_str(), S);
     submit(&*executor, Submission::approve(pending[0].reference().to_string().as_str())).await;
     completes(&resume(&*executor, &agent).await.unwrap()).await;
     assert_eq!(fold(harness).await.tree_usage().steps, 6);
 }
 
-/// One whose helper shouts before it reports.
+/// Returns an agent whose helper calls `shout` before it reports.
 fn boss() -> Agent {
     let helper = helper("helper").tool(shout()).build().unwrap();
     teller().sub_agent(&helper).build().unwrap()
@@ -222,15 +222,15 @@ fn shouts() -> Reply {
     Reply::tool_call("shout", word("hm"))
 }
 
-/// Asked to stop, the caller asks its child; gone on with, the child goes on first.
+/// An interrupt of the parent is passed to its child. On resume, the child continues first.
 pub async fn an_interrupt_reaches_a_child_and_resuming_too(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm =
         scripts([asks(&["helper"]), Reply::text("It is so.")], [shouts().at_gate(&gate), report()]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &boss(), "Is it so?").await;
+    let handle = start_run(&*executor, &boss(), "Is it so?").await;
     gate.reached().await;
-    // A child runs before its start is on record: until then a request to its parent misses it.
+    // A child runs before its start is recorded. Until then a request to its parent does not reach it.
     until(async || fold(harness).await.open_children().next().is_some()).await;
     handle.interrupt(Some("lunch".to_owned())).await.unwrap();
     gate.open();
@@ -261,12 +261,12 @@ pub async fn an_interrupt_reaches_a_child_and_resuming_too(harness: &impl Runtim
     .await;
 }
 
-/// Aborted, the caller aborts its child, and both are answered for.
+/// An abort of the parent aborts its child, and both get their results.
 pub async fn an_abort_reaches_a_child(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm = scripts([asks(&["helper"])], [report().at_gate(&gate)]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &boss(), "Is it so?").await;
+    let handle = start_run(&*executor, &boss(), "Is it so?").await;
     gate.reached().await;
     handle.abort(None).await.unwrap();
     assert_eq!(end(&handle).await.status, RunStatus::Aborted);
@@ -274,26 +274,26 @@ pub async fn an_abort_reaches_a_child(harness: &impl RuntimeHarness) {
     assert_eq!(end(&below).await.status, RunStatus::Aborted);
 }
 
-/// One child waits for people while another works: both end with their caller.
+/// One child waits for a user while another one runs. Both end with their parent.
 pub async fn an_abort_reaches_a_child_that_waits(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm = scripts([asks(&["payer", "helper"])], [report().at_gate(&gate)])
         .agent("payer", ScriptedLlm::new([pays(), report()]));
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &payer_and_helper(), "Pay.").await;
+    let handle = start_run(&*executor, &payer_and_helper(), "Pay.").await;
     gate.reached().await;
     let waiting = async || !executor.pending_calls(&S.into()).await.unwrap().is_empty();
     until(waiting).await;
     handle.abort(None).await.unwrap();
     assert_eq!(end(&handle).await.status, RunStatus::Aborted);
     for call in ["1.0", "1.1"] {
-        // Its caller's end is in the log before those below it are told.
-        until(async || resting(harness, &child(call)).await == RunStatus::Aborted).await;
+        // The parent's end is in the log before the children are aborted.
+        until(async || stored_status(harness, &child(call)).await == RunStatus::Aborted).await;
     }
     assert!(!waiting().await);
 }
 
-/// A session that waits for its child is aborted without a live run, and the child with it.
+/// A session that waits for its child is aborted without an active run, and so is the child.
 pub async fn a_waiting_family_can_be_aborted(harness: &impl RuntimeHarness) {
     let agent = teller().sub_agent(&payer()).build().unwrap();
     let llm = RoutingScriptedLlm::new()
@@ -302,8 +302,8 @@ pub async fn a_waiting_family_can_be_aborted(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(llm).registered(&agent)).await;
     run(&*executor, &agent, "Pay.").await;
     executor.abort(&S.into(), Some("never mind".to_owned())).await.unwrap();
-    assert_eq!(resting(harness, &S.into()).await, RunStatus::Aborted);
-    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Aborted);
+    assert_eq!(stored_status(harness, &S.into()).await, RunStatus::Aborted);
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Aborted);
     let late = executor.submit_tool_result(&S.into(), Submission::approve("1.0")).await;
     assert_eq!(late.unwrap_err().code(), ErrorCode::AnswerToAborted);
 }

@@ -1,4 +1,4 @@
-//! How turns are completed: `__finish__`, finish tools, native outputs, corrections.
+//! Scenarios for the completion of turns: `__finish__`, finish tools, native outputs, corrections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +12,8 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 use super::support::{
-    Notes, Report, Word, begin, check_log, check_stream, check_transcript, completes, end, fold,
-    note, run, shout, teller,
+    Notes, Report, Word, check_log, check_stream, check_transcript, completes, end, fold, note,
+    run, shout, start_run, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::scripted::{Reply, ScriptedLlm};
@@ -26,11 +26,11 @@ fn right() -> Value {
     json!({"answer": "yes", "score": 7})
 }
 
-/// The sentinel is in the transcript, and nobody sees `__finish__` in the stream.
+/// The transcript contains the sentinel result, and the stream never shows `__finish__`.
 pub async fn the_finish_call_is_paired_and_never_shown(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new([Reply::finish(right()), Reply::finish(right())]);
     let executor = harness.boot(World::new(llm.clone())).await;
-    let handle = begin(&*executor, &reporter(), "go").await;
+    let handle = start_run(&*executor, &reporter(), "go").await;
     let result = end(&handle).await.typed::<Report>().unwrap();
     assert_eq!(result.output, Some(Report { answer: "yes".into(), score: 7 }));
     check_log(
@@ -67,11 +67,12 @@ pub async fn the_finish_call_is_paired_and_never_shown(harness: &impl RuntimeHar
     )
     .await;
     assert_eq!(llm.seen()[0].tools, ["shout", "__finish__"]);
-    // A completed agent continues with memory and a fresh typed result.
+    // A completed agent continues with its history and a new typed result.
     assert_eq!(run(&*executor, &reporter(), "again").await.status, RunStatus::Completed);
 }
 
-/// The calls beside a valid `__finish__` get a result that says why they were not run.
+/// The other calls of a reply with a valid `__finish__` get a result that explains why they were not
+/// executed.
 pub async fn calls_beside_the_finish_are_answered_and_not_run(harness: &impl RuntimeHarness) {
     let calls = [
         ("shout", json!({"word": "hi"})),
@@ -79,7 +80,7 @@ pub async fn calls_beside_the_finish_are_answered_and_not_run(harness: &impl Run
         ("__finish__", json!({"answer": "late", "score": 1})),
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::calls(calls)]))).await;
-    let handle = begin(&*executor, &reporter(), "go").await;
+    let handle = start_run(&*executor, &reporter(), "go").await;
     end(&handle).await;
     check_log(
         harness,
@@ -115,7 +116,7 @@ pub async fn calls_beside_the_finish_are_answered_and_not_run(harness: &impl Run
     .await;
 }
 
-/// The model is told what is wrong, and the calls beside it are run as usual.
+/// The model gets the validation error, and the other calls are executed as usual.
 pub async fn an_output_that_does_not_fit_is_asked_for_again(harness: &impl RuntimeHarness) {
     let wrong = json!({"answer": 1});
     let llm = ScriptedLlm::new([
@@ -123,7 +124,7 @@ pub async fn an_output_that_does_not_fit_is_asked_for_again(harness: &impl Runti
         Reply::finish(right()),
     ]);
     let executor = harness.boot(World::new(llm.clone())).await;
-    let handle = begin(&*executor, &reporter(), "go").await;
+    let handle = start_run(&*executor, &reporter(), "go").await;
     completes(&handle).await;
     check_stream(
         &handle,
@@ -160,7 +161,7 @@ pub async fn an_output_that_does_not_fit_is_asked_for_again(harness: &impl Runti
     assert_eq!(llm.seen()[1].forced_tool.as_deref(), Some("__finish__"));
 }
 
-/// After the retries the run fails, and all work is kept.
+/// The run fails after the retries, and keeps all work.
 pub async fn an_output_that_never_fits_fails_the_run(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new(vec![Reply::finish(json!({"answer": 1})); 9]);
     let executor = harness.boot(World::new(llm.clone())).await;
@@ -169,7 +170,7 @@ pub async fn an_output_that_never_fits_fails_the_run(harness: &impl RuntimeHarne
     assert_eq!(llm.calls(), 3, "two retries by default");
 }
 
-/// Text from an agent that owes an output.
+/// The agent must produce an output, but the model replies with text.
 pub async fn text_instead_of_the_output_is_corrected_and_the_tool_forced(
     harness: &impl RuntimeHarness,
 ) {
@@ -193,7 +194,7 @@ pub async fn text_instead_of_the_output_is_corrected_and_the_tool_forced(
     assert_eq!(llm.seen()[1].forced_tool.as_deref(), Some("__finish__"));
 }
 
-/// A cut-off text is recoverable for an agent that owes an output.
+/// A cut-off text is recoverable for an agent that must produce an output.
 pub async fn a_cut_off_answer_is_corrected_and_fails_as_max_tokens(harness: &impl RuntimeHarness) {
     let cut = || Reply::text("The answer, to begin").with_stop_reason(StopReason::MaxTokens);
     let executor = harness.boot(World::new(ScriptedLlm::new([cut(), cut(), cut()]))).await;
@@ -209,7 +210,7 @@ pub async fn a_cut_off_answer_is_corrected_and_fails_as_max_tokens(harness: &imp
     "#]]).await;
 }
 
-/// Repair needs no further model call.
+/// The repair needs no further model call.
 pub async fn a_nearly_right_output_is_repaired(harness: &impl RuntimeHarness) {
     let agent = teller().output::<Vec<String>>().build().unwrap();
     let fenced = json!({"output": "```json\n[\"a\", \"b\"]\n```"});
@@ -220,7 +221,7 @@ pub async fn a_nearly_right_output_is_repaired(harness: &impl RuntimeHarness) {
     assert_eq!(llm.calls(), 1);
 }
 
-/// A provider's own structured output is in the run's end only.
+/// A provider's own structured output is only in the event that ends the run.
 pub async fn a_native_output_leaves_no_message(harness: &impl RuntimeHarness) {
     let agent = teller().output::<Report>().native_output().build().unwrap();
     let replies = [Reply::output(json!({"answer": 1})), Reply::output(right())];
@@ -253,7 +254,7 @@ fn submit(name: &str) -> Tool {
     .finish_with()
 }
 
-/// Phase 2 sees the state of phase 1, wherever in the reply the finish tool was called.
+/// Finish tools see the state changes of the other tools, wherever they are in the reply.
 pub async fn finish_tools_run_after_the_others_and_see_their_state(harness: &impl RuntimeHarness) {
     let agent = teller()
         .state::<Notes>()
@@ -269,11 +270,11 @@ pub async fn finish_tools_run_after_the_others_and_see_their_state(harness: &imp
     let result = run(&*executor, &agent, "go").await;
     assert_eq!(result.output.unwrap().to_value(), json!({"answer": "end", "score": 2}));
     assert_eq!(**fold(harness).await.state(), json!({"notes": ["a", "b"], "last": "end"}));
-    assert_eq!(llm.seen()[0].tools, ["note", "submit"], "no `__finish__` beside a finish tool");
+    assert_eq!(llm.seen()[0].tools, ["note", "submit"], "no `__finish__` with a finish tool");
     assert!(llm.seen()[0].prompt.contains("`submit`"));
 }
 
-/// First wins; later ones still run.
+/// The first success gives the output. Later finish tools are still executed.
 pub async fn the_first_finish_tool_that_succeeds_gives_the_output(harness: &impl RuntimeHarness) {
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&ran);
@@ -297,7 +298,7 @@ pub async fn the_first_finish_tool_that_succeeds_gives_the_output(harness: &impl
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
 
-/// The model sees the error and may try again.
+/// The model gets the error and may try again.
 pub async fn a_finish_tool_that_fails_does_not_complete(harness: &impl RuntimeHarness) {
     let agent =
         teller().state::<Notes>().tool(submit("submit")).output::<Report>().build().unwrap();
@@ -306,7 +307,7 @@ pub async fn a_finish_tool_that_fails_does_not_complete(harness: &impl RuntimeHa
         Reply::tool_call("submit", json!({"word": "ok"})),
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    completes(&begin(&*executor, &agent, "go").await).await;
+    completes(&start_run(&*executor, &agent, "go").await).await;
     check_log(harness, &expect![[r#"
         session teller state={"notes":[],"last":""}
         run Execute
@@ -323,7 +324,7 @@ pub async fn a_finish_tool_that_fails_does_not_complete(harness: &impl RuntimeHa
     "#]]).await;
 }
 
-/// A transform is part of the definition: its failure is the run's.
+/// A transform is part of the agent's definition, so its failure fails the run.
 pub async fn a_transform_that_fails_fails_the_run(harness: &impl RuntimeHarness) {
     let tool =
         Tool::function(
@@ -346,7 +347,7 @@ pub async fn a_transform_that_fails_fails_the_run(harness: &impl RuntimeHarness)
     assert_eq!(result.output.unwrap().to_value(), json!({"answer": "GOOD", "score": 1}));
 }
 
-/// The tool has run, so there is no asking again.
+/// The tool was executed, so the model is not called again.
 pub async fn a_finish_result_that_does_not_fit_fails_without_retry(harness: &impl RuntimeHarness) {
     let tool =
         Tool::function("submit", "Submits.", |_: Word, _: ToolContext| async { Ok(json!(7)) })

@@ -1,4 +1,4 @@
-//! Forks: a session that begins with another one's past.
+//! Scenarios for forks, which start with the history of another session.
 
 use expect_test::expect;
 use helix_agents_core::error::ErrorCode;
@@ -9,8 +9,8 @@ use helix_agents_core::store::SessionStatus;
 use serde_json::json;
 
 use super::support::{
-    Notes, S, Trace, asks, begin, checkpoints, child, chunks, completes, end, fold, fold_of,
-    forked, helper, log_of, noted, notes, report, run, scripts, teller, transcript,
+    Notes, S, Trace, asks, checkpoints, child, chunks, completes, end, fold, fold_of, forked,
+    helper, log_of, noted, notes, report, run, scripts, start_run, teller, transcript,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -18,7 +18,7 @@ use crate::gate::Gate;
 use crate::normalise;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// Both have the same past, and each a future of its own.
+/// Both sessions share their history, and continue independently.
 pub async fn a_fork_and_its_original_run_on_apart(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -38,10 +38,10 @@ pub async fn a_fork_and_its_original_run_on_apart(harness: &impl RuntimeHarness)
     let options = ExecuteOptions::default().session(fork.clone());
     let handle = other.execute(agent.erased(), "And now?".into(), options).await.unwrap();
     completes(&handle).await;
-    assert_eq!(log_of(harness, &S.into()).await, before, "the original is as it was");
+    assert_eq!(log_of(harness, &S.into()).await, before, "the original is unchanged");
     let more = [notes("a"), notes("b"), Reply::text("Noted."), Reply::text("More.")];
     let more = harness.boot(World::new(ScriptedLlm::new(more))).await;
-    completes(&begin(&*more, &agent, "More!").await).await;
+    completes(&start_run(&*more, &agent, "More!").await).await;
 
     let (ours, theirs) = (fold_of(harness, &fork).await, fold(harness).await);
     assert_eq!(ours.state()["notes"], json!(["a", "c"]));
@@ -66,17 +66,17 @@ pub async fn a_fork_and_its_original_run_on_apart(harness: &impl RuntimeHarness)
         end completed "Otherwise."
     "#]]
     .assert_eq(&log_of(harness, &fork).await);
-    // What is shared ran once; the same call of each has a key of its own.
+    // Shared calls ran once. The same later call of each session has a key of its own.
     assert_eq!(trace.words(), "a b c");
     let keys: std::collections::BTreeSet<_> = trace.keys().into_iter().collect();
     assert_eq!(keys.len(), 3);
-    // What was paid for in the original is not paid for twice.
+    // Usage of the original is not counted again.
     assert_eq!((ours.usage().input_tokens, ours.tool_calls()), (20, 1));
     assert_eq!((theirs.usage().input_tokens, theirs.tool_calls()), (40, 2));
     assert_eq!((ours.tree_usage().steps, theirs.tree_usage().steps), (2, 4));
 }
 
-/// From every checkpoint, and at the end without asking the model again.
+/// This holds for every checkpoint. A fork at the end does not call the model again.
 pub async fn a_fork_with_the_same_answers_tells_the_same_story(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -97,10 +97,10 @@ pub async fn a_fork_with_the_same_answers_tells_the_same_story(harness: &impl Ru
         assert_eq!(transcript(&fork), transcript(&original), "forked at {index}");
         assert_eq!(fork.state(), original.state());
         assert_eq!(trace.words(), ran);
-        let left = at.iter().filter(|it| *it > index).count();
+        let left = at.iter().filter(|version| *version > index).count();
         assert_eq!(llm.seen().len(), left, "forked at {index}");
     }
-    // A fork of a fork, without a version: the last checkpoint.
+    // A fork of a fork, without a version: the last checkpoint is used.
     let options = ForkOptions::default().session("again").tag("of", "a fork");
     let from = SessionId::from(format!("fork-{}", at[0]));
     let again = executor.fork(&from, options).await.unwrap();
@@ -109,16 +109,16 @@ pub async fn a_fork_with_the_same_answers_tells_the_same_story(harness: &impl Ru
     assert_eq!((again.forked().unwrap().session.clone(), &*again.tags()["of"]), (from, "a fork"));
 }
 
-/// A watcher of one sees nothing of the other.
+/// A reader of one stream sees nothing of the other.
 pub async fn the_stream_of_a_fork_is_its_own(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
     let executor = harness.boot(World::new(noted())).await;
-    let original = begin(&*executor, &agent, "go").await;
+    let original = start_run(&*executor, &agent, "go").await;
     end(&original).await;
     let before = chunks(&original).await;
     let fork = forked(&*executor, checkpoints(harness).await[1], "fork").await;
-    // What there is to see of a fork that rests: that it does.
+    // The stream of an inactive fork shows only that it is interrupted.
     let rests = chunks(&executor.handle(&fork).await.unwrap()).await;
     assert_eq!(normalise::stream(&rests), "run_interrupted None\n");
     let handle = executor.resume(agent.erased(), &fork, ResumeOptions::default()).await.unwrap();
@@ -133,7 +133,8 @@ pub async fn the_stream_of_a_fork_is_its_own(harness: &impl RuntimeHarness) {
     assert_eq!(normalise::stream(&chunks(&original).await), normalise::stream(&before));
 }
 
-/// Whoever dies when the fork is written and nobody knows of it leaves a session like any other.
+/// The process crashes after the fork was written and before the caller learns of it. The fork is a normal
+/// session.
 pub async fn a_fork_whose_maker_died_is_there(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -161,7 +162,7 @@ pub async fn a_fork_whose_maker_died_is_there(harness: &impl RuntimeHarness) {
     assert_eq!(transcript(&fold_of(harness, &fork).await), transcript(&fold(harness).await));
 }
 
-/// An answer that is lost is asked for again; the fork is made once.
+/// The reply is lost and the request is retried. The fork is created once.
 pub async fn a_fork_whose_answer_is_lost_is_made_once(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -178,7 +179,7 @@ pub async fn a_fork_whose_answer_is_lost_is_made_once(harness: &impl RuntimeHarn
     }
 }
 
-/// A child's session can be forked like any other; the fork is nobody's child.
+/// The session of a child can be forked like any other. The fork has no parent.
 pub async fn a_fork_of_a_child_is_a_root(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let helper = helper("helper").state::<Notes>().tool(trace.tool()).build().unwrap();
@@ -199,19 +200,19 @@ pub async fn a_fork_of_a_child_is_a_root(harness: &impl RuntimeHarness) {
     assert_eq!((head.created.parent, head.created.root), (None, fork));
 }
 
-/// A checkpoint of one is none of another; those before the fork are the fork's as well.
+/// A session cannot use the checkpoints of another one, except those before the fork.
 pub async fn checkpoints_are_a_sessions_own(harness: &impl RuntimeHarness) {
     let agent = Trace::default().scribe();
     let executor = harness.boot(World::new(noted())).await;
-    completes(&begin(&*executor, &agent, "go").await).await;
+    completes(&start_run(&*executor, &agent, "go").await).await;
     let at = checkpoints(harness).await;
     let fork = forked(&*executor, at[1], "fork").await;
     let of = async |session: &SessionId| -> Vec<u64> {
         let fold = fold_of(harness, session).await;
-        fold.checkpoints().iter().map(|it| it.version).collect()
+        fold.checkpoints().iter().map(|checkpoint| checkpoint.version).collect()
     };
     assert_eq!(of(&fork).await, at[..2]);
-    // The third one is the original's alone: the fork neither goes back to it nor is forked there.
+    // The third checkpoint is the original's alone: the fork can neither rewind to it nor be forked there.
     let back = ResumeOptions::default().from_checkpoint(at[2]);
     let refused = executor.resume(agent.erased(), &fork, back).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::CheckpointNotFound);
@@ -219,7 +220,7 @@ pub async fn checkpoints_are_a_sessions_own(harness: &impl RuntimeHarness) {
     assert_eq!(refused.code(), ErrorCode::CheckpointNotFound);
     let back = ResumeOptions::default().from_checkpoint(at[0]);
     completes(&executor.resume(agent.erased(), &fork, back).await.unwrap()).await;
-    assert_eq!(of(&S.into()).await, at, "the original has those it had");
+    assert_eq!(of(&S.into()).await, at, "the original keeps its checkpoints");
     assert_eq!(of(&fork).await[0], at[0]);
-    assert!(!of(&fork).await.contains(&at[1]), "the fork went back behind it");
+    assert!(!of(&fork).await.contains(&at[1]), "the fork was rewound before it");
 }

@@ -1,4 +1,4 @@
-//! Hooks: order, refusal, change.
+//! Scenarios for hooks: their order, refusals, and changes.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Diary, Notes, Report, Word, asks, begin, check_log, check_stream, completes, end, fold, held,
-    helper, note, options, report, resume, run, scripts, shout, submit, teller, until_past,
+    Diary, Notes, Report, Word, asks, check_log, check_stream, completes, end, fold, held, helper,
+    note, options, report, resume, run, scripts, shout, start_run, submit, teller, until_past,
     until_shown, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// Fails where nothing can be refused.
-struct Ill;
+/// A hook that fails where it cannot refuse.
+struct FailingHooks;
 
 #[async_trait]
-impl AgentHooks for Ill {
+impl AgentHooks for FailingHooks {
     async fn on_agent_start(&self, _: &HookContext) -> HookResult {
         Err(ToolError::new("a failure that is contained"))
     }
 }
 
-/// For every tool: before, execute, state, message, after; results in call order.
+/// The order for every tool is: before, execute, state, message, after. Results are in call order.
 pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller()
@@ -43,7 +43,7 @@ pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
         .tool(note())
         .output::<Report>()
         .tool_concurrency(1)
-        .hooks(Ill)
+        .hooks(FailingHooks)
         .hooks(diary.named("agent"))
         .build()
         .unwrap();
@@ -102,7 +102,7 @@ pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
     "#]].assert_eq(&diary.all());
 }
 
-/// Tools side by side: the second one is done first, and is still told of second.
+/// Tools run concurrently. The second one ends first, and its hooks still run second.
 pub async fn hooks_are_told_of_results_in_call_order(harness: &impl RuntimeHarness) {
     let (diary, gate) = (Diary::default(), Gate::new());
     let agent = teller()
@@ -115,10 +115,10 @@ pub async fn hooks_are_told_of_results_in_call_order(harness: &impl RuntimeHarne
     let calls = [("slow", word("a")), ("note", word("b"))];
     let llm = ScriptedLlm::new([Reply::calls(calls), Reply::text("done")]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     until_shown(&handle, |kind| matches!(kind, ChunkKind::ToolEnd { .. })).await;
-    assert_eq!(diary.told_by(&["after_tool"]), "", "hooks wait for the slow one");
+    assert_eq!(diary.lines_of(&["after_tool"]), "", "hooks wait for the slow one");
     gate.open();
     completes(&handle).await;
     expect![[r#"
@@ -131,10 +131,10 @@ pub async fn hooks_are_told_of_results_in_call_order(harness: &impl RuntimeHarne
         teller: after_tool 1.1 note success=true
         teller: on_message assistant
     "#]]
-    .assert_eq(&diary.told_by(&["on_state_change", "on_message", "after_tool"]));
+    .assert_eq(&diary.lines_of(&["on_state_change", "on_message", "after_tool"]));
 }
 
-/// Refuses words and model calls, and changes others.
+/// A hook that refuses some words and model calls, and changes others.
 struct Censor;
 
 #[async_trait]
@@ -167,7 +167,7 @@ impl AgentHooks for Censor {
     }
 }
 
-/// `before_tool` and `before_llm_call` change and refuse; a failing one refuses.
+/// `before_tool` and `before_llm_call` can change and refuse calls. A failing hook refuses.
 pub async fn a_hook_refuses_and_changes_calls(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).hooks(Censor).build().unwrap();
     let call = |word: &str| ("shout", json!({"word": word}));
@@ -204,7 +204,7 @@ pub async fn a_hook_refuses_and_changes_calls(harness: &impl RuntimeHarness) {
     assert_eq!(llm.seen()[0].config.temperature, Some(0.5));
 }
 
-/// Counts into the state from every hook that may.
+/// A hook that increments a counter in the state wherever it can.
 pub(super) struct Counter;
 
 #[async_trait]
@@ -226,12 +226,12 @@ impl AgentHooks for Counter {
     }
 }
 
-/// A hook sees what the tools did, and its change is in the same append.
+/// A hook sees the state changes of the tools, and its own change is in the same append.
 pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarness) {
     let agent = teller().state::<Notes>().tool(note()).hooks(Counter).build().unwrap();
     let replies = [Reply::tool_call("note", json!({"word": "a"})), Reply::text("done")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;
     assert_eq!(
         **fold(harness).await.state(),
@@ -253,11 +253,14 @@ pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarnes
     "#]]).await;
     for append in harness.store().read_log(handle.session(), 0, 100).await.unwrap() {
         let text = String::from_utf8_lossy(&append.body);
-        assert!(append.count > 1 || !text.contains("state_changed"), "by itself: {text}");
+        assert!(
+            append.count > 1 || !text.contains("state_changed"),
+            "in an append of its own: {text}"
+        );
     }
 }
 
-/// It is a tool, and runs before the output stands.
+/// A finish tool runs before its output is accepted.
 pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
     harness: &impl RuntimeHarness,
 ) {
@@ -277,7 +280,7 @@ pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
         .unwrap();
     let llm = ScriptedLlm::new([Reply::tool_call("submit", json!({"word": "x"}))]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;
     expect![[r#"
         teller: on_agent_start turn 1
@@ -311,7 +314,7 @@ pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
     .await;
 }
 
-/// One that ran and failed, and one that a hook refused.
+/// One call ran and failed, and another one was refused by a hook.
 pub async fn after_tool_is_told_of_calls_that_failed_or_were_refused(
     harness: &impl RuntimeHarness,
 ) {
@@ -326,7 +329,7 @@ pub async fn after_tool_is_told_of_calls_that_failed_or_were_refused(
         teller: after_tool 1.0 shout success=false tool_failed
         teller: after_tool 1.1 shout success=false tool_refused
     "#]]
-    .assert_eq(&diary.told_by(&["after_tool"]));
+    .assert_eq(&diary.lines_of(&["after_tool"]));
 }
 
 fn ask() -> Tool {
@@ -337,7 +340,7 @@ fn answer(call: &str) -> Submission {
     Submission::result(call, &word("blue")).unwrap()
 }
 
-/// What tells of calls that people are asked for, and of their results.
+/// The hooks for calls that wait for users, and for their results.
 const ANSWERED: &[&str] = &[
     "on_agent_suspended",
     "on_agent_resumed",
@@ -347,7 +350,7 @@ const ANSWERED: &[&str] = &[
     "after_tool",
 ];
 
-/// In the same order as for any other call; what was not run has no `before_tool`.
+/// The order is that of any other call. A call that is not executed has no `before_tool`.
 pub async fn hooks_hear_of_waiting_and_of_what_people_answered(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let calls =
@@ -386,10 +389,10 @@ pub async fn hooks_hear_of_waiting_and_of_what_people_answered(harness: &impl Ru
         teller: after_tool 1.2 ask success=true
         teller: on_message assistant
     "#]]
-    .assert_eq(&diary.told_by(ANSWERED));
+    .assert_eq(&diary.lines_of(ANSWERED));
 }
 
-/// The approved one runs as any other does, in the run that goes on; the other one has its end.
+/// The approved call is executed by the run that continues. The unanswered call gets its result.
 pub async fn hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered(
     harness: &impl RuntimeHarness,
 ) {
@@ -422,10 +425,10 @@ pub async fn hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered(
         teller: after_tool 1.1 ask success=false tool_unanswered
         teller: on_message assistant
     "#]]
-    .assert_eq(&diary.told_by(ANSWERED));
+    .assert_eq(&diary.lines_of(ANSWERED));
 }
 
-/// The caller's hooks are told of both: of the child, which waits for people, and of itself.
+/// The parent's hooks are called for both: for the child that waits for a user, and for the parent.
 pub async fn hooks_hear_that_a_child_waits(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let helper = helper("helper").tool(ask()).build().unwrap();
@@ -444,5 +447,5 @@ pub async fn hooks_hear_that_a_child_waits(harness: &impl RuntimeHarness) {
         teller: on_agent_resumed AwaitingChildren
         helper: on_agent_resumed ClientTool
     "#]]
-    .assert_eq(&diary.told_by(&["on_agent_suspended", "on_agent_resumed"]));
+    .assert_eq(&diary.lines_of(&["on_agent_suspended", "on_agent_resumed"]));
 }

@@ -1,4 +1,4 @@
-//! Logs of other origin, whose calls may lack results: reopening them heals first.
+//! Scenarios for imported logs whose calls may lack results: a run heals them first.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use helix_agents_core::store::{
 use helix_agents_core::usage::Usage;
 use serde_json::json;
 
-use super::support::{S, begin, completes, end, resume, shout, teller};
+use super::support::{S, completes, end, resume, shout, start_run, teller};
 use super::{RuntimeHarness, World};
 use crate::normalise;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// Two appends: what was asked, and a step of two calls of which one has no result.
+/// Imports two appends: the user's message, and a step of two calls, one of which has no result.
 async fn import(store: &dyn StateStore, ends: bool) {
     let (session, run) = (SessionId::from(S), RunId::from("theirs"));
     let call = |word: &str| ParsedToolCall::new("p", "shout", json!({ "word": word }).into());
@@ -43,7 +43,7 @@ async fn import(store: &dyn StateStore, ends: bool) {
         raw_stop_reason: None,
     };
     let result = ToolOutcome::Success(Json::from(json!("B")));
-    let begun = [
+    let events = [
         Event::SessionCreated {
             agent: "teller".into(),
             tags: std::collections::BTreeMap::new(),
@@ -95,7 +95,7 @@ async fn import(store: &dyn StateStore, ends: bool) {
         parent: None,
         tags: std::collections::BTreeMap::new(),
     };
-    store.create_session(new, append(&begun, Position::start(), "one")).await.unwrap();
+    store.create_session(new, append(&events, Position::start(), "one")).await.unwrap();
     let position = Position { version: 3, append: "one".into() };
     let outcome = store.append(append(&stepped, position, "two")).await.unwrap();
     assert!(matches!(outcome, AppendOutcome::Appended { .. }));
@@ -109,27 +109,32 @@ fn script() -> ScriptedLlm {
     ScriptedLlm::new([Reply::text("never"), Reply::text("Mended.")])
 }
 
-/// What the model was sent: every call has its result.
+/// Returns the messages that the model received, in which every call has its result.
 fn sent(llm: &ScriptedLlm) -> String {
     normalise::transcript(&llm.seen().last().unwrap().messages)
 }
 
-/// The heal and what reopens the session are one append.
+/// Returns the events of the append that heals the log, which also reopens the session.
 async fn healed_with(harness: &impl RuntimeHarness, session: &SessionId) -> String {
     let log = harness.store().read_log(session, 0, 100).await.unwrap();
     let events = load_events(&*harness.store(), session, 0).await.unwrap();
-    let heal = events.iter().find(|it| matches!(it.event, Event::HistoryHealed { .. })).unwrap();
-    let append = log.iter().find(|it| it.version() >= heal.seq).unwrap();
-    let inside = events.iter().filter(|it| it.seq >= append.first && it.seq <= append.version());
-    inside.map(|it| it.event.name()).collect::<Vec<_>>().join(" ")
+    let heal = events
+        .iter()
+        .find(|recorded| matches!(recorded.event, Event::HistoryHealed { .. }))
+        .unwrap();
+    let append = log.iter().find(|recorded| recorded.version() >= heal.seq).unwrap();
+    let inside = events
+        .iter()
+        .filter(|recorded| recorded.seq >= append.first && recorded.seq <= append.version());
+    inside.map(|recorded| recorded.event.name()).collect::<Vec<_>>().join(" ")
 }
 
-/// By `execute`.
+/// `execute` heals the log.
 pub async fn a_turn_on_an_imported_log_heals_it_first(harness: &impl RuntimeHarness) {
     import(&*harness.store(), true).await;
     let llm = script();
     let executor = harness.boot(World::new(llm.clone())).await;
-    let handle = begin(&*executor, &agent(), "and now?").await;
+    let handle = start_run(&*executor, &agent(), "and now?").await;
     completes(&handle).await;
     expect![[r#"
         user "go"
@@ -143,7 +148,7 @@ pub async fn a_turn_on_an_imported_log_heals_it_first(harness: &impl RuntimeHarn
     assert_eq!(appended, "history_healed run_started user_messages");
 }
 
-/// By `resume`; and the checkpoint knows of it.
+/// `resume` heals the log, and the checkpoint includes the healing.
 pub async fn resuming_an_imported_log_heals_it_first(harness: &impl RuntimeHarness) {
     import(&*harness.store(), false).await;
     let llm = script();
@@ -158,7 +163,7 @@ pub async fn resuming_an_imported_log_heals_it_first(harness: &impl RuntimeHarne
     "#]]
     .assert_eq(&sent(&llm));
     assert_eq!(healed_with(harness, &S.into()).await, "history_healed run_started");
-    // Once healed, the checkpoint is a place to go back to, and its calls are paired there, too.
+    // The healed checkpoint can be the target of a rewind, and its calls have results there too.
     let options = ResumeOptions::default().from_checkpoint(6).message("again");
     let handle = executor.resume(agent().erased(), &S.into(), options).await.unwrap();
     end(&handle).await;
@@ -172,7 +177,7 @@ pub async fn resuming_an_imported_log_heals_it_first(harness: &impl RuntimeHarne
     .assert_eq(&sent(&llm));
 }
 
-/// Where the checkpoint ends an append, and where it is in the middle of one.
+/// The checkpoint is at the end of an append, or in the middle of one.
 pub async fn a_fork_of_an_imported_log_is_healed(harness: &impl RuntimeHarness) {
     for ends in [false, true] {
         harness.store().delete(&S.into()).await.unwrap();
@@ -182,7 +187,7 @@ pub async fn a_fork_of_an_imported_log_is_healed(harness: &impl RuntimeHarness) 
         let options = ForkOptions::default().session(format!("fork-{ends}"));
         let fork = executor.fork(&S.into(), options).await.unwrap();
         let before = load(&*harness.store(), &S.into()).await.unwrap();
-        assert!(before.needs_heal(), "the original is as it was");
+        assert!(before.needs_heal(), "the original is unchanged");
         let handle = executor.resume(agent().erased(), &fork, ResumeOptions::default()).await;
         let handle = handle.unwrap();
         completes(&handle).await;

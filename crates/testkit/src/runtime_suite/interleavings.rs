@@ -1,4 +1,4 @@
-//! What others do at the worst moment.
+//! Scenarios for other writes and faults at critical moments.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, Positi
 use serde_json::json;
 
 use super::support::{
-    S, all_dead, begin, check_log, check_transcript, completes, end, fold, held, options, resume,
-    shout, teller,
+    S, all_crashed, check_log, check_transcript, completes, end, fold, held, options, resume,
+    shout, start_run, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -33,7 +33,7 @@ async fn with_fault_everywhere(harness: &impl RuntimeHarness, fault: &Fault) {
     }
     let llm = script();
     let executor = harness.boot(World::new(llm.clone()).on(store)).await;
-    completes(&begin(&*executor, &agent, "go").await).await;
+    completes(&start_run(&*executor, &agent, "go").await).await;
     assert_eq!(llm.calls(), 2);
     check_log(
         harness,
@@ -53,49 +53,49 @@ async fn with_fault_everywhere(harness: &impl RuntimeHarness, fault: &Fault) {
     .await;
 }
 
-/// Every append's answer is lost once; nothing is doubled.
+/// The reply to every append is lost once. No event is duplicated.
 pub async fn a_lost_reply_is_resolved_by_asking_again(harness: &impl RuntimeHarness) {
     with_fault_everywhere(harness, &Fault::LoseReply).await;
 }
 
-/// Every append fails once before it arrives; nothing is lost.
+/// Every append fails once before it arrives. No event is lost.
 pub async fn an_append_that_never_arrived_is_sent_again(harness: &impl RuntimeHarness) {
     with_fault_everywhere(harness, &Fault::FailBefore).await;
 }
 
-/// Whoever begins a run, or resumes it, leaves before the store has answered: the run is in the log, and
-/// somebody carries it out.
+/// The caller that starts or resumes a run is dropped before the store has replied. The run is in the log,
+/// and a process executes it.
 pub async fn a_run_goes_on_without_whoever_began_it(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
-    let [begun, resumed] = [Gate::new(), Gate::new()];
+    let [start, resumed] = [Gate::new(), Gate::new()];
     let store = FaultStore::new(harness.store())
-        .on("run_started", Fault::HoldAfter(begun.clone()))
+        .on("run_started", Fault::HoldAfter(start.clone()))
         .on("run_started", Fault::HoldAfter(resumed.clone()));
     let replies = [Reply::fails(ErrorCode::ProviderUnauthorized), Reply::text("done")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies)).on(store)).await;
     tokio::select! {
-        begun = begin(&*executor, &agent, "go") => panic!("it was held: {begun:?}"),
-        () = within(begun.reached()) => begun.open(),
+        started = start_run(&*executor, &agent, "go") => panic!("the append was not held: {started:?}"),
+        () = within(start.reached()) => start.open(),
     }
     let handle = executor.handle(&S.into()).await.unwrap();
     assert_eq!(end(&handle).await.status, RunStatus::Failed);
     tokio::select! {
-        resumed = resume(&*executor, &agent) => panic!("it was held: {resumed:?}"),
+        resumed = resume(&*executor, &agent) => panic!("the append was not held: {resumed:?}"),
         () = within(resumed.reached()) => resumed.open(),
     }
     completes(&executor.handle(&S.into()).await.unwrap()).await;
 }
 
-/// A log that was rolled back and went on differently stops the run.
+/// A log that was rolled back and continued differently stops the run.
 pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
     let store =
         FaultStore::new(harness.store()).on("tool_finished", Fault::HoldBefore(gate.clone()));
     let executor = harness.boot(World::new(script()).on(store)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
-    // The store loses everything and gets another history of the same length.
+    // The store loses all data and gets another history of the same length.
     let old = harness.store().read_log(handle.session(), 0, 100).await.unwrap();
     let head = harness.store().head(handle.session()).await.unwrap().unwrap();
     harness.store().delete(handle.session()).await.unwrap();
@@ -128,18 +128,18 @@ pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl Runti
     assert_eq!(
         *fold(harness).await.position(),
         before,
-        "nothing was written onto the other history"
+        "an event was written to the other history"
     );
 }
 
-/// The request arrives after the fold said "go on" and before that was appended.
+/// The request arrives after the run decided to continue and before it appended that decision.
 pub async fn a_request_between_fold_and_append_changes_the_decision(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
     let store = FaultStore::new(harness.store()).on("step_closed", Fault::HoldBefore(gate.clone()));
     let llm = script();
     let executor = harness.boot(World::new(llm.clone()).on(store)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let elsewhere = harness.boot(World::new(script())).await;
     elsewhere.interrupt(handle.session(), None).await.unwrap();
@@ -163,7 +163,7 @@ pub async fn a_request_between_fold_and_append_changes_the_decision(harness: &im
     .await;
 }
 
-/// Two see the same interrupted session; the second asks when the first has run and ended.
+/// Two callers see the same interrupted session. The second one resumes it after the first run has ended.
 pub async fn a_resumer_after_another_ran_and_ended_is_told(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
@@ -173,31 +173,31 @@ pub async fn a_resumer_after_another_ran_and_ended_is_told(harness: &impl Runtim
         Reply::text("done"),
     ]);
     let executor = harness.boot(World::new(llm.clone())).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     handle.interrupt(None).await.unwrap();
     gate.open();
     end(&handle).await;
-    // The second resumer's start is held on its way to the store.
+    // The append of the second resume is held before it reaches the store.
     let late = Gate::new();
     let store = FaultStore::new(harness.store()).on("run_started", Fault::HoldBefore(late.clone()));
     let second = harness.boot(World::new(llm.clone()).on(store)).await;
     let agent_again = agent.clone();
-    let told = tokio::spawn(async move { resume(&*second, &agent_again).await });
+    let refused = tokio::spawn(async move { resume(&*second, &agent_again).await });
     late.reached().await;
-    // The first one runs meanwhile, and fails, so that resuming would be legal again.
+    // The first run executes meanwhile, and fails, so that a resume would be allowed again.
     let first = resume(&*executor, &agent).await.unwrap();
     assert_eq!(end(&first).await.status, RunStatus::Failed);
     late.open();
-    let error = within(told).await.unwrap().unwrap_err();
+    let error = within(refused).await.unwrap().unwrap_err();
     assert_eq!(error.code(), ErrorCode::AlreadyResumed);
-    // The same for one who says what it saw, long after.
+    // The same for a caller that states the run that it saw, long after.
     let stale = ResumeOptions::default().after(handle.run().as_str());
     let error = executor.resume(agent.erased(), handle.session(), stale).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::AlreadyResumed);
 }
 
-/// Its renewals do not get through; another takes over; it must not write any more.
+/// Its renewals do not reach the store, and another process takes over. It must not write any more.
 pub async fn an_owner_that_is_slow_and_not_dead_is_superseded(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let (append, renewals) = (Gate::new(), Gate::new());
@@ -205,7 +205,7 @@ pub async fn an_owner_that_is_slow_and_not_dead_is_superseded(harness: &impl Run
         .on("tool_finished", Fault::HoldBefore(append.clone()))
         .hold_renewals(&renewals);
     let slow = harness.boot(World::new(script()).on(store).short_lease()).await;
-    let handle = begin(&*slow, &agent, "go").await;
+    let handle = start_run(&*slow, &agent, "go").await;
     append.reached().await;
     let quick = harness.boot(World::new(script())).await;
     let second = resume(&*quick, &agent).await.unwrap();
@@ -246,12 +246,12 @@ fn held_script() -> ScriptedLlm {
     ScriptedLlm::new([Reply::tool_call("held", json!({"word": "a"})), Reply::text("done")])
 }
 
-/// Who waits for the lease of a living owner is told as soon as it is renewed.
+/// A caller that waits for the lease of a live owner returns as soon as the lease is renewed.
 pub async fn an_owner_with_a_long_effect_keeps_its_lease(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().tool(held("held", &gate)).build().unwrap();
     let executor = harness.boot(World::new(held_script()).short_lease()).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let elsewhere = harness.boot(World::new(held_script())).await;
     for _ in 0..3 {
@@ -262,13 +262,13 @@ pub async fn an_owner_with_a_long_effect_keeps_its_lease(harness: &impl RuntimeH
     completes(&handle).await;
 }
 
-/// Its effects are cancelled before another process may begin them.
+/// Its effects are cancelled before another process may start them.
 pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
     let (gate, renewals) = (Gate::new(), Gate::new());
     let agent = teller().tool(held("held", &gate)).build().unwrap();
     let store = FaultStore::new(harness.store()).hold_renewals(&renewals);
     let executor = harness.boot(World::new(held_script()).on(store).short_lease()).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let error = within(handle.result()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable);
@@ -278,16 +278,16 @@ pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
     completes(&second).await;
 }
 
-/// What was recorded stays, and with room again the session goes on.
+/// Recorded data stays, and the session continues when the store has space again.
 pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let full = Fault::Refuse(ErrorCode::StoreFull);
     let store = FaultStore::new(harness.store()).on("tool_finished", full);
     let executor = harness.boot(World::new(script()).on(store).short_lease()).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     let error = within(handle.result()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreFull);
-    assert!(fold(harness).await.open_step().is_some(), "the reply is on record");
+    assert!(fold(harness).await.open_step().is_some(), "the reply is recorded");
     let executor = harness.boot(World::new(script())).await;
     let handle = resume(&*executor, &agent).await.unwrap();
     completes(&handle).await;
@@ -309,11 +309,11 @@ pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl Runtime
     .await;
 }
 
-/// An older program neither owns nor touches what a newer one wrote.
+/// An older program neither owns nor changes what a newer one wrote.
 pub async fn a_log_of_an_unknown_schema_is_left_alone(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;
     let append = |id: &str, schema: u16, body: &'static str, expected: Position| Append {
         session: SessionId::from(S),
@@ -343,20 +343,20 @@ pub async fn a_log_of_an_unknown_schema_is_left_alone(harness: &impl RuntimeHarn
     }
 }
 
-/// A result for a call that is still open is the truth about an effect in doubt.
+/// A result for an open call is the true outcome of an effect in doubt.
 pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().tool(held("slow", &gate)).build().unwrap();
     let script =
         || ScriptedLlm::new([Reply::tool_call("slow", json!({"word": "a"})), Reply::text("done")]);
     let executor = harness.boot(World::new(script())).await;
-    let first = begin(&*executor, &agent, "go").await;
+    let first = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     let executor: Arc<dyn AgentExecutor> = harness.boot(World::new(script())).await;
     let second = resume(&*executor, &agent).await.unwrap();
     gate.reached_by(2).await;
-    // The old owner was slow, not dead: its result arrives now.
+    // The old owner was slow, not crashed, and its result arrives now.
     let outcome = ToolOutcome::Success(Json::from(json!("the old run's result")));
     let late = Event::from(ToolFinish::without_run(CallId::new(1, 0), outcome));
     let append = Append {

@@ -1,15 +1,15 @@
-//! Limits of a turn.
+//! Scenarios for the limits of a turn.
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::step::StepResult;
 use serde_json::json;
 
-use super::support::{begin, completes, fold, run, shout, teller};
+use super::support::{completes, fold, run, shout, start_run, teller};
 use super::{RuntimeHarness, World};
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// All work is kept, and the next turn has a fresh allowance.
+/// All work is kept, and the next turn has the full limit.
 pub async fn the_step_limit_fails_the_run_and_the_session_goes_on(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).max_steps(3).build().unwrap();
     let call = || Reply::tool_call("shout", json!({"word": "a"}));
@@ -19,10 +19,10 @@ pub async fn the_step_limit_fails_the_run_and_the_session_goes_on(harness: &impl
     let failed = run(&*executor, &agent, "go").await;
     assert!(failed.error.unwrap().is(ErrorCode::StepLimit));
     assert_eq!((llm.calls(), fold(harness).await.transcript().len()), (3, 7));
-    completes(&begin(&*executor, &agent, "go on").await).await;
+    completes(&start_run(&*executor, &agent, "go on").await).await;
 }
 
-/// A condition of the user's is checked last and completes the turn.
+/// A user-defined condition is checked last and completes the turn.
 pub async fn stop_when_completes_without_output(harness: &impl RuntimeHarness) {
     let agent = teller()
         .tool(shout())

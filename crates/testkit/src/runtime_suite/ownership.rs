@@ -1,4 +1,4 @@
-//! Who may act for a run: owners that stand still and wake up, hooks that are slower than a lease.
+//! Scenarios for ownership of runs: processes that are stopped and continued, and hooks that outlast a lease.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use helix_agents_core::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, 
 use serde_json::Value;
 
 use super::support::{
-    S, Word, all_dead, asks, begin, completes, end, fold, go_on, held, helper, killed_at, report,
-    resume, scripts, shout, teller, told_by, word,
+    S, Word, all_crashed, asks, completes, end, fold, held, helper, killed_at, report, resume,
+    resume_to_end, scripts, shout, start_run, teller, tool_results, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::{Gate, within};
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// How long a successor waits before it asks what became of a call in doubt.
+/// The time that the next owner waits before it reconciles a call in doubt.
 const DOUBT: Duration = Duration::from_millis(200);
 
-/// A payment that must not be made twice. It can be found out that one was not made.
+/// Returns a payment tool that must not run twice. Its reconciliation can find out that it was not executed.
 fn pay(payments: &Arc<Mutex<Vec<u64>>>) -> Tool {
     let payments = Arc::clone(payments);
     Tool::function("pay", "Pays.", move |_: Word, cx: ToolContext| {
@@ -36,7 +36,7 @@ fn pay(payments: &Arc<Mutex<Vec<u64>>>) -> Tool {
     .reconcile(|_, _: ToolContext| async { ReconcileOutcome::NotExecuted })
 }
 
-/// A tool that stops its whole process until the sender is used or gone.
+/// Returns a tool that blocks its whole process until the sender is used or dropped.
 fn stall(reached: &Gate, wakes: mpsc::Receiver<()>) -> Tool {
     let (reached, wakes) = (reached.clone(), Arc::new(Mutex::new(wakes)));
     reached.open();
@@ -44,7 +44,7 @@ fn stall(reached: &Gate, wakes: mpsc::Receiver<()>) -> Tool {
         let (reached, wakes) = (reached.clone(), Arc::clone(&wakes));
         async move {
             reached.pass().await;
-            // The thread, and with it all that the process would do on it.
+            // Blocks the thread, and with it all tasks of the process on it.
             let _ = wakes.lock().unwrap_or_else(PoisonError::into_inner).recv();
             Ok::<_, ToolError>("awake")
         }
@@ -53,8 +53,8 @@ fn stall(reached: &Gate, wakes: mpsc::Receiver<()>) -> Tool {
     .timeout(DOUBT)
 }
 
-/// Its next call waits in a queue while the process stands still for longer than its lease, and another process
-/// makes the call. When the first one wakes up, it does not start what waited.
+/// Its next call is queued while the process is stopped for longer than its lease, and another process
+/// executes the call. After the process continues, it does not start the queued call.
 pub async fn a_process_that_stood_still_starts_no_queued_call(harness: &impl RuntimeHarness) {
     let (payments, stands) = (Arc::default(), Gate::new());
     let (wake, wakes) = mpsc::channel();
@@ -66,7 +66,7 @@ pub async fn a_process_that_stood_still_starts_no_queued_call(harness: &impl Run
         ScriptedLlm::new([calls, Reply::text("done")])
     };
     let slow = harness.boot(World::new(script()).short_lease()).await;
-    let first = begin(&*slow, &agent, "go").await;
+    let first = start_run(&*slow, &agent, "go").await;
     stands.reached().await;
     let quick = harness.boot(World::new(script())).await;
     let second = resume(&*quick, &agent).await.unwrap();
@@ -75,11 +75,11 @@ pub async fn a_process_that_stood_still_starts_no_queued_call(harness: &impl Run
     let error = within(first.result()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::Superseded);
     let payments = payments.lock().unwrap();
-    assert_eq!(payments.len(), 1, "it was paid by {payments:?}");
+    assert_eq!(payments.len(), 1, "the payments were made by {payments:?}");
 }
 
-/// Its prompt, which is code of the agent's author, stops the process for longer than its lease, and another process
-/// makes the model call. When the first one wakes up, it does not pay for the same call.
+/// A prompt function blocks its process for longer than the lease, and another process makes the model call. When the
+/// first process continues, it does not repeat the model call.
 pub async fn a_process_that_stood_still_in_a_prompt_makes_no_model_call(
     harness: &impl RuntimeHarness,
 ) {
@@ -98,7 +98,7 @@ pub async fn a_process_that_stood_still_in_a_prompt_makes_no_model_call(
     *stall.lock().unwrap() = Some(wakes);
     let slow_llm = ScriptedLlm::new([Reply::text("slow")]);
     let slow = harness.boot(World::new(slow_llm.clone()).short_lease()).await;
-    let first = begin(&*slow, &agent, "go").await;
+    let first = start_run(&*slow, &agent, "go").await;
     stands.reached().await;
     let quick = harness.boot(World::new(ScriptedLlm::new([Reply::text("quick")]))).await;
     let second = resume(&*quick, &agent).await.unwrap();
@@ -109,14 +109,14 @@ pub async fn a_process_that_stood_still_in_a_prompt_makes_no_model_call(
     assert_eq!(slow_llm.calls(), 0, "the model call of the other process was made again");
 }
 
-/// What waits for a slot when the run is aborted never runs.
+/// Calls that wait for a slot when the run is aborted are never executed.
 pub async fn an_abort_starts_no_queued_call(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Arc::default(), Gate::new());
     let agent = teller().tool(held("held", &gate)).tool(pay(&payments)).tool_concurrency(1);
     let agent = agent.build().unwrap();
     let calls = Reply::calls([("held", word("a")), ("pay", word("b")), ("pay", word("c"))]);
     let executor = harness.boot(World::new(ScriptedLlm::new([calls]))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     handle.abort(None).await.unwrap();
     gate.open();
@@ -124,7 +124,7 @@ pub async fn an_abort_starts_no_queued_call(harness: &impl RuntimeHarness) {
     assert_eq!(*payments.lock().unwrap(), [0; 0]);
 }
 
-/// Stands at a gate in each of the hooks that a run awaits.
+/// Hooks that wait at a gate in each hook that a run awaits.
 #[derive(Debug, Clone, Default)]
 struct Slow {
     start: Gate,
@@ -164,7 +164,7 @@ async fn pass(cx: &HookContext, gate: &Gate) -> HookResult {
     Ok(())
 }
 
-/// Whoever waits for the lease meanwhile is told that it was renewed, and nothing is done twice.
+/// A caller that waits for the lease learns that it was renewed, and nothing is executed twice.
 pub async fn a_hook_that_outlasts_the_lease_keeps_it(harness: &impl RuntimeHarness) {
     let slow = Slow::default();
     let helper = helper("helper").build().unwrap();
@@ -174,7 +174,7 @@ pub async fn a_hook_that_outlasts_the_lease_keeps_it(harness: &impl RuntimeHarne
         [report()],
     );
     let executor = harness.boot(World::new(llm.clone()).short_lease()).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     let elsewhere = harness.boot(World::new(ScriptedLlm::new([]))).await;
     for gate in [&slow.start, &slow.tool, &slow.sub_agent, &slow.complete] {
         within(gate.reached()).await;
@@ -183,12 +183,12 @@ pub async fn a_hook_that_outlasts_the_lease_keeps_it(harness: &impl RuntimeHarne
         gate.open();
     }
     completes(&handle).await;
-    let told = [&slow.start, &slow.tool, &slow.sub_agent, &slow.complete].map(Gate::arrived);
-    assert_eq!(told, [1; 4], "each hook is told once");
+    let arrivals = [&slow.start, &slow.tool, &slow.sub_agent, &slow.complete].map(Gate::arrived);
+    assert_eq!(arrivals, [1; 4], "each hook is called once");
 }
 
-/// A process that dies in a hook of a result leaves the result behind: the tool does not run again, and hooks
-/// are told again.
+/// A process that crashes in a hook of a result leaves the result in the log: the tool does not run again,
+/// and the hooks do.
 pub async fn results_are_on_record_before_hooks_are_told(harness: &impl RuntimeHarness) {
     let (payments, slow) = (Arc::default(), Slow::default());
     slow.start.open();
@@ -199,12 +199,12 @@ pub async fn results_are_on_record_before_hooks_are_told(harness: &impl RuntimeH
     let step = fold(harness).await.open_step().cloned().unwrap();
     assert!(step.call(&"1.0".into()).unwrap().finish.is_some(), "{step:?}");
     let executor = harness.boot(World::new(script())).await;
-    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
     assert_eq!((payments.lock().unwrap().len(), slow.tool.arrived()), (1, 2));
-    assert_eq!(told_by(harness, "pay").await, "tool pay \"paid\"\n");
+    assert_eq!(tool_results(harness, "pay").await, "tool pay \"paid\"\n");
 }
 
-/// A call that waits in a queue is not taken for one that may have run.
+/// A call that waits in a queue is not treated as one that may have been executed.
 pub async fn a_start_is_recorded_when_its_call_has_a_slot(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Arc::default(), Gate::new());
     let agent = teller().tool(held("held", &gate).effect(EffectClass::AtMostOnce).timeout(DOUBT));
@@ -215,25 +215,25 @@ pub async fn a_start_is_recorded_when_its_call_has_a_slot(harness: &impl Runtime
     };
     let started = async || {
         let log = load_events(&*harness.store(), &S.into(), 0).await.unwrap();
-        let calls = log.iter().filter_map(|it| match &it.event {
+        let calls = log.iter().filter_map(|recorded| match &recorded.event {
             Event::ToolStarted { call, attempt, .. } => Some(format!("{call} try {attempt}")),
             _ => None,
         });
         calls.collect::<Vec<_>>()
     };
     let executor = harness.boot(World::new(script())).await;
-    begin(&*executor, &agent, "go").await;
+    start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     assert_eq!(started().await, ["1.0 try 1"]);
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
     let executor = harness.boot(World::new(script())).await;
-    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
     assert_eq!(started().await, ["1.0 try 1", "1.1 try 2"]);
     assert_eq!(payments.lock().unwrap().len(), 1);
 }
 
-/// What a tool does outside can be refused by the number of the run that it did it in.
+/// External systems can refuse effects of an older run by its fencing token.
 pub async fn a_takeover_has_a_greater_fencing_token(harness: &impl RuntimeHarness) {
     let (tokens, gate) = (Arc::new(Mutex::new(Vec::new())), Gate::new());
     let act = {
@@ -251,7 +251,7 @@ pub async fn a_takeover_has_a_greater_fencing_token(harness: &impl RuntimeHarnes
     let script = || ScriptedLlm::new([Reply::tool_call("act", word("a")), Reply::text("done")]);
     killed_at(harness, World::new(script()), &agent, &gate).await;
     let executor = harness.boot(World::new(script())).await;
-    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
     let tokens = tokens.lock().unwrap();
     assert!(tokens.len() == 2 && tokens[0] < tokens[1], "{tokens:?}");
 }

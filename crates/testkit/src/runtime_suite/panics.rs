@@ -1,4 +1,4 @@
-//! User code that panics, and calls that no process outlives.
+//! Scenarios for user code that panics, and for calls that crash every process.
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Notes, Word, all_dead, asks, begin, completes, end, go_on, helper, note, report, resume, run,
-    scripts, shout, teller, told_by, word,
+    Notes, Word, all_crashed, asks, completes, end, helper, note, report, resume, resume_to_end,
+    run, scripts, shout, start_run, teller, tool_results, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// A tool that counts how often it runs.
+/// Returns a tool that counts its executions.
 fn counted(count: &Arc<AtomicUsize>) -> Tool {
     let count = Arc::clone(count);
     Tool::function("hand_in", "Hands in.", move |input: Word, _: ToolContext| {
@@ -37,13 +37,13 @@ fn counted(count: &Arc<AtomicUsize>) -> Tool {
     })
 }
 
-/// Nothing is left for another process to do.
-async fn is_over(executor: &dyn AgentExecutor) {
+/// Asserts that another process has nothing to recover.
+async fn assert_nothing_to_recover(executor: &dyn AgentExecutor) {
     let recovered = executor.recover().await.unwrap();
     assert!(recovered.is_empty(), "{} runs were recovered", recovered.len());
 }
 
-/// The run fails, and the tool that handed in does not run again.
+/// The run fails, and the finish tool does not run again.
 pub async fn a_transform_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
     let count = Arc::default();
     let tool = counted(&count).finish_with_transform(
@@ -56,40 +56,40 @@ pub async fn a_transform_that_panics_fails_the_run(harness: &impl RuntimeHarness
     assert_eq!(failed.status, RunStatus::Failed);
     assert!(failed.error.unwrap().is(ErrorCode::FinishTransformFailed));
     assert_eq!(count.load(Ordering::Relaxed), 1);
-    is_over(&*executor).await;
+    assert_nothing_to_recover(&*executor).await;
 }
 
-/// Hooks of which those that are told something panic, or those that are asked.
+/// Hooks of which either the notifications or the decisions panic.
 struct Panics {
-    asked: bool,
+    decisions: bool,
 }
 
 impl Panics {
-    fn told(&self) -> HookResult {
-        if self.asked { Ok(()) } else { panic_any("on purpose") }
+    fn notify(&self) -> HookResult {
+        if self.decisions { Ok(()) } else { panic_any("on purpose") }
     }
 }
 
 #[async_trait]
 impl AgentHooks for Panics {
     async fn on_agent_start(&self, _: &HookContext) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn on_agent_complete(&self, _: &HookContext, _: Option<&Json>) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn on_agent_fail(&self, _: &HookContext, _: &ErrorRecord) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn on_agent_suspended(&self, _: &HookContext, _: &Suspension) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn on_agent_resumed(&self, _: &HookContext, _: &Suspension) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn before_llm_call(
@@ -98,12 +98,12 @@ impl AgentHooks for Panics {
         _: &LlmConfig,
     ) -> HookResult<HookDecision<LlmChange>> {
         // The first turn is for tools.
-        assert!(!self.asked || cx.turn == 1, "on purpose");
+        assert!(!self.decisions || cx.turn == 1, "on purpose");
         Ok(HookDecision::Continue)
     }
 
     async fn after_llm_call(&self, _: &HookContext, _: &LlmResponse) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn before_tool(
@@ -111,7 +111,7 @@ impl AgentHooks for Panics {
         _: &HookContext,
         _: ToolCallView<'_>,
     ) -> HookResult<HookDecision<Json>> {
-        assert!(!self.asked, "on purpose");
+        assert!(!self.decisions, "on purpose");
         Ok(HookDecision::Continue)
     }
 
@@ -121,11 +121,11 @@ impl AgentHooks for Panics {
         _: ToolCallView<'_>,
         _: &ToolOutcome,
     ) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn before_sub_agent(&self, _: &HookContext, _: SubAgentView<'_>) -> HookResult {
-        assert!(!self.asked, "on purpose");
+        assert!(!self.decisions, "on purpose");
         Ok(())
     }
 
@@ -135,33 +135,33 @@ impl AgentHooks for Panics {
         _: SubAgentView<'_>,
         _: &ToolOutcome,
     ) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn on_message(&self, _: &HookContext, _: &Message) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     async fn on_state_change(&self, _: &HookContext, _: &Patch) -> HookResult {
-        self.told()
+        self.notify()
     }
 
     fn on_text_delta(&self, _: &HookContext, _: &str) {
-        assert!(self.asked, "on purpose");
+        assert!(self.decisions, "on purpose");
     }
 
     fn on_thinking(&self, _: &HookContext, _: &str, _: bool) {
-        assert!(self.asked, "on purpose");
+        assert!(self.decisions, "on purpose");
     }
 }
 
-/// A hook that is told something and panics is one that failed: the run is as without it.
+/// A notification that panics is treated as failed, and the run is as without it.
 pub async fn hooks_that_panic_are_hooks_that_failed(harness: &impl RuntimeHarness) {
     let agent = teller()
         .state::<Notes>()
         .tool(note())
         .sub_agent(&helper("helper").build().unwrap())
-        .hooks(Panics { asked: false })
+        .hooks(Panics { decisions: false })
         .build()
         .unwrap();
     let replies = [
@@ -170,30 +170,30 @@ pub async fn hooks_that_panic_are_hooks_that_failed(harness: &impl RuntimeHarnes
         Reply::text("done"),
     ];
     let executor = harness.boot(World::new(scripts(replies, [report()]))).await;
-    completes(&begin(&*executor, &agent, "go").await).await;
-    assert_eq!(told_by(harness, "note").await, "tool note 1\n");
-    is_over(&*executor).await;
+    completes(&start_run(&*executor, &agent, "go").await).await;
+    assert_eq!(tool_results(harness, "note").await, "tool note 1\n");
+    assert_nothing_to_recover(&*executor).await;
 }
 
-/// One that is asked and panics refuses.
+/// A decision that panics refuses.
 pub async fn hooks_that_panic_when_they_are_asked_refuse(harness: &impl RuntimeHarness) {
     let agent = teller()
         .tool(shout())
         .sub_agent(&helper("helper").build().unwrap())
-        .hooks(Panics { asked: true })
+        .hooks(Panics { decisions: true })
         .build()
         .unwrap();
     let replies = [Reply::tool_call("shout", word("x")), asks(&["helper"]), Reply::text("done")];
     let executor = harness.boot(World::new(scripts(replies, [report()]))).await;
-    completes(&begin(&*executor, &agent, "go").await).await;
-    let told = told_by(harness, "s").await;
-    assert_eq!(told.matches("the hook panicked").count(), 2, "{told}");
-    let failed = end(&begin(&*executor, &agent, "again").await).await;
+    completes(&start_run(&*executor, &agent, "go").await).await;
+    let results = tool_results(harness, "s").await;
+    assert_eq!(results.matches("the hook panicked").count(), 2, "{results}");
+    let failed = end(&start_run(&*executor, &agent, "again").await).await;
     assert!(failed.error.unwrap().is(ErrorCode::HookRefused));
-    is_over(&*executor).await;
+    assert_nothing_to_recover(&*executor).await;
 }
 
-/// A prompt of the state that panics fails the run before the model is asked.
+/// A panic in the prompt function fails the run before the model is called.
 pub async fn a_prompt_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
     let agent = teller()
         .state::<Notes>()
@@ -209,10 +209,10 @@ pub async fn a_prompt_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
     let failed = run(&*executor, &agent, Input { state: Some(state), ..Input::from("go") }).await;
     assert!(failed.error.unwrap().is(ErrorCode::CodePanicked));
     assert_eq!(llm.calls(), 0);
-    is_over(&*executor).await;
+    assert_nothing_to_recover(&*executor).await;
 }
 
-/// A stop condition that panics fails the run.
+/// A panic in a stop condition fails the run.
 pub async fn a_stop_condition_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).stop_when(|_| panic!("on purpose")).build().unwrap();
     let llm = ScriptedLlm::new([Reply::tool_call("shout", word("x"))]);
@@ -221,7 +221,7 @@ pub async fn a_stop_condition_that_panics_fails_the_run(harness: &impl RuntimeHa
     let error = failed.error.unwrap();
     assert!(error.is(ErrorCode::CodePanicked), "{error}");
     assert!(error.message.contains("`stop_when`"), "{error}");
-    is_over(&*executor).await;
+    assert_nothing_to_recover(&*executor).await;
 }
 
 /// A model whose adapter panics.
@@ -240,31 +240,31 @@ impl LlmAdapter for Broken {
     }
 }
 
-/// An adapter that panics is a model call that failed.
+/// A panic in an adapter is a failed model call.
 pub async fn a_model_adapter_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(Broken)).await;
     let failed = run(&*executor, &agent, "go").await;
     assert!(failed.error.unwrap().is(ErrorCode::CodePanicked));
-    is_over(&*executor).await;
+    assert_nothing_to_recover(&*executor).await;
 }
 
-/// A sub-agent whose input cannot be made is a failed call.
+/// A panic in the input function of a sub-agent fails the call.
 pub async fn a_sub_agent_whose_input_panics_is_a_failed_call(harness: &impl RuntimeHarness) {
     let helper = helper("helper").build().unwrap();
     let helper = SubAgent::new(&helper).input(|_: Word| -> Input { panic!("on purpose") });
     let agent = teller().sub_agent(helper).build().unwrap();
     let replies = [Reply::tool_call("subagent__helper", word("x")), Reply::text("done")];
     let executor = harness.boot(World::new(scripts(replies, []))).await;
-    completes(&begin(&*executor, &agent, "go").await).await;
-    let told = told_by(harness, "subagent__helper").await;
-    assert!(told.contains("the sub-agent's input panicked"), "{told}");
+    completes(&start_run(&*executor, &agent, "go").await).await;
+    let results = tool_results(harness, "subagent__helper").await;
+    assert!(results.contains("the sub-agent's input panicked"), "{results}");
 }
 
-/// How often the agents of the last scenarios are taken over.
+/// Number of takeovers of the agents in the last scenarios.
 const TAKEOVERS: u32 = 2;
 
-/// A call that no process outlives is given up by the last of several runs, which names it.
+/// The last of several runs fails a call that crashes every process, and names the call.
 pub async fn a_call_that_no_process_outlives_is_given_up(harness: &impl RuntimeHarness) {
     let (count, gate) = (Arc::<AtomicUsize>::default(), Gate::new());
     let (counted, closed) = (Arc::clone(&count), gate.clone());
@@ -280,44 +280,44 @@ pub async fn a_call_that_no_process_outlives_is_given_up(harness: &impl RuntimeH
     let script =
         || ScriptedLlm::new([Reply::tool_call("die", json!({"word": "x"})), Reply::text("done")]);
     let executor = harness.boot(World::new(script())).await;
-    begin(&*executor, &agent, "go").await;
-    for died in 1..=2 {
-        gate.reached_by(died).await;
-        all_dead(harness).await;
+    start_run(&*executor, &agent, "go").await;
+    for crashed in 1..=2 {
+        gate.reached_by(crashed).await;
+        all_crashed(harness).await;
         let executor = harness.boot(World::new(script())).await;
-        if died == 2 {
-            let failed = go_on(&*executor, &agent).await;
+        if crashed == 2 {
+            let failed = resume_to_end(&*executor, &agent).await;
             let error = failed.error.unwrap();
             assert!(error.is(ErrorCode::CrashLoop), "{error}");
             assert!(error.message.contains("1.0 (`die`)"), "{error}");
-            is_over(&*executor).await;
+            assert_nothing_to_recover(&*executor).await;
             gate.open();
-            // A person may try again.
-            assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+            // A user may retry.
+            assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
         } else {
             resume(&*executor, &agent).await.unwrap();
         }
     }
-    assert_eq!(count.load(Ordering::Relaxed), 2, "one try of each run before");
+    assert_eq!(count.load(Ordering::Relaxed), 2, "one attempt of each earlier run");
 }
 
-/// The same of a model call, which leaves nothing in the log.
+/// This also holds for a model call, which leaves no event in the log.
 pub async fn a_model_call_that_no_process_outlives_is_given_up(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().max_takeovers(TAKEOVERS).build().unwrap();
     let script = || ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
     let executor = harness.boot(World::new(script())).await;
-    begin(&*executor, &agent, "go").await;
+    start_run(&*executor, &agent, "go").await;
     gate.reached_by(1).await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     let executor = harness.boot(World::new(script())).await;
     resume(&*executor, &agent).await.unwrap();
     gate.reached_by(2).await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     let llm = script();
     let executor = harness.boot(World::new(llm.clone())).await;
-    let failed = go_on(&*executor, &agent).await;
+    let failed = resume_to_end(&*executor, &agent).await;
     assert!(failed.error.unwrap().is(ErrorCode::CrashLoop));
     assert_eq!(llm.calls(), 0);
-    is_over(&*executor).await;
+    assert_nothing_to_recover(&*executor).await;
 }

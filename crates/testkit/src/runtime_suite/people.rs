@@ -1,4 +1,4 @@
-//! People in the loop: approvals, client tools, deadlines, and who may answer what.
+//! Scenarios for humans in the loop: approvals, client tools, deadlines, and who may answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    S, Word, begin, check_log, check_stream, check_transcript, completes, end, fold, go_on,
-    options, resume, run, shout, teller, until_past, word,
+    S, Word, check_log, check_stream, check_transcript, completes, end, fold, options, resume,
+    resume_to_end, run, shout, start_run, teller, until_past, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
 use crate::gate::within;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// A tool that is paid for, and so asks first.
+/// Returns a payment tool, which needs an approval.
 fn pay() -> Tool {
     Tool::function("pay", "Pays.", |input: Word, cx: ToolContext| async move {
         Ok::<_, ToolError>(format!("paid {} as {}", input.word, cx.idempotency_key().len()))
@@ -30,7 +30,7 @@ fn pay() -> Tool {
     .editable()
 }
 
-/// A tool that the caller carries out.
+/// Returns a client tool, which the caller executes.
 fn ask() -> Tool {
     Tool::client::<Word>("ask", "Asks a person.").output_schema::<Word>()
 }
@@ -39,7 +39,7 @@ fn desk() -> Agent {
     teller().tool(pay()).tool(ask()).tool(shout()).build().unwrap()
 }
 
-/// Pays, asks and shouts in one step, then talks.
+/// The model pays, asks and shouts in one step, and then replies with text.
 fn script() -> ScriptedLlm {
     ScriptedLlm::new([
         Reply::calls([("pay", word("rent")), ("ask", word("colour")), ("shout", word("hey"))]),
@@ -59,16 +59,19 @@ async fn refused(executor: &dyn AgentExecutor, submission: Submission) -> ErrorC
     submit(executor, submission).await.unwrap_err().code()
 }
 
-/// What needs nobody runs at once; the rest waits, and nothing of it in memory.
+/// Calls that need no answer run at once. The others wait, and hold nothing in memory.
 pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
-    let handle = begin(&*executor, &agent, "Pay and ask.").await;
+    let handle = start_run(&*executor, &agent, "Pay and ask.").await;
     let result = end(&handle).await;
     assert_eq!(result.status, RunStatus::SuspendedClientTool);
     let waits = result.suspended.unwrap();
     assert_eq!((waits.step, waits.children.len()), (1, 0));
-    assert_eq!(waits.calls.iter().map(|it| it.call.as_str()).collect::<Vec<_>>(), ["1.0", "1.1"]);
+    assert_eq!(
+        waits.calls.iter().map(|call| call.call.as_str()).collect::<Vec<_>>(),
+        ["1.0", "1.1"]
+    );
     assert_eq!(executor.can_resume(&session()).await.unwrap(), Resumable::Waiting);
     assert_eq!(resume(&*executor, &agent).await.unwrap_err().code(), ErrorCode::Suspended);
     let another = executor.execute(agent.erased(), "And?".into(), options()).await;
@@ -92,11 +95,12 @@ pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &im
     )
     .await;
 
-    // Another process takes the answers, and a third one goes on.
+    // Another process accepts the answers, and a third one continues.
     harness.kill().await;
     let executor = harness.boot(World::new(script())).await;
     let pending = executor.pending_calls(&session()).await.unwrap();
-    let seen: Vec<_> = pending.iter().map(|it| (&*it.pending.tool, it.arguments.text())).collect();
+    let seen: Vec<_> =
+        pending.iter().map(|call| (&*call.pending.tool, call.arguments.text())).collect();
     assert_eq!(seen, [("pay", r#"{"word":"rent"}"#), ("ask", r#"{"word":"colour"}"#)]);
     let digest = pending[0].pending.digest.clone();
     submit(&*executor, Submission::approve("1.0").digest(digest).by("ann")).await.unwrap();
@@ -150,8 +154,9 @@ pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &im
     let session = fold(harness).await;
     let events = load_events(&*harness.store(), session.id(), 0).await.unwrap();
     let at = |what: &str| {
-        let events = events.iter().filter(|it| format!("{:?}", it.event).contains(what));
-        events.map(|it| it.at.0).collect::<Vec<_>>()
+        let events =
+            events.iter().filter(|recorded| format!("{:?}", recorded.event).contains(what));
+        events.map(|recorded| recorded.at.0).collect::<Vec<_>>()
     };
     let (asked, answered) = (at("Suspended")[0], at("Submitted"));
     for (tool, answered) in [("pay", answered[0]), ("ask", answered[1])] {
@@ -161,7 +166,7 @@ pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &im
     }
 }
 
-/// Call by call.
+/// Each call is decided separately.
 pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
     harness: &impl RuntimeHarness,
 ) {
@@ -204,20 +209,20 @@ pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
     .await;
 }
 
-/// What was answered is drained.
+/// The run processes the answers that it has.
 pub async fn a_partly_answered_step_suspends_again_on_the_rest(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
     run(&*executor, &agent, "Pay and ask.").await;
     submit(&*executor, Submission::result("1.1", &word("blue")).unwrap()).await.unwrap();
-    let result = go_on(&*executor, &agent).await;
+    let result = resume_to_end(&*executor, &agent).await;
     assert_eq!(result.status, RunStatus::SuspendedStepPartial);
     assert_eq!(result.suspended.unwrap().calls.len(), 1);
     submit(&*executor, Submission::approve("1.0")).await.unwrap();
-    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
 }
 
-/// Deadlines are the store's.
+/// Deadlines use the store's clock.
 pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refused(
     harness: &impl RuntimeHarness,
 ) {
@@ -280,9 +285,9 @@ pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refus
     .await;
 }
 
-/// Whatever the order in which they came.
+/// The order in which the answers arrived does not matter.
 pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl RuntimeHarness) {
-    let calls = ["a", "b", "c"].map(|it| ("ask", word(it)));
+    let calls = ["a", "b", "c"].map(|text| ("ask", word(text)));
     let script = ScriptedLlm::new([Reply::calls(calls), Reply::text("Done.")]);
     let executor = harness.boot(World::new(script)).await;
     let agent = desk();
@@ -321,7 +326,7 @@ pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl Run
     .await;
 }
 
-/// And the call stays pending.
+/// The call stays pending.
 pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script()).registered(&desk())).await;
     let agent = desk();
@@ -351,8 +356,8 @@ pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHa
     assert_eq!(fold(harness).await.last_run().unwrap().status, RunStatus::Aborted);
 }
 
-/// An answer and the resumption after it are told apart: what is recorded is recorded, even if the store refuses all
-/// that comes after it.
+/// Recording an answer and resuming after it are reported separately: a recorded answer stays recorded, even
+/// if the store refuses all later appends.
 pub async fn an_answer_on_record_is_told_as_such(harness: &impl RuntimeHarness) {
     let agent = desk();
     let executor = harness.boot(World::new(script())).await;
@@ -370,17 +375,17 @@ pub async fn an_answer_on_record_is_told_as_such(harness: &impl RuntimeHarness) 
         assert_eq!(error.code(), ErrorCode::StoreFull, "{error}");
     }
     let events = load_events(&*harness.store(), &session(), 0).await.unwrap();
-    let answers = events.iter().filter(|it| it.event.name() == "submitted").count();
+    let answers = events.iter().filter(|recorded| recorded.event.name() == "submitted").count();
     assert_eq!(answers, 1, "it is recorded once");
-    // Without `auto_resume` nothing is resumed.
+    // Without `auto_resume` no run is resumed.
     let submitted = submit(&*executor, blue()).await.unwrap();
     assert!(matches!(submitted.resumption, Resumption::NotRequested), "{submitted:?}");
-    // Nor without the agent.
+    // The run is not resumed without the agent either.
     let stranger = harness.boot(World::new(script()).auto_resuming()).await;
     let submitted = submit(&*stranger, blue()).await.unwrap();
     let Resumption::Failed(error) = submitted.resumption else { panic!("{submitted:?}") };
     assert_eq!(error.code(), ErrorCode::AgentNotFound);
-    // The store is well again.
+    // The store works again.
     let submitted = submit(&*other, blue()).await.unwrap();
     let Resumption::Started(handle) = submitted.resumption else { panic!("{submitted:?}") };
     assert_eq!(end(&handle).await.status, RunStatus::SuspendedStepPartial);
@@ -393,7 +398,7 @@ pub async fn an_answer_on_record_is_told_as_such(harness: &impl RuntimeHarness) 
     assert!(matches!(submitted.resumption, Resumption::Ended), "{submitted:?}");
 }
 
-/// The others are told so.
+/// The other submissions are refused.
 pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
@@ -403,7 +408,7 @@ pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
         tokio::spawn(async move {
             let by = format!("person {number}");
             let answer = Submission::result("1.1", &word(&by)).unwrap().by(by);
-            executor.submit_tool_result(&session(), answer).await.map_err(|it| it.code())
+            executor.submit_tool_result(&session(), answer).await.map_err(|error| error.code())
         })
     });
     let mut taken = 0;
@@ -416,7 +421,7 @@ pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
     assert_eq!(taken, 1);
 }
 
-/// A transcript with a message in the middle of a step would be refused by providers.
+/// Providers would refuse a transcript with a message in the middle of a step.
 pub async fn a_message_to_an_answered_session_enters_when_the_step_is_done(
     harness: &impl RuntimeHarness,
 ) {
@@ -440,7 +445,7 @@ pub async fn a_message_to_an_answered_session_enters_when_the_step_is_done(
     .await;
 }
 
-/// The approved call runs once.
+/// The approved call is executed once.
 pub async fn of_two_that_resume_after_an_answer_one_runs(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();

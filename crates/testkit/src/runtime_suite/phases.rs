@@ -1,4 +1,4 @@
-//! The phases of a step: tools and sub-agents beside each other, then finish tools, then companions.
+//! Scenarios for the phases of a step: tools and sub-agents concurrently, then finish tools, then companions.
 
 use expect_test::expect;
 use helix_agents_core::agent::CompanionMode;
@@ -9,14 +9,14 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Diary, Report, Word, begin, check_stream, chunks, completes, end, held, helper, report, resume,
-    run, scripts, shout, submit as answer, teller, until_shown, word,
+    Diary, Report, Word, check_stream, chunks, completes, end, held, helper, report, resume, run,
+    scripts, shout, start_run, submit as answer, teller, until_shown, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// A tool that hands its word in.
+/// Returns a finish tool.
 fn submit() -> Tool {
     Tool::function("submit", "Submits.", |input: Word, _: ToolContext| async move {
         Ok::<_, ToolError>(input.word)
@@ -24,7 +24,7 @@ fn submit() -> Tool {
     .finish_with()
 }
 
-/// A tool whose word becomes a report.
+/// Returns a finish tool that transforms its word into a report.
 fn hand_in() -> Tool {
     Tool::function("hand_in", "Hands in.", |input: Word, _: ToolContext| async move {
         Ok::<_, ToolError>(input)
@@ -34,7 +34,7 @@ fn hand_in() -> Tool {
 
 const AFTER: &[&str] = &["after_tool", "after_sub_agent"];
 
-/// Both are under way at once; finish tools and the hooks of results wait for both.
+/// Both are active at once. Finish tools and the hooks of results wait for both.
 pub async fn sub_agents_run_beside_the_tools_of_a_reply(harness: &impl RuntimeHarness) {
     let (tool, child) = (Gate::new(), Gate::new());
     let calls = [
@@ -52,12 +52,12 @@ pub async fn sub_agents_run_beside_the_tools_of_a_reply(harness: &impl RuntimeHa
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     tool.reached().await;
     child.reached().await;
     tool.open();
     until_shown(&handle, |kind| matches!(kind, ChunkKind::ToolEnd { .. })).await;
-    assert_eq!(diary.told_by(AFTER), "", "hooks wait for the child");
+    assert_eq!(diary.lines_of(AFTER), "", "hooks wait for the child");
     child.open();
     completes(&handle).await;
     expect![[r#"
@@ -65,10 +65,10 @@ pub async fn sub_agents_run_beside_the_tools_of_a_reply(harness: &impl RuntimeHa
         teller: after_sub_agent 1.2 helper success=true
         teller: after_tool 1.0 submit success=true
     "#]]
-    .assert_eq(&diary.told_by(AFTER));
+    .assert_eq(&diary.lines_of(AFTER));
 }
 
-/// It waits for people, and the turn with it; what was submitted beside it completes the turn.
+/// The sub-agent waits for a user, and the turn waits with it. Then the submitted output completes the turn.
 pub async fn a_sub_agent_beside_a_finish_tool_comes_to_its_end_first(
     harness: &impl RuntimeHarness,
 ) {
@@ -113,7 +113,8 @@ pub async fn a_sub_agent_beside_a_finish_tool_comes_to_its_end_first(
     .await;
 }
 
-/// In call order, wherever in the reply they stand; they are no calls of tools to hooks.
+/// Companion calls run last and in call order, wherever they are in the reply. Tool hooks are not called for
+/// them.
 pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let calls = [
@@ -132,10 +133,10 @@ pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     completes(&handle).await;
     let chunks = chunks(&handle).await;
-    let started = chunks.iter().filter_map(|it| match &it.chunk.kind {
+    let started = chunks.iter().filter_map(|stored| match &stored.chunk.kind {
         ChunkKind::ToolStart { tool, .. } => Some(&**tool),
         _ => None,
     });
@@ -149,10 +150,10 @@ pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
         teller: after_tool 1.0 companion__getChildStatus success=false companion_unknown
         teller: after_tool 1.1 companion__listChildren success=true
     "#]]
-    .assert_eq(&diary.told_by(AFTER));
+    .assert_eq(&diary.lines_of(AFTER));
 }
 
-/// It completes like one that answers by `__finish__`, and its caller's stream goes on.
+/// The sub-agent completes as with `__finish__`, and its parent's stream continues.
 pub async fn a_sub_agent_may_end_by_a_finish_tool(harness: &impl RuntimeHarness) {
     let done = Diary::default();
     let llm = scripts(
@@ -165,10 +166,10 @@ pub async fn a_sub_agent_may_end_by_a_finish_tool(harness: &impl RuntimeHarness)
     let helper = helper("helper").tool(hand_in()).hooks(done.clone()).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
     let agent = teller().sub_agent(&helper).build().unwrap();
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     completes(&handle).await;
-    let told = done.told_by(&["on_agent_complete"]);
-    assert_eq!(told, "helper: on_agent_complete {\"answer\":\"x\",\"score\":2}\n");
+    let lines = done.lines_of(&["on_agent_complete"]);
+    assert_eq!(lines, "helper: on_agent_complete {\"answer\":\"x\",\"score\":2}\n");
     check_stream(
         &handle,
         &expect![[r#"
@@ -196,7 +197,7 @@ pub async fn a_sub_agent_may_end_by_a_finish_tool(harness: &impl RuntimeHarness)
     .await;
 }
 
-/// By a finish tool, a native output, a condition, and text.
+/// The ways are a finish tool, a native output, a stop condition, and text.
 pub async fn every_way_to_complete_is_told_once(harness: &impl RuntimeHarness) {
     let done = Diary::default();
     let world = |reply: Reply| World::new(ScriptedLlm::new([reply]));
@@ -246,5 +247,5 @@ pub async fn every_way_to_complete_is_told_once(harness: &impl RuntimeHarness) {
         teller: on_agent_complete none
         teller: on_agent_complete "text"
     "#]]
-    .assert_eq(&done.told_by(&["on_agent_complete"]));
+    .assert_eq(&done.lines_of(&["on_agent_complete"]));
 }

@@ -1,4 +1,4 @@
-//! Processes, so to speak: executors that have the threads of a tokio runtime of their own, and end with it.
+//! Simulated processes: executors with the threads of a tokio runtime of their own, which end with it.
 
 use std::any::Any;
 use std::fmt;
@@ -14,67 +14,67 @@ use tokio::runtime::{Handle, Runtime};
 
 use super::{RuntimeHarness, World};
 
-/// How long the threads of a process may take to stop.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time that the threads of a process may take to stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Puts one kind of runtime together.
+/// A factory for one kind of runtime.
 #[async_trait]
 pub trait Boot: Send + Sync {
-    /// What a process does as soon as it runs.
-    async fn boot(&self, with: Beginning) -> StartedRun;
+    /// Starts the work of a process.
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess;
 
-    /// What the engine has on record, as [`RuntimeHarness::engine_records`] says.
+    /// Returns the engine's records, as specified by [`RuntimeHarness::engine_records`].
     async fn engine_records(&self, _sessions: &[SessionId]) -> String {
         String::new()
     }
 }
 
-/// An async function puts one together, too.
+/// Async functions are factories too.
 #[async_trait]
 impl<F, B> Boot for F
 where
-    F: Fn(Beginning) -> B + Send + Sync,
-    B: Future<Output = StartedRun> + Send,
+    F: Fn(ProcessConfig) -> B + Send + Sync,
+    B: Future<Output = StartedProcess> + Send,
 {
-    async fn boot(&self, with: Beginning) -> StartedRun {
+    async fn boot(&self, with: ProcessConfig) -> StartedProcess {
         self(with).await
     }
 }
 
-/// What a process begins with.
+/// The configuration of a process.
 #[derive(Debug)]
-pub struct Beginning {
-    /// What its executor is booted with.
+pub struct ProcessConfig {
+    /// The configuration of its executor.
     pub world: World,
-    /// Where it keeps logs: the world's store, or that of the harness.
+    /// The session store: that of the world, or of the harness.
     pub store: Arc<dyn StateStore>,
-    /// Where it keeps streams.
+    /// The stream manager of the process.
     pub streams: Arc<dyn StreamManager>,
-    /// Where its work is done.
+    /// The tokio runtime that executes its work.
     pub tasks_on: Handle,
 }
 
-/// What a process has.
-pub struct StartedRun {
-    /// Its executor.
+/// A started process.
+pub struct StartedProcess {
+    /// The executor of the process.
     pub executor: Arc<dyn AgentExecutor>,
-    /// What goes before its threads do.
+    /// The worker, which is dropped before the threads end.
     pub worker: Box<dyn Any + Send>,
 }
 
-impl StartedRun {
-    /// A process that has an executor and nothing else.
+impl StartedProcess {
+    /// Creates a process that has an executor and nothing else.
     pub fn of(executor: impl AgentExecutor) -> Self {
         Self { executor: Arc::new(executor), worker: Box::new(()) }
     }
 }
 
-/// The harness of a runtime that a [`Boot`] puts together, on one store.
+/// A harness for the runtime of a [`Boot`], on one store.
 pub struct Processes<S, B> {
     store: S,
     boot: B,
     running: Mutex<Vec<Process>>,
-    // Dropped after all else: what the store needs, and what removes what is left of it.
+    // Dropped last: what the store needs, and what cleans up after it.
     _place: Box<dyn Any + Send + Sync>,
 }
 
@@ -84,7 +84,7 @@ struct Process {
 }
 
 impl<S, B> Processes<S, B> {
-    /// None yet. `place` is kept until nobody uses the store any more.
+    /// Creates a harness without processes. `place` is kept until the store is no longer used.
     pub fn new(store: S, place: impl Any + Send + Sync, boot: B) -> Self {
         Self { store, boot, running: Mutex::default(), _place: Box::new(place) }
     }
@@ -117,24 +117,24 @@ where
         let threads =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let threads = threads.unwrap();
-        let with = Beginning {
+        let with = ProcessConfig {
             store: world.store.clone().unwrap_or_else(|| self.store()),
             streams: world.streams.clone().unwrap_or_else(|| self.streams()),
             tasks_on: threads.handle().clone(),
             world,
         };
-        let StartedRun { executor, worker } = self.boot.boot(with).await;
+        let StartedProcess { executor, worker } = self.boot.boot(with).await;
         self.running.lock().unwrap().push(Process { worker, threads });
         executor
     }
 
     async fn kill(&self) {
         let processes: Vec<_> = self.running.lock().unwrap().drain(..).collect();
-        // Waits until the threads have stopped: a killed process does nothing any more.
+        // Waits until the threads have stopped, so that a killed process does nothing more.
         let stop = move || {
             for Process { worker, threads } in processes {
                 drop(worker);
-                threads.shutdown_timeout(PATIENCE);
+                threads.shutdown_timeout(SHUTDOWN_TIMEOUT);
             }
         };
         tokio::task::spawn_blocking(stop).await.unwrap();
@@ -151,8 +151,8 @@ impl<S, B> fmt::Debug for Processes<S, B> {
     }
 }
 
-impl fmt::Debug for StartedRun {
+impl fmt::Debug for StartedProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Begun").field("executor", &self.executor).finish_non_exhaustive()
+        f.debug_struct("StartedProcess").field("executor", &self.executor).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! How much of a log is read.
+//! Scenarios for the number of appends that are read.
 
 use helix_agents_core::event::{Event, SCHEMA, encode};
 use helix_agents_core::executor::Resumable;
@@ -14,7 +14,7 @@ use crate::scripted::{Reply, ScriptedLlm};
 
 const TURNS: usize = 20;
 
-/// What the process has seen it does not read again, or the cost of a turn would grow with the session.
+/// A process does not read again what it has read. Otherwise the cost of a turn would grow with the session.
 pub async fn a_turn_reads_what_is_new(harness: &impl RuntimeHarness) {
     let store = FaultStore::new(harness.store());
     let replies = (0..TURNS).map(|_| Reply::text("done"));
@@ -36,10 +36,10 @@ pub async fn a_turn_reads_what_is_new(harness: &impl RuntimeHarness) {
     assert!(read < appends / 2, "{read} of {appends} appends were read");
 }
 
-/// How many appends make the log long.
+/// Number of appends that make the log long.
 const APPENDS: u64 = 50;
 
-/// Queues messages, so many with each append that the log is long enough for a snapshot.
+/// Queues so many messages with each append that the log is long enough for a snapshot.
 async fn lengthen(store: &dyn StateStore, fold: &mut Session) {
     for number in 0..APPENDS {
         let message = |index: u64| Event::MessageQueued {
@@ -71,7 +71,7 @@ async fn lengthen(store: &dyn StateStore, fold: &mut Session) {
     }
 }
 
-/// A run saves a snapshot of a session whose log has become long, and another process begins there.
+/// A run saves a snapshot of a session with a long log, and another process starts from it.
 pub async fn a_process_that_has_not_looked_before_reads_the_end_of_a_long_log(
     harness: &impl RuntimeHarness,
 ) {

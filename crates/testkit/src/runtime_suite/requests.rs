@@ -1,4 +1,4 @@
-//! Interrupt, abort, and who may start when.
+//! Scenarios for interrupts, aborts, and which runs may start.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use helix_agents_core::tool::{Tool, ToolContext};
 use serde_json::json;
 
 use super::support::{
-    S, Word, begin, check_log, check_stream, completes, end, fold, options, resume, run, shout,
+    S, Word, check_log, check_stream, completes, end, fold, options, resume, run, shout, start_run,
     teller,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// The step that is under way is finished first.
+/// The current step is completed first.
 pub async fn an_interrupted_run_stops_at_the_step_boundary_and_resumes(
     harness: &impl RuntimeHarness,
 ) {
@@ -27,7 +27,7 @@ pub async fn an_interrupted_run_stops_at_the_step_boundary_and_resumes(
     let replies =
         [Reply::tool_call("shout", json!({"word": "a"})).at_gate(&gate), Reply::text("done")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     handle.interrupt(Some("lunch".to_owned())).await.unwrap();
     gate.open();
@@ -72,13 +72,13 @@ pub async fn an_interrupted_run_stops_at_the_step_boundary_and_resumes(
     .await;
 }
 
-/// A model call is cut short.
+/// The model call is cancelled.
 pub async fn an_abort_cancels_the_model_call(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
     let llm = ScriptedLlm::new([Reply::text("never").at_gate(&gate)]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     handle.abort(Some("enough".to_owned())).await.unwrap();
     let result = end(&handle).await;
@@ -96,7 +96,7 @@ pub async fn an_abort_cancels_the_model_call(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// Tools are cancelled; every open call has its result before the run ends.
+/// Tools are cancelled. Every open call has its result before the run ends.
 pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let (polite_gate, rude_gate) = (gate.clone(), gate.clone());
@@ -120,7 +120,7 @@ pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl Runti
     let word = json!({"word": "x"});
     let llm = ScriptedLlm::new([Reply::calls([("polite", word.clone()), ("rude", word)])]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached_by(2).await;
     handle.abort(None).await.unwrap();
     assert_eq!(end(&handle).await.status, RunStatus::Aborted);
@@ -139,11 +139,11 @@ pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl Runti
     "#]]).await;
 }
 
-/// A request is void once its run has ended.
+/// A request has no effect once its run has ended.
 pub async fn a_request_to_an_ended_run_is_refused(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;
     let before = fold(harness).await.position().version;
     assert_eq!(handle.interrupt(None).await.unwrap_err().code(), ErrorCode::NothingToResume);
@@ -151,7 +151,7 @@ pub async fn a_request_to_an_ended_run_is_refused(harness: &impl RuntimeHarness)
     assert_eq!(fold(harness).await.position().version, before);
 }
 
-/// There is nothing to go on with.
+/// There is nothing to continue.
 pub async fn resuming_what_is_complete_is_refused(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
@@ -164,13 +164,13 @@ pub async fn resuming_what_is_complete_is_refused(harness: &impl RuntimeHarness)
     assert_eq!(executor.can_resume(&SessionId::from(S)).await.unwrap(), Resumable::Ended);
 }
 
-/// One run at a time.
+/// A session has one run at a time.
 pub async fn executing_on_a_live_session_is_refused(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
     let executor =
         harness.boot(World::new(ScriptedLlm::new([Reply::text("done").at_gate(&gate)]))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     let again = executor.execute(agent.erased(), Input::from("again"), options()).await;
     assert_eq!(again.unwrap_err().code(), ErrorCode::AlreadyRunning);
     let again = executor.resume(agent.erased(), handle.session(), ResumeOptions::default()).await;
@@ -179,7 +179,7 @@ pub async fn executing_on_a_live_session_is_refused(harness: &impl RuntimeHarnes
     end(&handle).await;
 }
 
-/// Another executor on the same store sees and reaches the run.
+/// Another executor on the same store can find and control the run.
 pub async fn a_run_elsewhere_can_be_followed_and_interrupted(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
@@ -187,7 +187,7 @@ pub async fn a_run_elsewhere_can_be_followed_and_interrupted(harness: &impl Runt
         [Reply::tool_call("shout", json!({"word": "a"})).at_gate(&gate), Reply::text("done")];
     let here = harness.boot(World::new(ScriptedLlm::new(replies))).await;
     let elsewhere = harness.boot(World::new(ScriptedLlm::new([]))).await;
-    let handle = begin(&*here, &agent, "go").await;
+    let handle = start_run(&*here, &agent, "go").await;
     gate.reached().await;
     let seen = elsewhere.handle(handle.session()).await.unwrap();
     assert_eq!(seen.run(), handle.run());
@@ -198,7 +198,7 @@ pub async fn a_run_elsewhere_can_be_followed_and_interrupted(harness: &impl Runt
     assert_eq!(result, end(&handle).await);
 }
 
-/// Aborting without a live run is a run of its own, in one append.
+/// Aborting without an active run is a run of its own, in one append.
 pub async fn a_dead_session_can_be_aborted(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let held = gate.clone();
@@ -212,12 +212,12 @@ pub async fn a_dead_session_can_be_aborted(harness: &impl RuntimeHarness) {
     let agent = teller().tool(hold).build().unwrap();
     let llm = ScriptedLlm::new([Reply::tool_call("hold", json!({"word": "x"}))]);
     let executor = harness.boot(World::new(llm.clone())).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     harness.kill().await;
     let executor = harness.boot(World::new(llm).registered(&agent)).await;
     let session = SessionId::from(S);
-    // The dead owner's lease runs out.
+    // The crashed owner's lease expires.
     let renewal = harness.store().renew(&session, handle.run(), Duration::ZERO).await.unwrap();
     assert!(renewal.renewed);
     assert_eq!(executor.can_resume(&session).await.unwrap(), Resumable::Yes);

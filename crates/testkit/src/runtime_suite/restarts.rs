@@ -1,4 +1,4 @@
-//! The process dies, another one goes on.
+//! Scenarios for restarts, where another process continues after a crash.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,9 @@ use helix_agents_core::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, 
 use serde_json::json;
 
 use super::support::{
-    Word, all_dead, begin, check_log, check_stream, check_transcript, completes, end, go_on,
-    killed_at, resume, run, shout, submit, teller, until_shown, word,
+    Word, all_crashed, check_log, check_stream, check_transcript, completes, end, killed_at,
+    resume, resume_to_end, run, shout, start_run, submit, teller, until_shown,
+    word, Word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
@@ -28,7 +29,7 @@ use crate::scripted::{Reply, ScriptedLlm};
 
 type Trace = Arc<Mutex<Vec<(u32, String)>>>;
 
-/// A tool that writes down its attempt and key, and then stands at the gate.
+/// Returns a tool that records its attempt and key, and then waits at the gate.
 fn traced(trace: &Trace, gate: &Gate) -> Tool {
     let (trace, gate) = (Arc::clone(trace), gate.clone());
     Tool::function("act", "Acts.", move |_: Word, cx: ToolContext| {
@@ -46,7 +47,7 @@ fn act() -> Reply {
     Reply::tool_call("act", json!({"word": "x"}))
 }
 
-/// The tool's result is on record, so the second process only asks the model.
+/// The tool's result is recorded, so the second process only calls the model.
 pub async fn a_restart_does_not_repeat_a_recorded_tool_call(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &Gate::opened())).build().unwrap();
@@ -73,7 +74,7 @@ pub async fn a_restart_does_not_repeat_a_recorded_tool_call(harness: &impl Runti
     .await;
 }
 
-/// An effect in doubt runs again, as its class allows, under the key it had.
+/// An effect in doubt is executed again, if its class allows, with the same key.
 pub async fn a_restart_in_a_tool_runs_it_again_under_the_same_key(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &gate)).tool(shout()).build().unwrap();
@@ -86,7 +87,7 @@ pub async fn a_restart_in_a_tool_runs_it_again_under_the_same_key(harness: &impl
     };
     killed_at(harness, World::new(script()), &agent, &gate).await;
     let executor = harness.boot(World::new(script())).await;
-    go_on(&*executor, &agent).await;
+    resume_to_end(&*executor, &agent).await;
     let trace = trace.lock().unwrap().clone();
     assert_eq!(trace.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(trace[0].1, trace[1].1);
@@ -103,22 +104,22 @@ pub async fn a_restart_in_a_tool_runs_it_again_under_the_same_key(harness: &impl
     .await;
 }
 
-/// Counts what it is told of, and puts the count into the arguments.
-struct Numbers(AtomicUsize);
+/// A hook that counts its calls, and writes the count into the arguments.
+struct CountingHooks(AtomicUsize);
 
 #[async_trait]
-impl AgentHooks for Numbers {
+impl AgentHooks for CountingHooks {
     async fn before_tool(
         &self,
         _: &HookContext,
         _: ToolCallView<'_>,
     ) -> HookResult<HookDecision<Json>> {
-        let told = self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(HookDecision::Change(json!({"word": told.to_string()}).into()))
+        let calls = self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(HookDecision::Change(json!({"word": calls.to_string()}).into()))
     }
 }
 
-/// A hook that gives each try other arguments does not give it another key.
+/// The key stays the same even if a hook changes the arguments of each attempt.
 pub async fn a_key_does_not_follow_what_a_hook_changes(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let (seen, closed) = (Arc::clone(&trace), gate.clone());
@@ -134,12 +135,12 @@ pub async fn a_key_does_not_follow_what_a_hook_changes(harness: &impl RuntimeHar
         }
     })
     .retry(RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() });
-    let agent = teller().tool(act).hooks(Numbers(AtomicUsize::new(0))).build().unwrap();
+    let agent = teller().tool(act).hooks(CountingHooks(AtomicUsize::new(0))).build().unwrap();
     let script =
         || ScriptedLlm::new([Reply::tool_call("act", json!({"word": "x"})), Reply::text("done")]);
     killed_at(harness, World::new(script()), &agent, &gate).await;
     let executor = harness.boot(World::new(script())).await;
-    go_on(&*executor, &agent).await;
+    resume_to_end(&*executor, &agent).await;
     let trace = trace.lock().unwrap().clone();
     assert_eq!(trace.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [1, 2, 2]);
     assert!(trace.iter().all(|(_, key)| *key == trace[0].1), "{trace:?}");
@@ -175,10 +176,10 @@ pub async fn a_key_follows_what_an_approver_edits(harness: &impl RuntimeHarness)
     }
     resume(&*executor, &agent).await.unwrap();
     gate.reached_by(2).await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
     let executor = harness.boot(World::new(replies())).await;
-    go_on(&*executor, &agent).await;
+    resume_to_end(&*executor, &agent).await;
     let seen = seen.lock().unwrap().clone();
     let mut keys: Vec<_> = seen.iter().map(|(_, _, key)| key.clone()).collect();
     keys.sort_unstable();
@@ -197,10 +198,10 @@ async fn in_doubt<S, O>(
     let script = || ScriptedLlm::new([act(), Reply::text("done")]);
     killed_at(harness, World::new(script()), agent, gate).await;
     let executor = harness.boot(World::new(script())).await;
-    go_on(&*executor, agent).await.status
+    resume_to_end(&*executor, agent).await.status
 }
 
-/// Without a way to find out, the model is told that nobody knows.
+/// Without reconciliation the model learns that the outcome is unknown.
 pub async fn an_at_most_once_tool_is_not_run_again(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let tool = traced(&trace, &gate).effect(EffectClass::AtMostOnce);
@@ -215,7 +216,7 @@ pub async fn an_at_most_once_tool_is_not_run_again(harness: &impl RuntimeHarness
     "#]]).await;
 }
 
-/// With one, its answer is the result; and what did not happen is run.
+/// With reconciliation the found outcome is the result. A call that was not executed is executed.
 pub async fn an_at_most_once_tool_is_reconciled(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -243,7 +244,7 @@ pub async fn an_at_most_once_tool_is_reconciled(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// A pending call whose tool is gone gets an error.
+/// A pending call whose tool no longer exists gets an error.
 pub async fn a_tool_that_is_gone_after_a_restart_is_missing(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &gate)).build().unwrap();
@@ -251,7 +252,7 @@ pub async fn a_tool_that_is_gone_after_a_restart_is_missing(harness: &impl Runti
     killed_at(harness, World::new(script()), &agent, &gate).await;
     let agent = teller().tool(shout()).build().unwrap();
     let executor = harness.boot(World::new(script())).await;
-    go_on(&*executor, &agent).await;
+    resume_to_end(&*executor, &agent).await;
     check_log(
         harness,
         &expect![[r#"
@@ -270,7 +271,7 @@ pub async fn a_tool_that_is_gone_after_a_restart_is_missing(harness: &impl Runti
     .await;
 }
 
-/// A late reader never sees what the first try showed; the log has the second.
+/// A late reader never sees the chunks of the first attempt. The log has the second one.
 pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
@@ -279,10 +280,10 @@ pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl Runtim
         Reply::text("Good morning.").at_gate(&gate),
     ]);
     let executor = harness.boot(World::new(held)).await;
-    let killed = begin(&*executor, &agent, "go").await;
+    let killed = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     until_shown(&killed, |kind| matches!(kind, ChunkKind::Checkpoint { .. })).await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("Good evening.")]))).await;
     let handle = resume(&*executor, &agent).await.unwrap();
     end(&handle).await;
@@ -306,23 +307,23 @@ pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl Runtim
     .await;
 }
 
-/// k resumers: one runs, the others are told.
+/// One of k concurrent resumes runs, and the others are refused.
 pub async fn of_many_resumers_exactly_one_runs(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &Gate::opened())).build().unwrap();
     let script = |gate| ScriptedLlm::new([act(), Reply::text("done").at_gate(gate)]);
     killed_at(harness, World::new(script(&gate)), &agent, &gate).await;
-    // Nobody comes to an end before all were told.
-    let told = Gate::new();
+    // The run does not end before all others were refused.
+    let refused = Gate::new();
     let mut executors: Vec<Arc<dyn AgentExecutor>> = Vec::new();
     for _ in 0..8 {
-        executors.push(harness.boot(World::new(script(&told))).await);
+        executors.push(harness.boot(World::new(script(&refused))).await);
     }
     let resumed =
         futures_util::future::join_all(executors.iter().map(|one| resume(&**one, &agent))).await;
     let (won, lost): (Vec<_>, Vec<_>) = resumed.into_iter().partition(Result::is_ok);
     assert_eq!((won.len(), lost.len()), (1, 7));
-    told.open();
+    refused.open();
     for error in lost.into_iter().filter_map(Result::err) {
         let expected = [ErrorCode::AlreadyResumed, ErrorCode::AlreadyRunning];
         assert!(expected.contains(&error.code()), "{error}");

@@ -1,4 +1,4 @@
-//! What becomes of a stream whose session was deleted, or whose chunks are gone.
+//! Scenarios for streams whose session was deleted, or whose chunks are missing.
 
 use futures_util::StreamExt as _;
 use helix_agents_core::clock::Timestamp;
@@ -9,36 +9,36 @@ use helix_agents_core::session::StreamStatus;
 use helix_agents_core::stream::{Chunk, ChunkKind, StoredChunk, StreamInfo, Watermark};
 
 use super::support::{
-    S, asks, begin, check_stream, child, end, helper, report, run, scripts, teller,
+    S, asks, check_stream, child, end, helper, report, run, scripts, start_run, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::{Gate, within};
 use crate::ids::batch_id;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// All that a run's stream has, which has to end.
+/// Returns all chunks of a run's stream, which must end.
 async fn all(handle: &RunHandle) -> Vec<StoredChunk> {
     let chunks = within(handle.stream()).await.unwrap();
     within(chunks.map(Result::unwrap).collect()).await
 }
 
-/// The last run of a session, as another process gets at it.
+/// Returns the last run of a session, as another process gets it.
 async fn found(executor: &dyn AgentExecutor, session: &SessionId) -> RunHandle {
     executor.handle(session).await.unwrap()
 }
 
-/// Text, arguments and results with it; and the next session of that id has a stream of its own.
+/// Text, arguments and results are deleted. The next session with that id has a stream of its own.
 pub async fn a_deleted_session_leaves_no_stream(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("one")]))).await;
-    let first = begin(&*executor, &agent, "first").await;
+    let first = start_run(&*executor, &agent, "first").await;
     end(&first).await;
     assert!(executor.delete(&S.into()).await.unwrap());
     assert!(!executor.delete(&S.into()).await.unwrap());
     assert!(harness.store().head(&S.into()).await.unwrap().is_none());
     let left = harness.streams().info(&S.into()).await.unwrap();
     assert_eq!(left, StreamInfo::default());
-    let second = begin(&*executor, &agent, "second").await;
+    let second = start_run(&*executor, &agent, "second").await;
     end(&second).await;
     check_stream(
         &second,
@@ -51,11 +51,11 @@ pub async fn a_deleted_session_leaves_no_stream(harness: &impl RuntimeHarness) {
     "#]],
     )
     .await;
-    assert!(all(&second).await.iter().all(|it| it.chunk.run == *second.run()));
+    assert!(all(&second).await.iter().all(|stored| stored.chunk.run == *second.run()));
     assert_ne!(first.run(), second.run());
 }
 
-/// The store's own `delete` is enough where it keeps both.
+/// The store's own `delete` suffices if it keeps both.
 pub async fn deleting_in_the_store_forgets_the_stream_it_keeps(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("secret")]))).await;
@@ -65,7 +65,7 @@ pub async fn deleting_in_the_store_forgets_the_stream_it_keeps(harness: &impl Ru
     assert_eq!(left, StreamInfo::default());
 }
 
-/// Streams that are kept elsewhere than the log, or were written by a run that outlived its session.
+/// The streams are in another store than the log, or a run that outlived its session wrote them.
 pub async fn what_an_earlier_session_left_hides_nothing_of_the_next(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("new")]))).await;
@@ -82,7 +82,7 @@ pub async fn what_an_earlier_session_left_hides_nothing_of_the_next(harness: &im
     let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
     let mark = Watermark { version: 1000, settled, discarded, origin, boundaries };
     streams.mark(batch_id(), &S.into(), mark).await.unwrap();
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;
     check_stream(
         &handle,
@@ -100,13 +100,13 @@ pub async fn what_an_earlier_session_left_hides_nothing_of_the_next(harness: &im
     assert_eq!((first.seq, &first.chunk.run), (1, handle.run()));
 }
 
-/// By a reset, with its numbers, or because the streams did not outlive a process and the log did.
+/// The stream was reset, with its numbers, or the streams did not survive a process and the log did.
 pub async fn the_stream_of_an_ended_run_ends_whatever_is_left_of_it(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
     let executor = harness.boot(World::new(llm)).await;
     let streams = harness.streams();
-    let first = begin(&*executor, &agent, "first").await;
+    let first = start_run(&*executor, &agent, "first").await;
     end(&first).await;
     let whole = all(&first).await;
     assert!(whole.last().unwrap().chunk.kind.ends_run());
@@ -118,20 +118,23 @@ pub async fn the_stream_of_an_ended_run_ends_whatever_is_left_of_it(harness: &im
         }
         for handle in [&first, &found(&*executor, &S.into()).await] {
             let left = all(handle).await;
-            assert!(left.iter().all(|it| it.chunk.kind == ChunkKind::StreamResync), "{left:?}");
+            assert!(
+                left.iter().all(|stored| stored.chunk.kind == ChunkKind::StreamResync),
+                "{left:?}"
+            );
         }
     }
-    // The next one has its own, and that of the first one ends before it.
-    let second = begin(&*executor, &agent, "second").await;
+    // The next run has its own chunks, and the stream of the first one ends before them.
+    let second = start_run(&*executor, &agent, "second").await;
     end(&second).await;
     let shown = all(&second).await;
-    assert!(shown.iter().all(|it| it.chunk.run == *second.run()), "{shown:?}");
+    assert!(shown.iter().all(|stored| stored.chunk.run == *second.run()), "{shown:?}");
     assert!(shown.last().unwrap().chunk.kind.ends_run());
     let left = all(&first).await;
-    assert!(!left.iter().any(|it| it.chunk.run == *second.run()), "{left:?}");
+    assert!(!left.iter().any(|stored| stored.chunk.run == *second.run()), "{left:?}");
 }
 
-/// Although the run of its root still writes the stream.
+/// The run of the root still writes to the stream.
 pub async fn the_stream_of_an_ended_child_ends_whatever_is_left_of_it(
     harness: &impl RuntimeHarness,
 ) {
@@ -140,7 +143,7 @@ pub async fn the_stream_of_an_ended_child_ends_whatever_is_left_of_it(
     let gate = Gate::new();
     let llm = scripts([asks(&["helper"]), Reply::text("done").at_gate(&gate)], [report()]);
     let executor = harness.boot(World::new(llm)).await;
-    let root = begin(&*executor, &agent, "go").await;
+    let root = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let below = found(&*executor, &child("1.0")).await;
     assert!(all(&below).await.last().unwrap().chunk.kind.ends_run());
@@ -152,7 +155,7 @@ pub async fn the_stream_of_an_ended_child_ends_whatever_is_left_of_it(
     assert!(all(&root).await.last().unwrap().chunk.kind.ends_run());
 }
 
-/// The reader waits for chunks when they are taken away.
+/// The reader waits for chunks when the stream is forgotten.
 pub async fn a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten(
     harness: &impl RuntimeHarness,
 ) {
@@ -160,7 +163,7 @@ pub async fn a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten(
     let gate = Gate::new();
     let llm = ScriptedLlm::new([Reply::text("one").at_gate(&gate)]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let mut chunks = handle.stream().await.unwrap();
     within(chunks.next()).await.unwrap().unwrap();
@@ -171,7 +174,7 @@ pub async fn a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten(
     assert!(left.len() <= 6, "{left:?}");
 }
 
-/// While the run works, and once it has ended; what opens a page may know then whether to follow.
+/// This holds while the run is active and after its end, so a client knows whether to follow the stream.
 pub async fn a_page_says_whether_more_is_to_come(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
@@ -179,7 +182,7 @@ pub async fn a_page_says_whether_more_is_to_come(harness: &impl RuntimeHarness) 
     let llm = ScriptedLlm::new([Reply::text("one").at_gate(&gate), fails]);
     let executor = harness.boot(World::new(llm)).await;
     let status = async || executor.page(&S.into()).await.unwrap().status;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     assert_eq!(status().await, StreamStatus::Active);
     gate.open();

@@ -1,4 +1,4 @@
-//! What the scenarios share: agents, beginning and ending a run, and telling what became of it.
+//! Helpers of the scenarios: agents, starting and ending runs, and reading their results.
 
 mod clock;
 mod death;
@@ -23,10 +23,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(super) use clock::{until, until_past};
-pub(super) use death::{all_dead, killed_at, leases_run_out};
+pub(super) use death::{all_crashed, expire_leases, killed_at};
 pub(super) use diary::Diary;
 pub(super) use family::{
-    asks, child, companion, delegate, helper, report, resting, scripts, status,
+    asks, child, companion, delegate, helper, report, scripts, status, stored_status,
 };
 pub(super) use scribe::{Trace, checkpoints, forked, noted, notes, transcript};
 
@@ -34,13 +34,13 @@ use super::RuntimeHarness;
 use crate::gate::{Gate, within};
 use crate::normalise;
 
-/// The session of most scenarios.
+/// The session id of most scenarios.
 pub(super) const S: &str = "story";
 
-/// Input with one member.
+/// An input with one member.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(super) struct Word {
-    /// Any word.
+    /// An arbitrary word.
     pub(super) word: String,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Notes {
     pub(super) last: String,
 }
 
-/// A tool that returns its word in capitals, and fails on an empty one.
+/// Returns a tool that returns its word in capitals, and fails on an empty one.
 pub(super) fn shout() -> Tool {
     Tool::function("shout", "Says a word loudly.", |input: Word, _: ToolContext| async move {
         if input.word.is_empty() {
@@ -68,7 +68,7 @@ pub(super) fn shout() -> Tool {
     })
 }
 
-/// A tool that notes its word in the state.
+/// Returns a tool that adds its word to the state.
 pub(super) fn note() -> Tool {
     Tool::function("note", "Notes a word.", |input: Word, cx: ToolContext| async move {
         cx.update_state(|state: &mut Notes| {
@@ -79,7 +79,7 @@ pub(super) fn note() -> Tool {
     })
 }
 
-/// A tool that stands at the gate, and then returns its word.
+/// Returns a tool that waits at the gate, and then returns its word.
 pub(super) fn held(name: &str, gate: &Gate) -> Tool {
     let gate = gate.clone();
     Tool::function(name, "Stands still.", move |input: Word, _: ToolContext| {
@@ -91,7 +91,7 @@ pub(super) fn held(name: &str, gate: &Gate) -> Tool {
     })
 }
 
-/// The arguments of the tools above.
+/// Returns the arguments of the tools above.
 pub(super) fn word(word: &str) -> Value {
     json!({ "word": word })
 }
@@ -104,8 +104,8 @@ pub(super) fn options() -> ExecuteOptions {
     ExecuteOptions::default().session(S)
 }
 
-/// Starts the story.
-pub(super) async fn begin<S, O>(
+/// Starts a run of the session [`S`].
+pub(super) async fn start_run<S, O>(
     executor: &dyn AgentExecutor,
     agent: &Agent<S, O>,
     input: impl Into<Input>,
@@ -113,21 +113,21 @@ pub(super) async fn begin<S, O>(
     executor.execute(agent.erased(), input.into(), options()).await.unwrap()
 }
 
-/// Runs the story to its end.
+/// Runs a turn of the session [`S`] to its end.
 pub(super) async fn run<S, O>(
     executor: &dyn AgentExecutor,
     agent: &Agent<S, O>,
     input: impl Into<Input>,
 ) -> AgentResult {
-    end(&begin(executor, agent, input).await).await
+    end(&start_run(executor, agent, input).await).await
 }
 
-/// What a run comes to.
+/// Waits for the result of a run.
 pub(super) async fn end(handle: &RunHandle) -> AgentResult {
     within(handle.result()).await.unwrap()
 }
 
-/// The same of a run that completes.
+/// Waits for the result of a run and asserts that it completed.
 #[track_caller]
 pub(super) fn completes(handle: &RunHandle) -> impl Future<Output = AgentResult> {
     let caller = Location::caller();
@@ -138,12 +138,15 @@ pub(super) fn completes(handle: &RunHandle) -> impl Future<Output = AgentResult>
     }
 }
 
-/// Goes on with the story to the end of that run.
-pub(super) async fn go_on<S, O>(executor: &dyn AgentExecutor, agent: &Agent<S, O>) -> AgentResult {
+/// Resumes the session [`S`] and waits for the end of the run.
+pub(super) async fn resume_to_end<S, O>(
+    executor: &dyn AgentExecutor,
+    agent: &Agent<S, O>,
+) -> AgentResult {
     end(&resume(executor, agent).await.unwrap()).await
 }
 
-/// Goes on with the story, waiting for a dead owner's lease.
+/// Resumes the session [`S`], after waiting for a crashed owner's lease.
 pub(super) async fn resume<S, O>(
     executor: &dyn AgentExecutor,
     agent: &Agent<S, O>,
@@ -152,54 +155,58 @@ pub(super) async fn resume<S, O>(
     executor.resume(agent.erased(), &SessionId::from(S), options).await
 }
 
-/// The fold of the story.
+/// Returns the fold of the session [`S`].
 pub(super) async fn fold(harness: &impl RuntimeHarness) -> Session {
     fold_of(harness, &S.into()).await
 }
 
-/// The fold of a session.
+/// Returns the fold of a session.
 pub(super) async fn fold_of(harness: &impl RuntimeHarness, session: &SessionId) -> Session {
     load(&*harness.store(), session).await.unwrap()
 }
 
-/// The log of a session, as text.
+/// Returns the log of a session as text.
 pub(super) async fn log_of(harness: &impl RuntimeHarness, session: &SessionId) -> String {
     normalise::log(&load_events(&*harness.store(), session, 0).await.unwrap())
 }
 
-/// The transcript of the story, as text.
-pub(super) async fn told(harness: &impl RuntimeHarness) -> String {
+/// Returns the transcript of the session [`S`] as text.
+pub(super) async fn transcript_text(harness: &impl RuntimeHarness) -> String {
     normalise::transcript(fold(harness).await.transcript())
 }
 
-/// What the model was told of the calls of these tools, a line each.
-pub(super) async fn told_by(harness: &impl RuntimeHarness, tools: &str) -> String {
+/// Returns the results of these tools as the model received them, one line each.
+pub(super) async fn tool_results(harness: &impl RuntimeHarness, tools: &str) -> String {
     let start = format!("tool {tools}");
-    let told = told(harness).await;
-    told.lines().filter(|it| it.starts_with(&start)).map(|it| format!("{it}\n")).collect()
+    let transcript = transcript_text(harness).await;
+    transcript
+        .lines()
+        .filter(|line| line.starts_with(&start))
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
-/// Takes an answer.
+/// Submits an answer.
 pub(super) async fn submit(executor: &dyn AgentExecutor, submission: Submission) {
     executor.submit_tool_result(&S.into(), submission).await.unwrap();
 }
 
-/// Compares the story's log.
+/// Compares the log of the session [`S`].
 pub(super) async fn check_log(harness: &impl RuntimeHarness, expected: &Expect) {
     expected.assert_eq(&log_of(harness, &S.into()).await);
 }
 
-/// Compares the story's transcript.
+/// Compares the transcript of the session [`S`].
 pub(super) async fn check_transcript(harness: &impl RuntimeHarness, expected: &Expect) {
-    expected.assert_eq(&told(harness).await);
+    expected.assert_eq(&transcript_text(harness).await);
 }
 
-/// Compares what a late reader of the run's stream gets.
+/// Compares the chunks that a late reader of the run's stream gets.
 pub(super) async fn check_stream(handle: &RunHandle, expected: &Expect) {
     expected.assert_eq(&normalise::stream(&chunks(handle).await));
 }
 
-/// Waits until the stream of a run shows this.
+/// Waits until the stream of a run shows a matching chunk.
 pub(super) async fn until_shown(handle: &RunHandle, shows: impl Fn(&ChunkKind) -> bool) {
     let mut stream = handle.stream().await.unwrap();
     while let Some(chunk) = within(stream.next()).await {
@@ -209,7 +216,7 @@ pub(super) async fn until_shown(handle: &RunHandle, shows: impl Fn(&ChunkKind) -
     }
 }
 
-/// Every chunk of a run that has ended.
+/// Returns all chunks of a run that has ended.
 pub(super) async fn chunks(handle: &RunHandle) -> Vec<StoredChunk> {
     let mut stream = handle.stream().await.unwrap();
     let mut chunks = Vec::new();

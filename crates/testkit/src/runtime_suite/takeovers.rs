@@ -1,4 +1,4 @@
-//! Requests to stop that are acknowledged, and whose run's owner dies before it honours them.
+//! Scenarios for acknowledged requests to stop whose run's owner crashes before it handles them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use helix_agents_core::store::SessionStatus;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 
 use super::support::{
-    S, Word, all_dead, asks, begin, check_log, child, completes, delegate, end, fold, fold_of,
-    go_on, helper, leases_run_out, options, report, resting, resume, scripts, status, submit,
-    teller, until, word,
+    S, Word, all_crashed, asks, check_log, child, completes, delegate, end, expire_leases, fold,
+    fold_of, helper, options, report, resume, resume_to_end, scripts, start_run, status,
+    stored_status, submit, teller, until, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -25,7 +25,7 @@ use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 
 type Payments = Arc<AtomicUsize>;
 
-/// A tool that counts its executions, and then stands at the gate.
+/// Returns a tool that counts its executions, and then waits at the gate.
 fn pay(payments: &Payments, gate: &Gate) -> Tool {
     let (payments, gate) = (Arc::clone(payments), gate.clone());
     Tool::function("pay", "Pays.", move |input: Word, _: ToolContext| {
@@ -42,25 +42,25 @@ fn pays() -> Reply {
     Reply::tool_call("pay", word("rent"))
 }
 
-/// The result of the one run that a sweep takes over.
+/// Returns the result of the one run that a sweep takes over.
 async fn recovered(executor: &dyn AgentExecutor) -> AgentResult {
     let mut taken = executor.recover().await.unwrap();
     assert_eq!(taken.len(), 1, "{taken:?}");
     end(&taken.pop().unwrap()).await
 }
 
-/// The abort is on record, its run's owner is killed, and another process takes over: it calls neither the
-/// tool nor the model.
+/// The abort is recorded, the owner is killed, and another process takes over: it calls neither the tool nor
+/// the model.
 pub async fn an_abort_outlives_the_owner_of_its_run(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
     let owner = harness.boot(World::new(ScriptedLlm::new([pays()]))).await;
-    begin(&*owner, &agent, "go").await;
+    start_run(&*owner, &agent, "go").await;
     gate.reached().await;
     let llm = ScriptedLlm::new([Reply::text("Never said."), Reply::text("Hello.")]);
     let other = harness.boot(World::new(ScriptedLlm::new([]))).await;
     other.abort(&S.into(), Some("too dear".to_owned())).await.unwrap();
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
     let other = harness.boot(World::new(llm).registered(&agent)).await;
     let refused = other.execute(agent.erased(), Input::from("again"), options()).await;
@@ -80,27 +80,27 @@ pub async fn an_abort_outlives_the_owner_of_its_run(harness: &impl RuntimeHarnes
         end aborted Some("too dear")
     "#]]).await;
     assert!(other.recover().await.unwrap().is_empty());
-    // The abort was for that turn.
-    completes(&begin(&*other, &agent, "Something else.").await).await;
+    // The abort was only for that turn.
+    completes(&start_run(&*other, &agent, "Something else.").await).await;
 }
 
-/// The step that was under way is finished, and then the run stops; an explicit resume continues.
+/// The current step is completed, and then the run stops. An explicit resume continues it.
 pub async fn an_interrupt_outlives_the_owner_of_its_run(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
     let script = || ScriptedLlm::new([pays(), Reply::text("All is paid.")]);
     let owner = harness.boot(World::new(script())).await;
-    begin(&*owner, &agent, "go").await;
+    start_run(&*owner, &agent, "go").await;
     gate.reached().await;
     let other = harness.boot(World::new(script())).await;
     other.interrupt(&S.into(), Some("lunch".to_owned())).await.unwrap();
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
     let other = harness.boot(World::new(script()).registered(&agent)).await;
     let result = recovered(&*other).await;
     assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
     assert!(other.recover().await.unwrap().is_empty(), "an interrupted session rests");
-    assert_eq!(go_on(&*other, &agent).await.status, RunStatus::Completed);
+    assert_eq!(resume_to_end(&*other, &agent).await.status, RunStatus::Completed);
     check_log(
         harness,
         &expect![[r#"
@@ -122,50 +122,49 @@ pub async fn an_interrupt_outlives_the_owner_of_its_run(harness: &impl RuntimeHa
     .await;
 }
 
-/// Both are asked of a session whose process is dead, while its lease is still good. Not even the caller
-/// who resumes it clears the abort.
+/// Both are requested for a session whose process has crashed while its lease is still held. Not even a
+/// caller that resumes it clears the abort.
 pub async fn nothing_clears_an_abort(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
     let owner = harness.boot(World::new(ScriptedLlm::new([pays()]))).await;
-    begin(&*owner, &agent, "go").await;
+    start_run(&*owner, &agent, "go").await;
     gate.reached().await;
     harness.kill().await;
     gate.open();
     let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
     other.interrupt(&S.into(), None).await.unwrap();
     other.abort(&S.into(), Some("too dear".to_owned())).await.unwrap();
-    leases_run_out(harness).await;
-    let result = go_on(&*other, &agent).await;
+    expire_leases(harness).await;
+    let result = resume_to_end(&*other, &agent).await;
     assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("too dear")));
     assert_eq!(payments.load(Ordering::SeqCst), 1);
 }
 
-/// The caller who resumes a session that was to stop overrides that. A takeover after this one does not
-/// bring the interrupt back.
+/// A caller that resumes a session overrides the interrupt. A later takeover does not restore it.
 pub async fn an_explicit_resume_clears_an_interrupt(harness: &impl RuntimeHarness) {
     let (first, second) = (Gate::new(), Gate::new());
     let agent = teller().build().unwrap();
     let owner = harness
         .boot(World::new(ScriptedLlm::new([Reply::text("Never said.").at_gate(&first)])))
         .await;
-    begin(&*owner, &agent, "go").await;
+    start_run(&*owner, &agent, "go").await;
     first.reached().await;
     harness.kill().await;
     let script = || ScriptedLlm::new([Reply::text("Done.").at_gate(&second)]);
     let other = harness.boot(World::new(script())).await;
     other.interrupt(&S.into(), None).await.unwrap();
-    leases_run_out(harness).await;
+    expire_leases(harness).await;
     resume(&*other, &agent).await.unwrap();
     second.reached().await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     second.open();
     let third = harness.boot(World::new(script()).registered(&agent)).await;
     assert_eq!(recovered(&*third).await.status, RunStatus::Completed);
 }
 
-/// The run ends to wait for people, and the answer has the step finished: then the turn stops, as it was
-/// asked to.
+/// The run is suspended to wait for a user, and the answer completes the step. Then the turn stops, as
+/// requested.
 pub async fn an_interrupt_outlives_a_suspension(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let ask = Tool::client::<Word>("ask", "Asks a person.");
@@ -175,7 +174,7 @@ pub async fn an_interrupt_outlives_a_suspension(harness: &impl RuntimeHarness) {
         Reply::text("Done."),
     ]);
     let executor = harness.boot(World::new(llm).registered(&agent)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     handle.interrupt(Some("lunch".to_owned())).await.unwrap();
     gate.open();
@@ -186,26 +185,26 @@ pub async fn an_interrupt_outlives_a_suspension(harness: &impl RuntimeHarness) {
     let result = end(&swept.pop().unwrap()).await;
     assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
     assert_eq!(fold(harness).await.last_step(), 1);
-    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
 }
 
-/// A boss whose helper pays before it reports.
+/// Returns an agent whose helper pays before it reports.
 fn boss(payments: &Payments, gate: &Gate) -> Agent {
     let helper = helper("helper").tool(pay(payments, gate)).build().unwrap();
     teller().sub_agent(&helper).build().unwrap()
 }
 
-/// Begins a family whose child stands in its tool, and is on record as its parent's.
+/// Starts a parent whose child waits in its tool and is recorded in the parent's log.
 async fn family(harness: &impl RuntimeHarness, agent: &Agent, gate: &Gate) -> RunHandle {
     let owner = harness.boot(World::new(scripts([asks(&["helper"])], [pays()]))).await;
-    let handle = begin(&*owner, agent, "go").await;
+    let handle = start_run(&*owner, agent, "go").await;
     gate.reached().await;
     until(async || fold(harness).await.open_children().next().is_some()).await;
     handle
 }
 
-/// Kills a family whose child is in its tool, right after its root was asked to stop: the process that asked
-/// dies before it can ask the child.
+/// Kills a parent and its child, which is in its tool, right after the root was asked to stop: the requesting
+/// process crashes before it can pass the request to the child.
 async fn killed_family(harness: &impl RuntimeHarness, event: &str, agent: &Agent, gate: &Gate) {
     family(harness, agent, gate).await;
     let asked = Gate::new();
@@ -219,16 +218,16 @@ async fn killed_family(harness: &impl RuntimeHarness, event: &str, agent: &Agent
         }
     };
     tokio::select! {
-        _ = asks => panic!("it was to die in between"),
+        _ = asks => panic!("the request was to be killed midway"),
         () = asked.reached() => {}
     }
     let below = fold_of(harness, &child("1.0")).await;
     assert!(below.interrupt_request().is_none() && below.abort_request().is_none());
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
 }
 
-/// Neither the child nor its parent's owner heard of it, and both stop where they are taken over.
+/// Neither the child nor the parent's owner learned of it, and both stop when they are taken over.
 pub async fn a_takeover_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = boss(&payments, &gate);
@@ -240,10 +239,10 @@ pub async fn a_takeover_passes_an_interrupt_down(harness: &impl RuntimeHarness) 
     let below = fold_of(harness, &child("1.0")).await;
     assert_eq!((status(&below), below.last_step()), (RunStatus::Interrupted, 1));
     completes(&resume(&*other, &agent).await.unwrap()).await;
-    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Completed);
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
 }
 
-/// The takeover ends its session at once, and the child below it.
+/// The takeover ends the parent's session at once, and then the child.
 pub async fn a_takeover_passes_an_abort_down(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = boss(&payments, &gate);
@@ -251,13 +250,12 @@ pub async fn a_takeover_passes_an_abort_down(harness: &impl RuntimeHarness) {
     let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
     let result = recovered(&*other).await;
     assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("lunch")));
-    // Its parent's end is in the log before the child is told.
-    until(async || resting(harness, &child("1.0")).await == RunStatus::Aborted).await;
+    // The parent's end is in the log before the child is aborted.
+    until(async || stored_status(harness, &child("1.0")).await == RunStatus::Aborted).await;
     assert_eq!(payments.load(Ordering::SeqCst), 1, "the takeover paid again");
 }
 
-/// The interrupt reached the child as well, and its run's owner died with its parent's: who resumes the root
-/// resumes both.
+/// The interrupt reached the child too, and both owners crashed. A caller that resumes the root resumes both.
 pub async fn an_explicit_resume_clears_an_interrupt_for_children_too(
     harness: &impl RuntimeHarness,
 ) {
@@ -269,19 +267,19 @@ pub async fn an_explicit_resume_clears_an_interrupt_for_children_too(
     let other = harness.boot(World::new(llm).registered(&agent)).await;
     other.interrupt(&S.into(), None).await.unwrap();
     assert!(fold_of(harness, &child("1.0")).await.interrupt_request().is_some());
-    leases_run_out(harness).await;
+    expire_leases(harness).await;
     gate.open();
     completes(&within(resume(&*other, &agent)).await.unwrap()).await;
-    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Completed);
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
     assert_eq!(fold_of(harness, &child("1.0")).await.interrupt_request(), None);
 }
 
-/// The child works on in a process of its own when its parent is resumed, and stops after that.
+/// The child still runs in a process of its own when its parent is resumed, and stops after that.
 pub async fn a_child_that_stops_after_the_resume_is_resumed_too(harness: &impl RuntimeHarness) {
     let (payments, first, second) = (Payments::default(), Gate::new(), Gate::new());
     let (agent, same) = (boss(&payments, &first), boss(&payments, &second));
-    let dead = family(harness, &agent, &first).await;
-    all_dead(harness).await;
+    let crashed = family(harness, &agent, &first).await;
+    all_crashed(harness).await;
     let llm = || scripts([asks(&["helper"]), Reply::text("It is so.")], [pays(), report()]);
     let elsewhere = harness.boot(World::new(llm()).registered(&same)).await;
     let below = Arc::clone(same.erased().agent_of_child("helper").unwrap());
@@ -291,14 +289,14 @@ pub async fn a_child_that_stops_after_the_resume_is_resumed_too(harness: &impl R
     assert!(fold_of(harness, &child("1.0")).await.interrupt_request().is_some());
     let other = harness.boot(World::new(llm()).registered(&same)).await;
     let resumed = resume(&*other, &same).await.unwrap();
-    assert_ne!(resumed.run(), dead.run());
+    assert_ne!(resumed.run(), crashed.run());
     second.open();
     completes(&resumed).await;
-    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Completed);
-    assert_eq!(payments.load(Ordering::SeqCst), 2, "by the dead process and by the live one");
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
+    assert_eq!(payments.load(Ordering::SeqCst), 2, "by the crashed process and by the live one");
 }
 
-/// The child could continue, because its call was answered; but its parent is to stop.
+/// The child could continue, because its call was answered. But its parent must stop.
 pub async fn a_takeover_that_is_to_stop_starts_no_child(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let helper = helper("helper").tool(Tool::client::<Word>("ask", "Asks a person.")).build();
@@ -310,50 +308,49 @@ pub async fn a_takeover_that_is_to_stop_starts_no_child(harness: &impl RuntimeHa
         scripts([both.clone(), Reply::text("It is so.")], [asked, report()])
     };
     let owner = harness.boot(World::new(llm())).await;
-    begin(&*owner, &agent, "go").await;
+    start_run(&*owner, &agent, "go").await;
     gate.reached().await;
     until(async || !owner.pending_calls(&S.into()).await.unwrap().is_empty()).await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
-    // Only now: an owner that follows the child would resume it as soon as it is answered.
+    // Not earlier: an owner that follows the child would resume it as soon as it is answered.
     let outside = harness.boot(World::new(ScriptedLlm::new([]))).await;
     outside.interrupt(&S.into(), None).await.unwrap();
     submit(&*outside, Submission::result("1.0", &"red").unwrap()).await;
     let other = harness.boot(World::new(llm()).registered(&agent)).await;
     assert_eq!(recovered(&*other).await.status, RunStatus::Interrupted);
-    assert_eq!(resting(harness, &child("1.1")).await, RunStatus::SuspendedClientTool);
+    assert_eq!(stored_status(harness, &child("1.1")).await, RunStatus::SuspendedClientTool);
     completes(&resume(&*other, &agent).await.unwrap()).await;
-    assert_eq!(resting(harness, &child("1.1")).await, RunStatus::Completed);
+    assert_eq!(stored_status(harness, &child("1.1")).await, RunStatus::Completed);
 }
 
-/// A process ends a session as aborted and dies before it stops the child, which knows of nothing: a sweep
-/// that finds the child aborts it.
+/// A process aborts a session and crashes before it stops the child. A sweep that finds the child aborts it.
 pub async fn a_child_left_over_by_an_abort_is_aborted_by_a_sweep(harness: &impl RuntimeHarness) {
     let (payments, gate, ended) = (Payments::default(), Gate::new(), Gate::new());
     let agent = boss(&payments, &gate);
     let owner = harness.boot(World::new(scripts([asks(&["helper"])], [pays()]))).await;
-    begin(&*owner, &agent, "go").await;
+    start_run(&*owner, &agent, "go").await;
     within(gate.reached()).await;
     until(async || fold(harness).await.open_children().next().is_some()).await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
     let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldAfter(ended.clone()));
     let world = World::new(ScriptedLlm::new([])).on(store).registered(&agent);
-    let (dying, session) = (harness.boot(world).await, S.into());
+    let (crashing, session) = (harness.boot(world).await, S.into());
     tokio::select! {
-        _ = dying.abort(&session, None) => panic!("it was to die in between"),
+        _ = crashing.abort(&session, None) => panic!("the request was to be killed midway"),
         () = ended.reached() => {}
     }
     harness.kill().await;
     let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
-    assert_eq!(resting(harness, &S.into()).await, RunStatus::Aborted);
-    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Running);
+    assert_eq!(stored_status(harness, &S.into()).await, RunStatus::Aborted);
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Running);
     assert!(other.recover().await.unwrap().is_empty());
-    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Aborted);
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Aborted);
     assert_eq!(payments.load(Ordering::SeqCst), 1);
 }
 
-/// The factory of one agent fails for the moment. Sweeps list its session first, because it is newer.
+/// The factory of one agent fails temporarily. Sweeps list its session first, because it is newer.
 pub async fn a_session_that_cannot_be_resumed_keeps_no_other_from_a_sweep(
     harness: &impl RuntimeHarness,
 ) {
@@ -373,11 +370,11 @@ pub async fn a_session_that_cannot_be_resumed_keeps_no_other_from_a_sweep(
         owner.execute(agent.erased(), "go".into(), options).await.unwrap();
     }
     gate.reached_by(2).await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
 
     let world = World::new(ScriptedLlm::new([Reply::text("done")])).registered(&sound);
-    let away = |_: &_| Err(Error::new(ErrorCode::StoreUnavailable, "the agents are away"));
+    let away = |_: &_| Err(Error::new(ErrorCode::StoreUnavailable, "the agents are unavailable"));
     world.registry.register_factory("broken", away).unwrap();
     let other = harness.boot(world).await;
     assert_eq!(recovered(&*other).await.status, RunStatus::Completed);

@@ -1,5 +1,5 @@
-//! What parents and children do for each other: hooks of all above, requests that are passed down, and
-//! usage that adds up.
+//! Scenarios for parents and children: hooks of all ancestors, requests that are passed down, and usage that
+//! adds up.
 
 use expect_test::expect;
 use helix_agents_core::agent::{Agent, CompanionMode};
@@ -11,15 +11,15 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Diary, Report, S, Word, all_dead, asks, begin, child, companion, completes, fold, fold_of,
-    helper, report, resume, run, scripts, shout, status, submit, teller, until, word,
+    Diary, Report, S, Word, all_crashed, asks, child, companion, completes, fold, fold_of, helper,
+    report, resume, run, scripts, shout, start_run, status, submit, teller, until, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
 use crate::gate::{Gate, within};
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// Those of the teller and of its helper, on the same pages.
+/// Returns the diaries of the root agent and of its helper, which share their lines.
 fn diaries() -> [Diary; 2] {
     let diary = Diary::default();
     ["teller", "helper"].map(|name| diary.named(name))
@@ -29,7 +29,8 @@ fn ask() -> Tool {
     Tool::client::<Word>("ask", "Asks a person.")
 }
 
-/// Refused without a tool or a child, failed or successful, beside the finish: one rule.
+/// This holds for calls that were refused, failed or succeeded, of tools and children, and with a finish
+/// call.
 pub async fn every_call_has_its_end_told_in_call_order(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let llm = ScriptedLlm::new([
@@ -69,7 +70,7 @@ pub async fn every_call_has_its_end_told_in_call_order(harness: &impl RuntimeHar
     .assert_eq(&diary.results());
 }
 
-/// One result is on record when the process dies in the other call; nobody was told of it.
+/// One result is recorded when the process crashes in the other call. No hook was called for it.
 pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let diary = Diary::default();
@@ -89,7 +90,7 @@ pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl Ru
         ScriptedLlm::new([Reply::calls(calls), Reply::text("Done.")])
     };
     let executor = harness.boot(World::new(llm())).await;
-    begin(&*executor, &agent, "go").await;
+    start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     until(async || {
         let fold = fold(harness).await;
@@ -98,7 +99,7 @@ pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl Ru
     })
     .await;
     assert_eq!(diary.results(), "");
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
     let executor = harness.boot(World::new(llm())).await;
     let handle = resume(&*executor, &agent).await.unwrap();
@@ -112,7 +113,7 @@ pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl Ru
     .assert_eq(&diary.results());
 }
 
-/// Nobody works on it, and the calls that the abort answers have ends like all others.
+/// No process works on the session. The calls that the abort answers call the same hooks as all others.
 pub async fn an_aborted_family_has_its_ends_told(harness: &impl RuntimeHarness) {
     let [diary, helpers] = diaries();
     let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
@@ -133,7 +134,7 @@ pub async fn an_aborted_family_has_its_ends_told(harness: &impl RuntimeHarness) 
     .assert_eq(&diary.results());
 }
 
-/// The parent has ended, and its hooks are told of what its companion comes to.
+/// The parent has ended, and its hooks are called for the outcome of its companion.
 pub async fn a_child_is_aborted_under_the_hooks_of_its_parent(harness: &impl RuntimeHarness) {
     let [diary, helpers] = diaries();
     let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
@@ -163,7 +164,7 @@ pub async fn a_child_is_aborted_under_the_hooks_of_its_parent(harness: &impl Run
     .assert_eq(&diary.results());
 }
 
-/// Its parent has ended, and somebody goes on with it.
+/// The parent has ended, and a caller resumes the child.
 pub async fn a_child_is_resumed_under_the_hooks_of_its_parent(harness: &impl RuntimeHarness) {
     let [diary, helpers] = diaries();
     let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
@@ -198,9 +199,10 @@ pub async fn a_child_is_resumed_under_the_hooks_of_its_parent(harness: &impl Run
     .assert_eq(&diary.results());
 }
 
-/// Whoever asked the caller dies before it has asked the child: the caller's owner does.
+/// The process that interrupted the parent crashes before it has interrupted the child. The parent's owner
+/// does it.
 pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
-    let (gate, begun, asked, passed) = (Gate::new(), Gate::new(), Gate::new(), Gate::new());
+    let (gate, started, asked, passed) = (Gate::new(), Gate::new(), Gate::new(), Gate::new());
     let holding = |gate: &Gate| {
         FaultStore::new(harness.store()).on("interrupt_requested", Fault::HoldAfter(gate.clone()))
     };
@@ -208,18 +210,18 @@ pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     let agent = teller().sub_agent(&helper).build().unwrap();
     let first = Reply::tool_call("shout", word("hm")).at_gate(&gate);
     let llm = scripts([asks(&["helper"])], [first, report()]);
-    let store = holding(&passed).on("child_started", Fault::HoldAfter(begun.clone()));
+    let store = holding(&passed).on("child_started", Fault::HoldAfter(started.clone()));
     let executor = harness.boot(World::new(llm).short_lease().on(store)).await;
-    let handle = begin(&*executor, &agent, "Is it so?").await;
-    within(begun.reached()).await;
-    begun.open();
+    let handle = start_run(&*executor, &agent, "Is it so?").await;
+    within(started.reached()).await;
+    started.open();
     within(gate.reached()).await;
     let other = harness.boot(World::new(ScriptedLlm::new([])).on(holding(&asked))).await;
     let requester = async {
         other.interrupt(&S.into(), Some("lunch".to_owned())).await.unwrap();
     };
     tokio::select! {
-        () = requester => panic!("it was to die in between"),
+        () = requester => panic!("the request was to be killed midway"),
         () = asked.reached() => {}
     }
     within(passed.reached()).await;
@@ -230,11 +232,12 @@ pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     let below = fold_of(harness, &child("1.0")).await;
     assert_eq!((status(&below), below.last_step()), (RunStatus::Interrupted, 1));
     let log = load_events(&*harness.store(), &child("1.0"), 0).await.unwrap();
-    let asked = log.iter().filter(|it| matches!(it.event, Event::InterruptRequested { .. }));
-    assert_eq!(asked.count(), 1, "it is asked once");
+    let asked =
+        log.iter().filter(|recorded| matches!(recorded.event, Event::InterruptRequested { .. }));
+    assert_eq!(asked.count(), 1, "it is requested once");
 }
 
-/// A companion of a child goes on when the child has ended: its caller's log never hears of it.
+/// A companion of a child continues after the child has ended. The log of the root never learns of it.
 pub async fn what_outlives_its_parent_is_counted(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let scout = Agent::builder("scout")
@@ -252,12 +255,12 @@ pub async fn what_outlives_its_parent_is_counted(harness: &impl RuntimeHarness) 
     )
     .agent("scout", ScriptedLlm::new([Reply::text("Nobody there.").at_gate(&gate)]));
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "Is it so?").await;
+    let handle = start_run(&*executor, &agent, "Is it so?").await;
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     gate.open();
     let rex = executor.handle(&SessionId::of_companion(&child("1.0"), "rex")).await.unwrap();
     assert_eq!(within(rex.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(fold(harness).await.tree_usage().steps, 4, "what its own log knows");
+    assert_eq!(fold(harness).await.tree_usage().steps, 4, "what its own log contains");
     let used = handle.usage_rollup().await.unwrap();
     assert_eq!((used.steps, used.tokens.input_tokens), (5, 50));
     assert_eq!(used.sub_agents["helper"].tokens.input_tokens, 30);

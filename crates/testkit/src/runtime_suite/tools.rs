@@ -1,4 +1,4 @@
-//! Tools: order, failures, limits, state, what people see.
+//! Scenarios for tools: order, failures, limits, state, and streamed chunks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,14 +11,14 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Notes, Word, begin, check_log, check_stream, check_transcript, end, fold, note, run, shout,
+    Notes, Word, check_log, check_stream, check_transcript, end, fold, note, run, shout, start_run,
     teller, until,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// The second call ends first, and still stands second.
+/// The second call ends first, and its result is still second.
 pub async fn results_stand_in_call_order_whatever_the_order_of_their_ends(
     harness: &impl RuntimeHarness,
 ) {
@@ -38,12 +38,12 @@ pub async fn results_stand_in_call_order_whatever_the_order_of_their_ends(
         Reply::text("done"),
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
-    // The quick one is on record before the slow one ends.
+    // The result of the quick call is recorded before the slow one ends.
     until(async || {
         let fold = fold(harness).await;
-        fold.open_step().is_some_and(|it| it.calls.iter().any(|call| call.finish.is_some()))
+        fold.open_step().is_some_and(|step| step.calls.iter().any(|call| call.finish.is_some()))
     })
     .await;
     gate.open();
@@ -100,7 +100,7 @@ pub async fn results_stand_in_call_order_whatever_the_order_of_their_ends(
     .await;
 }
 
-/// The run goes on after a tool's error.
+/// The run continues after a tool's error.
 pub async fn a_failing_tool_is_told_to_the_model(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let replies = [Reply::tool_call("shout", json!({"word": ""})), Reply::text("sorry")];
@@ -118,7 +118,7 @@ pub async fn a_failing_tool_is_told_to_the_model(harness: &impl RuntimeHarness) 
     .await;
 }
 
-/// The model is told what is wrong.
+/// The model gets the error.
 pub async fn unknown_tools_and_bad_arguments_are_answered_without_running(
     harness: &impl RuntimeHarness,
 ) {
@@ -129,7 +129,7 @@ pub async fn unknown_tools_and_bad_arguments_are_answered_without_running(
         Reply::text("sorry"),
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;
     check_log(harness, &expect![[r#"
         session teller state=null
@@ -172,7 +172,7 @@ pub async fn unknown_tools_and_bad_arguments_are_answered_without_running(
     "#]]).await;
 }
 
-/// A reply that was cut off runs nothing, even where the arguments happen to parse.
+/// A reply that was cut off executes no calls, even if the arguments can be parsed.
 pub async fn calls_of_a_cut_off_reply_are_not_run(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let replies = [
@@ -195,7 +195,7 @@ pub async fn calls_of_a_cut_off_reply_are_not_run(harness: &impl RuntimeHarness)
     "#]]).await;
 }
 
-/// A panic is the tool's failure, not the run's.
+/// A panic fails the tool, not the run.
 pub async fn a_panic_is_contained(harness: &impl RuntimeHarness) {
     let bomb = Tool::function("bomb", "Explodes.", |input: Word, _: ToolContext| async move {
         assert!(input.word.is_empty(), "boom {}", input.word);
@@ -217,7 +217,7 @@ pub async fn a_panic_is_contained(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// A tool that never returns is told to the model as timed out.
+/// The model learns that a tool that never returns timed out.
 pub async fn a_hanging_tool_is_timed_out(harness: &impl RuntimeHarness) {
     let hang = Tool::function("hang", "Hangs.", |_: Word, _: ToolContext| {
         std::future::pending::<Result<(), ToolError>>()
@@ -239,7 +239,7 @@ pub async fn a_hanging_tool_is_timed_out(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// A retry option is carried out, and only the last try counts.
+/// The retry option is applied, and only the last attempt counts.
 pub async fn a_passing_failure_is_tried_again(harness: &impl RuntimeHarness) {
     let tries = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&tries);
@@ -281,7 +281,7 @@ pub async fn a_passing_failure_is_tried_again(harness: &impl RuntimeHarness) {
     assert_eq!(tries.load(Ordering::SeqCst), 3);
 }
 
-/// A tool that returns too much fails, and nothing of it is recorded.
+/// A tool whose result is too large fails, and no part of the result is recorded.
 pub async fn a_result_over_the_limit_is_refused(harness: &impl RuntimeHarness) {
     let flood = Tool::function("flood", "Returns 50 MB.", |_: Word, _: ToolContext| async {
         Ok("x".repeat(50 * 1024 * 1024))
@@ -298,7 +298,7 @@ pub async fn a_result_over_the_limit_is_refused(harness: &impl RuntimeHarness) {
     "#]]).await;
 }
 
-/// No more tools at once than the agent allows.
+/// The agent limits the number of concurrent tools.
 pub async fn concurrency_is_bounded(harness: &impl RuntimeHarness) {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let gate = Gate::new();
@@ -316,14 +316,14 @@ pub async fn concurrency_is_bounded(harness: &impl RuntimeHarness) {
     let calls = vec![("busy", json!({"word": "x"})); 9];
     let llm = ScriptedLlm::new([Reply::calls(calls), Reply::text("done")]);
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached_by(3).await;
     gate.open();
     end(&handle).await;
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
 
-/// Pushes of both stay; of a scalar the later call's value.
+/// Both pushes are kept. For a scalar the later call's value is kept.
 pub async fn state_changes_of_parallel_tools_merge_in_call_order(harness: &impl RuntimeHarness) {
     let agent = teller().state::<Notes>().tool(note()).build().unwrap();
     let call = |word: &str| ("note", json!({"word": word}));
@@ -347,7 +347,7 @@ pub async fn state_changes_of_parallel_tools_merge_in_call_order(harness: &impl 
     "#]]).await;
 }
 
-/// What a tool shows while it runs stands between its start and its end.
+/// The chunks of a tool are between its start and its end.
 pub async fn a_tool_shows_progress_and_custom_chunks(harness: &impl RuntimeHarness) {
     let show = Tool::function("show", "Shows.", |_: Word, cx: ToolContext| async move {
         cx.progress("half way", Some(0.5));
@@ -358,7 +358,7 @@ pub async fn a_tool_shows_progress_and_custom_chunks(harness: &impl RuntimeHarne
     let agent = teller().tool(show).build().unwrap();
     let replies = [Reply::tool_call("show", json!({"word": "x"})), Reply::text("done")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;
     check_stream(
         &handle,
@@ -382,7 +382,7 @@ pub async fn a_tool_shows_progress_and_custom_chunks(harness: &impl RuntimeHarne
     assert_eq!(fold(harness).await.recorded_usage().get(&key), Some(&3.0));
 }
 
-/// Tries at one call share the key; another call has another.
+/// Attempts of one call share the key. Another call has another key.
 pub async fn the_idempotency_key_is_the_same_for_every_try(harness: &impl RuntimeHarness) {
     let keys = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&keys);

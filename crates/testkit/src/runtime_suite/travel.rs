@@ -1,4 +1,4 @@
-//! Going back to a checkpoint.
+//! Scenarios for rewinding to a checkpoint.
 
 use expect_test::expect;
 use helix_agents_core::agent::Agent;
@@ -11,8 +11,8 @@ use helix_agents_core::tool::Tool;
 use serde_json::json;
 
 use super::support::{
-    Notes, S, Trace, Word, all_dead, asks, begin, check_log, check_transcript, checkpoints,
-    completes, end, fold, fold_of, forked, helper, log_of, noted, notes, resume, run, scripts,
+    Notes, S, Trace, Word, all_crashed, asks, check_log, check_transcript, checkpoints, completes,
+    end, fold, fold_of, forked, helper, log_of, noted, notes, resume, run, scripts, start_run,
     teller, word,
 };
 use super::{RuntimeHarness, World};
@@ -31,7 +31,8 @@ async fn rewound<S, O>(
     executor.resume(agent.erased(), &S.into(), options).await.unwrap()
 }
 
-/// Conversation and state are what they were; the log keeps all, numbers and costs stay.
+/// The conversation and the state are those of the checkpoint. The log keeps all events, and numbers and
+/// costs continue.
 pub async fn a_session_goes_back_to_a_checkpoint_and_on(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -46,7 +47,7 @@ pub async fn a_session_goes_back_to_a_checkpoint_and_on(harness: &impl RuntimeHa
     assert_eq!(fold.state()["notes"], json!(["a", "c"]));
     assert_eq!(fold.usage().input_tokens, 50);
     assert_eq!(fold.tool_calls(), 3);
-    let steps: Vec<_> = fold.checkpoints().iter().map(|it| it.step).collect();
+    let steps: Vec<_> = fold.checkpoints().iter().map(|checkpoint| checkpoint.step).collect();
     assert_eq!((steps, fold.turn(), fold.runs().count()), (vec![1, 4, 5], 1, 2));
     check_transcript(
         harness,
@@ -89,15 +90,16 @@ pub async fn a_session_goes_back_to_a_checkpoint_and_on(harness: &impl RuntimeHa
         "#]],
     )
     .await;
-    // What it went back behind is no place to go to, but a fork may still begin there.
-    let gone = at + 3;
-    let code = executor.resume(agent.erased(), &S.into(), back_to(gone)).await.unwrap_err().code();
+    // A removed checkpoint cannot be the target of a rewind, but a fork may still start there.
+    let removed = at + 3;
+    let code =
+        executor.resume(agent.erased(), &S.into(), back_to(removed)).await.unwrap_err().code();
     assert_eq!(code, ErrorCode::CheckpointNotFound);
-    let fork = fold_of(harness, &forked(&*executor, gone, "fork").await).await;
+    let fork = fold_of(harness, &forked(&*executor, removed, "fork").await).await;
     assert_eq!(fork.state()["notes"], json!(["a", "b"]));
 }
 
-/// A message begins another turn there; without one, a step that ended the turn ends it again.
+/// A message starts another turn there. Without a message, a step that ended the turn ends it again.
 pub async fn a_session_goes_back_and_on_with_a_message(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -107,7 +109,7 @@ pub async fn a_session_goes_back_and_on_with_a_message(harness: &impl RuntimeHar
     let at = checkpoints(harness).await;
     let result = end(&rewound(&*executor, &agent, back_to(at[2])).await).await;
     assert_eq!(result.output.unwrap().text(), "\"Noted.\"");
-    assert_eq!(llm.seen().len(), 3, "nobody was asked again");
+    assert_eq!(llm.seen().len(), 3, "the model was not called again");
     let message = back_to(at[1]).message("Stop here.");
     let result = end(&rewound(&*executor, &agent, message).await).await;
     assert_eq!(result.status, RunStatus::Completed);
@@ -128,7 +130,7 @@ pub async fn a_session_goes_back_and_on_with_a_message(harness: &impl RuntimeHar
     assert_eq!(trace.words(), "a b");
 }
 
-/// However it ended; what it was about to do, and whom it waited for, is given up.
+/// This holds however the session ended. Open calls and pending calls are discarded.
 pub async fn a_failed_aborted_or_waiting_session_goes_back(harness: &impl RuntimeHarness) {
     let ask = Tool::client::<Word>("ask", "Asks a person.");
     let trace = Trace::default();
@@ -174,42 +176,42 @@ pub async fn a_failed_aborted_or_waiting_session_goes_back(harness: &impl Runtim
     assert_eq!((fold.state()["notes"].clone(), fold.last_step()), (json!(["a"]), 5));
 }
 
-/// What a dead process had begun is given up as well.
+/// The open calls of a crashed process are discarded too.
 pub async fn a_dead_session_goes_back(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
     let gate = Gate::new();
     let llm = ScriptedLlm::new([notes("a"), notes("b"), Reply::text("Noted.").at_gate(&gate)]);
     let executor = harness.boot(World::new(llm)).await;
-    begin(&*executor, &agent, "go").await;
+    start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let at = checkpoints(harness).await[0];
     let early = executor.resume(agent.erased(), &S.into(), back_to(at)).await.unwrap_err();
-    assert_eq!(early.code(), ErrorCode::AlreadyRunning, "a live run does not go back");
-    all_dead(harness).await;
+    assert_eq!(early.code(), ErrorCode::AlreadyRunning, "a live run cannot be rewound");
+    all_crashed(harness).await;
     let executor = harness.boot(World::new(noted())).await;
     let options = back_to(at).wait(std::time::Duration::from_secs(60));
     assert_eq!(end(&rewound(&*executor, &agent, options).await).await.status, RunStatus::Completed);
     let fold = fold(harness).await;
     assert_eq!(fold.state()["notes"], json!(["a", "b"]));
-    let steps: Vec<_> = fold.checkpoints().iter().map(|it| it.step).collect();
+    let steps: Vec<_> = fold.checkpoints().iter().map(|checkpoint| checkpoint.step).collect();
     assert_eq!((steps, trace.words()), (vec![1, 3, 4], "a b b".to_owned()));
 }
 
-/// The second process is not told of what the first one went back behind.
+/// The model of the second process does not see the removed history.
 pub async fn a_restart_after_going_back_goes_on_from_there(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
     let executor = harness.boot(World::new(noted())).await;
     run(&*executor, &agent, "go").await;
     let at = checkpoints(harness).await[0];
-    all_dead(harness).await;
+    all_crashed(harness).await;
     let gate = Gate::new();
     let held = ScriptedLlm::new([notes("a"), notes("c"), Reply::text("Now.").at_gate(&gate)]);
     let executor = harness.boot(World::new(held)).await;
     rewound(&*executor, &agent, back_to(at)).await;
     gate.reached().await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     let llm = ScriptedLlm::new([notes("a"), notes("c"), Reply::text("Now.")]);
     let executor = harness.boot(World::new(llm)).await;
     let handle = resume(&*executor, &agent).await.unwrap();
@@ -218,7 +220,7 @@ pub async fn a_restart_after_going_back_goes_on_from_there(harness: &impl Runtim
     assert_eq!(fold(harness).await.state()["notes"], json!(["a", "c"]));
 }
 
-/// Of many that go back at once, one does.
+/// One of several concurrent rewinds succeeds.
 pub async fn of_many_that_go_back_exactly_one_does(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -237,17 +239,20 @@ pub async fn of_many_that_go_back_exactly_one_does(harness: &impl RuntimeHarness
     let (won, lost): (Vec<_>, Vec<_>) = tried.into_iter().partition(Result::is_ok);
     assert_eq!((won.len(), lost.len()), (1, 5));
     for error in lost.into_iter().filter_map(Result::err) {
-        let told = [ErrorCode::AlreadyResumed, ErrorCode::AlreadyRunning];
-        assert!(told.contains(&error.code()), "{error}");
+        let expected = [ErrorCode::AlreadyResumed, ErrorCode::AlreadyRunning];
+        assert!(expected.contains(&error.code()), "{error}");
     }
     for handle in won.into_iter().filter_map(Result::ok) {
         completes(&handle).await;
     }
     let log = load_events(&*harness.store(), &S.into(), 0).await.unwrap();
-    assert_eq!(log.iter().filter(|it| matches!(it.event, Event::Rewound { .. })).count(), 1);
+    assert_eq!(
+        log.iter().filter(|recorded| matches!(recorded.event, Event::Rewound { .. })).count(),
+        1
+    );
 }
 
-/// Each with its own code, and nothing is written.
+/// Each refusal has an error code of its own, and nothing is written.
 pub async fn where_nobody_can_go_is_refused(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -284,7 +289,8 @@ pub async fn where_nobody_can_go_is_refused(harness: &impl RuntimeHarness) {
     assert_eq!(log_of(harness, &S.into()).await, before);
 }
 
-/// Behind its beginning lies what it was begun for. Once it is done, or aborted, one may go back.
+/// A rewind before the start of an open child would remove its call. It is allowed once the child has
+/// completed or was aborted.
 pub async fn nobody_goes_back_while_a_child_is_open(harness: &impl RuntimeHarness) {
     let ask = Tool::client::<Word>("ask", "Asks a person.");
     let helper = helper("helper").tool(ask).build().unwrap();
@@ -297,7 +303,7 @@ pub async fn nobody_goes_back_while_a_child_is_open(harness: &impl RuntimeHarnes
     let at = checkpoints(harness).await[0];
     let early = executor.resume(agent.erased(), &S.into(), back_to(at)).await.unwrap_err();
     assert_eq!(early.code(), ErrorCode::ChildrenOpen);
-    // A fork begins where no child was open, and has none.
+    // A fork from before the child's start has no child.
     let fork = fold_of(harness, &forked(&*executor, at, "fork").await).await;
     assert_eq!(fork.open_children().count(), 0);
     executor.abort(&S.into(), None).await.unwrap();

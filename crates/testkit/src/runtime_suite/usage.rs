@@ -1,4 +1,4 @@
-//! Usage over sessions: the same on every runtime, and the same as what the logs say.
+//! Scenarios for usage over sessions: it is the same on every runtime, and agrees with the logs.
 
 use std::fmt::Write as _;
 
@@ -14,13 +14,13 @@ use helix_agents_core::usage::{UsageGroup, UsageRollup};
 use serde_json::json;
 
 use super::support::{
-    S, Word, asks, begin, checkpoints, child, completes, fold_of, forked, helper, report, scripts,
-    shout, teller,
+    S, Word, asks, checkpoints, child, completes, fold_of, forked, helper, report, scripts, shout,
+    start_run, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// An agent with a sub-agent, and a tool that counts pages and refuses what is empty.
+/// Returns an agent with a sub-agent, and with a tool that counts pages and refuses empty input.
 fn reader() -> Agent {
     let read = Tool::function("read", "Reads.", |word: Word, cx: ToolContext| async move {
         cx.record_usage("pages", 1.5);
@@ -39,7 +39,7 @@ async fn query(executor: &dyn AgentExecutor, filter: SessionFilter) -> UsageRepo
     executor.usage(&UsageQuery { filter, ..UsageQuery::default() }).await.unwrap()
 }
 
-/// One line for each source, without times.
+/// Returns one line per source, without times.
 fn text(report: &UsageReport) -> String {
     let mut text = format!("{} sessions, {} steps\n", report.sessions, report.usage.steps);
     for group in report.usage.groups() {
@@ -55,14 +55,14 @@ fn text(report: &UsageReport) -> String {
     text
 }
 
-/// By model, tool, sub-agent and custom source; over all sessions and those that are selected. A
-/// fork counts nothing of what it shares, and what stores keep is what logs say.
+/// The usage is listed by model, tool, sub-agent and custom source, over all or selected sessions. A fork
+/// does not count its shared history, and the stored usage equals that of the logs.
 pub async fn usage_over_sessions_is_what_their_logs_say(harness: &impl RuntimeHarness) {
     let agent = reader();
     let replies = [asks(&["helper"]), reads("a"), reads(""), Reply::text("done")];
     let shouts = Reply::tool_call("shout", json!({"word": "a"}));
     let executor = harness.boot(World::new(scripts(replies, [shouts, report()]))).await;
-    completes(&begin(&*executor, &agent, "go").await).await;
+    completes(&start_run(&*executor, &agent, "go").await).await;
     let fork = forked(&*executor, checkpoints(harness).await[1], "fork").await;
     let other = harness.boot(World::new(ScriptedLlm::new([reads("b"), Reply::text("done")]))).await;
     let options = ExecuteOptions::default().session("other").tag("team", "b");

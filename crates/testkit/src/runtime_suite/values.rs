@@ -1,4 +1,4 @@
-//! State, arguments and outputs that cannot be read back are refused where they arise.
+//! Scenarios for state, arguments and outputs that cannot be read back: they are refused where they arise.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,7 +64,7 @@ fn editor() -> AgentBuilder<Doc> {
     teller().state::<Doc>().tool(review).tool(done)
 }
 
-/// Merged member by member, the enum would have two variants at once, and the session no way on.
+/// If its members were merged, the enum would have two variants at once, and the session could not continue.
 pub async fn of_an_enum_changed_by_parallel_tools_the_later_calls_value_wins(
     harness: &impl RuntimeHarness,
 ) {
@@ -97,7 +97,7 @@ impl AgentHooks for Averages {
     }
 }
 
-/// JSON has no word for a float that is not finite.
+/// JSON cannot represent a float that is not finite.
 pub async fn a_state_that_does_not_read_back_is_refused(harness: &impl RuntimeHarness) {
     let average = Tool::dynamic(
         "average",
@@ -127,7 +127,7 @@ pub async fn a_state_that_does_not_read_back_is_refused(harness: &impl RuntimeHa
     assert_eq!(run(&*executor, &agent, "more").await.status, RunStatus::Completed);
 }
 
-/// Half of a surrogate pair, a number beyond every float, and more levels than a log can hold.
+/// Covers half of a surrogate pair, a number beyond every float, and more levels than a log can hold.
 pub async fn arguments_that_no_reader_accepts_are_answered_and_not_run(
     harness: &impl RuntimeHarness,
 ) {
@@ -150,8 +150,8 @@ pub async fn arguments_that_no_reader_accepts_are_answered_and_not_run(
     assert_eq!(result.output.unwrap().to_typed::<Vec<Value>>().unwrap(), [json!(1)]);
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     let log = log_of(harness, &S.into()).await;
-    let told = "error tool_input_invalid: the arguments cannot be read";
-    assert_eq!(log.matches(told).count(), 3, "{log}");
+    let error = "error tool_input_invalid: the arguments cannot be read";
+    assert_eq!(log.matches(error).count(), 3, "{log}");
     assert_eq!(
         log.matches("error output_invalid: the output was not accepted").count(),
         1,

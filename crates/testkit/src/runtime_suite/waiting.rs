@@ -1,4 +1,4 @@
-//! Waiting, and what happens at the worst moment of it.
+//! Scenarios for waiting sessions, and for events at critical moments.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,8 +14,9 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    S, Word, all_dead, asks, begin, check_transcript, child, completes, fold, fold_of, helper,
-    killed_at, report, resting, resume, run, scripts, submit, teller, told, until, word,
+    S, Word, all_crashed, asks, check_transcript, child, completes, fold, fold_of, helper,
+    killed_at, report, resume, run, scripts, start_run, stored_status, submit, teller,
+    transcript_text, until, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore, LIST};
@@ -25,7 +26,7 @@ use crate::scripted::{Reply, ScriptedLlm};
 
 type Trace = Arc<Mutex<Vec<String>>>;
 
-/// A tool that asks first, writes down that it ran, and then stands at the gate.
+/// Returns a tool that needs an approval, records its execution, and then waits at the gate.
 fn pay(trace: &Trace, gate: &Gate) -> Tool {
     let (trace, gate) = (Arc::clone(trace), gate.clone());
     Tool::function("pay", "Pays.", move |input: Word, _: ToolContext| {
@@ -47,14 +48,14 @@ fn answer(call: &str) -> Submission {
     Submission::result(call, &word("blue")).unwrap()
 }
 
-/// Nobody who has something to say is cut short.
+/// A message is never dropped, even if it arrives at the end of the run.
 pub async fn a_message_that_lands_while_the_run_ends_is_answered(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldBefore(gate.clone()));
     let llm = ScriptedLlm::new([Reply::text("Done."), Reply::text("That too.")]);
     let executor = harness.boot(World::new(llm).on(store)).await;
     let agent = teller().build().unwrap();
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let elsewhere = harness.boot(World::new(ScriptedLlm::new([]))).await;
     elsewhere.send_message(&S.into(), UserMessage::new("one more thing")).await.unwrap();
@@ -72,14 +73,14 @@ pub async fn a_message_that_lands_while_the_run_ends_is_answered(harness: &impl 
     .await;
 }
 
-/// It was too late; what it would have stopped is done.
+/// It arrived too late, after the work was done.
 pub async fn an_interrupt_that_lands_while_the_run_ends_is_void(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldBefore(gate.clone()));
     let executor =
         harness.boot(World::new(ScriptedLlm::new([Reply::text("Done.")])).on(store)).await;
     let agent = teller().build().unwrap();
-    let handle = begin(&*executor, &agent, "go").await;
+    let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let elsewhere = harness.boot(World::new(ScriptedLlm::new([]))).await;
     elsewhere.interrupt(&S.into(), None).await.unwrap();
@@ -88,7 +89,7 @@ pub async fn an_interrupt_that_lands_while_the_run_ends_is_void(harness: &impl R
     assert_eq!(resume(&*executor, &agent).await.unwrap_err().code(), ErrorCode::NothingToResume);
 }
 
-/// The answer is in the log before the suspension is: the run need not wait.
+/// The answer is in the log before the suspension, so the run need not wait.
 pub async fn an_answer_that_lands_while_the_run_suspends_is_taken_at_once(
     harness: &impl RuntimeHarness,
 ) {
@@ -108,7 +109,7 @@ pub async fn an_answer_that_lands_while_the_run_suspends_is_taken_at_once(
     completes(&handle).await;
 }
 
-/// Whoever is first does; the others see that it is done.
+/// The first process continues the session. The others find it done.
 pub async fn of_two_processes_that_go_on_by_themselves_one_runs(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = teller().tool(pay(&trace, &Gate::opened())).tool(ask()).build().unwrap();
@@ -122,11 +123,11 @@ pub async fn of_two_processes_that_go_on_by_themselves_one_runs(harness: &impl R
     let (first, second) =
         tokio::join!(submit(&*one, Submission::approve("1.0")), submit(&*two, answer("1.1")));
     assert_eq!((first, second), ((), ()));
-    until(async || resting(harness, &S.into()).await == RunStatus::Completed).await;
+    until(async || stored_status(harness, &S.into()).await == RunStatus::Completed).await;
     assert_eq!(*trace.lock().unwrap(), ["rent"], "it was paid once");
 }
 
-/// What has no deadline waits on.
+/// Calls without a deadline keep waiting.
 pub async fn the_sweeper_takes_what_expired_and_not_what_waits(harness: &impl RuntimeHarness) {
     let agent = teller().tool(ask().deadline(Duration::from_millis(20))).build().unwrap();
     let script = ScriptedLlm::new([Reply::tool_call("ask", word("a")), Reply::text("Nobody.")]);
@@ -150,22 +151,22 @@ pub async fn the_sweeper_takes_what_expired_and_not_what_waits(harness: &impl Ru
     assert_eq!(late.unwrap_err().code(), ErrorCode::AnswerExpired);
 }
 
-/// An answer that nobody went on with is found, once.
+/// A sweep finds an answer after which no process continued the session, once.
 pub async fn of_the_sweeper_and_a_person_one_goes_on(harness: &impl RuntimeHarness) {
     let agent = teller().tool(ask()).build().unwrap();
     let script = || ScriptedLlm::new([Reply::tool_call("ask", word("a")), Reply::text("Done.")]);
     let executor = harness.boot(World::new(script()).registered(&agent)).await;
     run(&*executor, &agent, "go").await;
-    assert!(executor.sweep().await.unwrap().is_empty(), "there is nothing to go on with");
+    assert!(executor.sweep().await.unwrap().is_empty(), "there is nothing to continue");
     submit(&*executor, answer("1.0")).await;
     let other = harness.boot(World::new(script()).registered(&agent)).await;
     let (swept, resumed) = tokio::join!(other.sweep(), resume(&*executor, &agent));
     let swept = swept.unwrap();
     match (swept.first(), &resumed) {
         (Some(handle), Err(error)) => {
-            let told =
+            let expected =
                 [ErrorCode::AlreadyResumed, ErrorCode::AlreadyRunning, ErrorCode::NothingToResume];
-            assert!(told.contains(&error.code()), "{error}");
+            assert!(expected.contains(&error.code()), "{error}");
             drop(completes(handle).await);
         }
         (None, Ok(handle)) => drop(completes(handle).await),
@@ -174,7 +175,7 @@ pub async fn of_the_sweeper_and_a_person_one_goes_on(harness: &impl RuntimeHarne
     assert_eq!(fold(harness).await.runs().count(), 2);
 }
 
-/// It may have acted: people said yes once, not twice.
+/// The call may have acted, and the approval was for one execution.
 pub async fn an_approved_call_that_was_killed_is_not_run_again(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let tool = |gate: &Gate| pay(&trace, gate).timeout(Duration::from_secs(1));
@@ -185,7 +186,7 @@ pub async fn an_approved_call_that_was_killed_is_not_run_again(harness: &impl Ru
     submit(&*executor, Submission::approve("1.0")).await;
     resume(&*executor, &agent(&gate)).await.unwrap();
     gate.reached().await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     let executor = harness.boot(World::new(script())).await;
     let handle = resume(&*executor, &agent(&Gate::opened())).await.unwrap();
     completes(&handle).await;
@@ -202,7 +203,7 @@ pub async fn an_approved_call_that_was_killed_is_not_run_again(harness: &impl Ru
     .await;
 }
 
-/// The parent dies with its child's end in the child's log and not in its own.
+/// The parent crashes when the child's end is in the child's log and not in its own.
 pub async fn a_child_that_finished_while_its_parent_was_down_is_heard(
     harness: &impl RuntimeHarness,
 ) {
@@ -212,14 +213,15 @@ pub async fn a_child_that_finished_while_its_parent_was_down_is_heard(
         FaultStore::new(harness.store()).on(r#""child":{"#, Fault::HoldBefore(gate.clone()));
     let agent = teller().sub_agent(&helper("helper").build().unwrap()).build().unwrap();
     killed_at(harness, world().on(store), &agent, &gate).await;
-    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Completed);
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
     let executor = harness.boot(world()).await;
     completes(&resume(&*executor, &agent).await.unwrap()).await;
     let child = fold_of(harness, &child("1.0")).await;
     assert_eq!(child.runs().count(), 1, "the child is not run again");
 }
 
-/// It died between its own end and the message to its parent, who looks when it goes on.
+/// The companion crashed between its own end and the notice to its parent. The parent checks when it
+/// continues.
 pub async fn a_companion_that_ended_without_a_word_is_heard(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let spawn = json!({"agent": "helper", "message": "find out", "name": "rex"});
@@ -231,17 +233,17 @@ pub async fn a_companion_that_ended_without_a_word_is_heard(harness: &impl Runti
     let helper = helper("helper").build().unwrap();
     let agent = teller().companion(&helper, CompanionMode::NonBlocking).build().unwrap();
     let executor = harness.boot(world().on(store)).await;
-    completes(&begin(&*executor, &agent, "go").await).await;
+    completes(&start_run(&*executor, &agent, "go").await).await;
     gate.reached().await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     assert!(fold(harness).await.queued_messages().is_empty());
     let executor = harness.boot(world()).await;
-    completes(&begin(&*executor, &agent, "And?").await).await;
-    let told = told(harness).await;
-    assert_eq!(told.matches("[rex] completed").count(), 1, "{told}");
+    completes(&start_run(&*executor, &agent, "And?").await).await;
+    let transcript = transcript_text(harness).await;
+    assert_eq!(transcript.matches("[rex] completed").count(), 1, "{transcript}");
 }
 
-/// Whoever opens a page in the middle of a run sees every word once.
+/// A client that opens a page in the middle of a run sees every word once.
 pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &impl RuntimeHarness) {
     let (slow, model) = (Gate::new(), Gate::new());
     let held = slow.clone();
@@ -266,8 +268,8 @@ pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &imp
     let script = ScriptedLlm::new([calls, Reply::text("All done.").at_gate(&model)]);
     let executor = harness.boot(World::new(script)).await;
     let agent = teller().tool(wait).tool(shout).build().unwrap();
-    let handle = begin(&*executor, &agent, "go").await;
-    // The stream knows how far the slow one is before the quick one's result is on record.
+    let handle = start_run(&*executor, &agent, "go").await;
+    // The stream contains the progress of the slow call before the result of the quick one is recorded.
     let mut shown = executor.follow(&S.into(), 1).await.unwrap();
     while !matches!(
         within(shown.next()).await.unwrap().unwrap().chunk.kind,
@@ -276,7 +278,7 @@ pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &imp
     quick.open();
     let is_done = |page: &SessionPage| {
         let step = page.session.open_step();
-        step.is_some_and(|it| it.calls.iter().any(|it| it.finish.is_some()))
+        step.is_some_and(|step| step.calls.iter().any(|call| call.finish.is_some()))
     };
     until(async || is_done(&executor.page(&S.into()).await.unwrap())).await;
     let page = executor.page(&S.into()).await.unwrap();
@@ -308,7 +310,7 @@ pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &imp
     .assert_eq(&normalise::stream(&seen));
 }
 
-/// The session fails between the sweep's list and its turn in the sweep.
+/// The session fails after the sweep has listed it and before the sweep reaches it.
 pub async fn a_late_sweep_leaves_a_session_that_failed_meanwhile(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().tool(ask()).build().unwrap();
@@ -317,7 +319,7 @@ pub async fn a_late_sweep_leaves_a_session_that_failed_meanwhile(harness: &impl 
     let executor = harness.boot(World::new(script).registered(&agent)).await;
     run(&*executor, &agent, "go").await;
     submit(&*executor, answer("1.0")).await;
-    // A sweep lists runs without an owner first, and then sessions with news.
+    // A sweep first lists runs without an owner, and then sessions with news.
     let store = FaultStore::new(harness.store())
         .on(LIST, Fault::HoldAfter(Gate::opened()))
         .on(LIST, Fault::HoldAfter(gate.clone()));
@@ -332,5 +334,5 @@ pub async fn a_late_sweep_leaves_a_session_that_failed_meanwhile(harness: &impl 
     let (swept, ()) = tokio::join!(sweeper.sweep(), fails);
     assert!(swept.unwrap().is_empty());
     assert_eq!(fold(harness).await.runs().count(), 2);
-    assert_eq!(resting(harness, &S.into()).await, RunStatus::Failed);
+    assert_eq!(stored_status(harness, &S.into()).await, RunStatus::Failed);
 }

@@ -1,4 +1,4 @@
-//! Order, atomicity and position of appends.
+//! Scenarios for the order, atomicity and position of appends.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use helix_agents_core::store::{
 use super::StoreHarness;
 use super::support::{LONG, Writer, append, head as head_of, id, idle, ids, log, missed, run};
 
-/// Ids, counts, schemas, runs and bodies come back with the order they were written in.
+/// Ids, counts, schemas, runs and bodies are read back in the order in which they were written.
 pub async fn appends_are_read_back_whole_and_in_order(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -35,11 +35,14 @@ pub async fn appends_are_read_back_whole_and_in_order(harness: &impl StoreHarnes
         writer.take(append).await;
     }
     let log = writer.log().await;
-    let stored = log.into_iter().skip(1).map(|it| (it.id, it.run, it.schema, it.count, it.body));
+    let stored = log
+        .into_iter()
+        .skip(1)
+        .map(|append| (append.id, append.run, append.schema, append.count, append.body));
     assert_eq!(stored.collect::<Vec<_>>(), expected);
 }
 
-/// Position, summary and time are those of the last append; the beginning stays.
+/// Position, summary and time are those of the last append. The creation time stays.
 pub async fn the_head_follows_the_last_append(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -65,7 +68,7 @@ pub async fn the_head_follows_the_last_append(harness: &impl StoreHarness) {
     assert_eq!((head.created, head.created_at), (before.created, before.created_at));
 }
 
-/// Requests from outside know nothing of the fold.
+/// External requests append without a summary, because they do not know the fold.
 pub async fn an_append_without_a_summary_leaves_the_summary_as_it_is(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -82,7 +85,7 @@ pub async fn an_append_without_a_summary_leaves_the_summary_as_it_is(harness: &i
     assert_eq!((head.position.version, head.summary, head.lease_until), (3, summary, None));
 }
 
-/// A loser changes nothing: not the log, not the summary, not the lease.
+/// A losing append changes neither the log nor the summary nor the lease.
 pub async fn an_append_at_a_stale_position_is_a_conflict_and_writes_nothing(
     harness: &impl StoreHarness,
 ) {
@@ -101,7 +104,7 @@ pub async fn an_append_at_a_stale_position_is_a_conflict_and_writes_nothing(
     assert_eq!(writer.ids().await, ["first", "a"]);
 }
 
-/// Whole appends as they were written, neither more nor fewer, from every place of the log.
+/// A conflict returns all missed appends as they were written, from every position of the log.
 pub async fn a_conflict_brings_exactly_the_missed_appends(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -120,7 +123,7 @@ pub async fn a_conflict_brings_exactly_the_missed_appends(harness: &impl StoreHa
     assert_eq!(writer.log().await, log);
 }
 
-/// However many these are: a writer that was away for long takes them all in.
+/// The number is not limited, so a writer that was inactive for long can catch up.
 pub async fn a_conflict_brings_hundreds_of_missed_appends(harness: &impl StoreHarness) {
     const MISSED: usize = 300;
     let store = harness.open().await;
@@ -134,7 +137,7 @@ pub async fn a_conflict_brings_hundreds_of_missed_appends(harness: &impl StoreHa
     assert_eq!(missed.len(), MISSED);
 }
 
-/// The log was rolled back and went on differently.
+/// The log was rolled back and continued differently.
 pub async fn the_same_version_under_another_id_is_history_lost(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -154,7 +157,7 @@ pub async fn a_version_beyond_the_log_is_history_lost(harness: &impl StoreHarnes
     refused_as_lost(&writer, u64::MAX, "never").await;
 }
 
-/// It is no conflict either: what was missed would not follow what the writer knows.
+/// It is not a conflict, because the missed appends would not follow the writer's position.
 pub async fn a_stale_version_under_a_wrong_id_is_history_lost(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -166,7 +169,7 @@ pub async fn a_stale_version_under_a_wrong_id_is_history_lost(harness: &impl Sto
     refused_as_lost(&writer, 0, "first").await;
 }
 
-/// An append is whole or not there, so no log ends inside one.
+/// An append is atomic, so no log ends inside one.
 pub async fn a_version_in_the_middle_of_an_append_is_history_lost(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -187,7 +190,7 @@ async fn refused_as_lost(writer: &Writer, version: u64, last: &str) {
     assert_eq!((writer.head().await, writer.ids().await), before);
 }
 
-/// Answers, logs and heads agree on the times.
+/// The times in replies, logs and heads agree.
 pub async fn times_never_decrease(harness: &impl StoreHarness) {
     let handles = [harness.open().await, harness.open().await];
     let mut writer = Writer::create(&handles[0], "s").await;
@@ -198,11 +201,11 @@ pub async fn times_never_decrease(harness: &impl StoreHarness) {
     }
     assert!(times.is_sorted(), "{times:?}");
     let log = writer.log().await;
-    assert_eq!(log.iter().map(|it| it.at).collect::<Vec<_>>(), times);
+    assert_eq!(log.iter().map(|append| append.at).collect::<Vec<_>>(), times);
     assert_eq!(writer.head().await.updated_at, times[50]);
 }
 
-/// What was answered through one handle is there for all.
+/// An append that one handle acknowledged is visible to all handles.
 pub async fn an_acknowledged_append_is_seen_by_every_handle(harness: &impl StoreHarness) {
     let one = harness.open().await;
     let other = harness.open().await;
@@ -221,7 +224,7 @@ pub async fn an_acknowledged_append_is_seen_by_every_handle(harness: &impl Store
     }
 }
 
-/// Closing a handle loses nothing, and the log goes on from there.
+/// Closing a handle loses nothing, and the log continues after reopening.
 pub async fn everything_is_there_after_reopening(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;

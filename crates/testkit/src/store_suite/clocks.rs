@@ -1,7 +1,7 @@
-//! One clock for all handles, and comparisons that are exact to the millisecond.
+//! Scenarios for the clock: all handles share one clock, and comparisons are exact to the millisecond.
 //!
-//! No scenario waits for a length of time. Each asks the store so often that it is judged at the very
-//! moment in question, or checks by the times of the answers what that moment has decided.
+//! No scenario waits for a fixed time. Each one calls the store until a call is judged at the exact moment,
+//! or uses the times of the replies to check the decisions of the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use helix_agents_core::store::{
 use super::StoreHarness;
 use super::support::{LONG, Writer, idle, now, run, running};
 
-/// How often a scenario meets its moment.
+/// Number of times that a scenario hits its moment.
 const ROUNDS: usize = 12;
 
-/// Whichever handle reads it. A handle with a clock of its own would end the lease of a live owner.
+/// All handles read the same clock. A handle with a clock of its own would expire the lease of a live owner.
 pub async fn every_handle_reads_the_same_clock(harness: &impl StoreHarness) {
     let handles = [harness.open().await, harness.open().await, harness.open().await];
     for (number, creator) in handles.iter().enumerate() {
@@ -33,7 +33,7 @@ pub async fn every_handle_reads_the_same_clock(harness: &impl StoreHarness) {
             let head = store.head(&writer.session).await.unwrap().unwrap();
             assert!(head.is_leased(), "{head:?}");
             let listed = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
-            let listed = listed.into_iter().find(|it| it.session == writer.session).unwrap();
+            let listed = listed.into_iter().find(|head| head.session == writer.session).unwrap();
             let renewal = store.renew(&writer.session, &run("r"), LONG).await.unwrap();
             let judged = now(store, &writer.session).await;
             times.extend([head.read_at, listed.read_at, renewal.head.read_at, judged]);
@@ -42,7 +42,7 @@ pub async fn every_handle_reads_the_same_clock(harness: &impl StoreHarness) {
     }
 }
 
-/// It is held to its last millisecond, and free from the moment on that it names.
+/// A lease is held up to its last millisecond, and is free from the moment of its expiry.
 pub async fn a_lease_is_free_from_the_moment_of_its_end(harness: &impl StoreHarness) {
     let handles = [harness.open().await, harness.open().await];
     let mut writer = Writer::create(&handles[0], "s").await;
@@ -77,7 +77,7 @@ pub async fn a_lease_is_free_from_the_moment_of_its_end(harness: &impl StoreHarn
     }
 }
 
-/// A deadline is the last moment at which an append is taken.
+/// A deadline is the last moment at which an append is accepted.
 pub async fn an_append_is_taken_up_to_the_moment_of_its_deadline(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -105,7 +105,7 @@ pub async fn an_append_is_taken_up_to_the_moment_of_its_deadline(harness: &impl 
     }
 }
 
-/// The very moment is included.
+/// A session is due from the exact moment of its wake-up time.
 pub async fn a_session_is_due_from_its_wake_up_time_on(harness: &impl StoreHarness) {
     let filter = SessionFilter { wake_due: true, ..SessionFilter::default() };
     listed_from_its_moment(harness, &filter, |writer, moment| Append {
@@ -115,7 +115,7 @@ pub async fn a_session_is_due_from_its_wake_up_time_on(harness: &impl StoreHarne
     .await;
 }
 
-/// As to those that want to start a run.
+/// The list and the start of a run use the same lease expiry.
 pub async fn a_lease_is_listed_as_expired_from_the_moment_of_its_end(harness: &impl StoreHarness) {
     let filter = SessionFilter { lease_expired: true, ..SessionFilter::default() };
     listed_from_its_moment(harness, &filter, |writer, moment| Append {
@@ -126,7 +126,7 @@ pub async fn a_lease_is_listed_as_expired_from_the_moment_of_its_end(harness: &i
     .await;
 }
 
-/// The moment from which on the filter lets a session through.
+/// Returns the first moment at which the filter selects the session.
 fn moment(filter: &SessionFilter, head: &Head) -> Timestamp {
     let moment = if filter.wake_due { head.summary.wake_at } else { head.lease_until };
     moment.unwrap()
@@ -148,11 +148,11 @@ async fn listed_from_its_moment(
             let before = now(&store, &writer.session).await;
             let listed = store.list(filter, &Page::default()).await.unwrap();
             let Some(listed) = listed.first() else {
-                assert!(before < moment, "not listed at {}, from {} on", before.0, moment.0);
+                assert!(before < moment, "not listed at {}, expected from {}", before.0, moment.0);
                 continue;
             };
             let at = listed.read_at;
-            assert!(at >= moment, "listed at {}, from {} on", at.0, moment.0);
+            assert!(at >= moment, "listed at {}, expected from {}", at.0, moment.0);
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Creating sessions.
+//! Scenarios for creating sessions.
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::guarantee::GuaranteeKind;
@@ -9,9 +9,9 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, append, first, head, id, log, run};
+use super::support::{LONG, Writer, append, first, head, id, log, root_session, run};
 
-/// Everything that was handed over comes back: in the head, and in the log.
+/// The head and the log contain everything that was passed at creation.
 pub async fn a_created_session_reads_back_as_it_was_created(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
@@ -60,32 +60,34 @@ pub async fn a_created_session_reads_back_as_it_was_created(harness: &impl Store
     assert_eq!(stored.position(), head.position);
 }
 
-/// An executor refuses combinations by this answer, so it has to be true.
+/// An executor uses this scope to refuse combinations, so it must be correct.
 pub async fn a_store_says_how_far_it_reaches(harness: &impl StoreHarness) {
     assert_eq!(harness.open().await.reach(), harness.reach());
 }
 
-/// People choose by these words, so none is missing, and none contradicts the reach.
+/// Users choose a store by its guarantees, so all guarantees are listed, and none contradicts the scope.
 pub async fn a_store_says_what_it_guarantees_and_why(harness: &impl StoreHarness) {
     let guarantees = harness.open().await.guarantees();
-    let promises: Vec<_> = guarantees.iter().map(|it| it.promise).collect();
+    let promises: Vec<_> = guarantees.iter().map(|guarantee| guarantee.promise).collect();
     assert_eq!(promises, GuaranteeKind::OF_STORES);
     for guarantee in &guarantees {
         let reason = &*guarantee.reason;
         assert!(!reason.is_empty() && !reason.ends_with('.'), "{guarantee:?}");
     }
-    let holds = |promise| guarantees.iter().any(|it| it.promise == promise && it.holds);
-    // How far it reaches says nothing of how long it lasts: one process may keep a file to itself.
+    let holds = |promise| {
+        guarantees.iter().any(|guarantee| guarantee.promise == promise && guarantee.holds)
+    };
+    // The scope is independent of durability: one process may keep a file to itself.
     assert_eq!(holds(GuaranteeKind::SharedByProcesses), harness.reach() > StoreScope::Process);
     assert!(holds(GuaranteeKind::SurvivesKill) || !holds(GuaranteeKind::SurvivesPowerLoss));
 }
 
-/// Whoever comes second learns that, and leaves no trace.
+/// The second creator learns that the session exists, and changes nothing.
 pub async fn creating_an_existing_session_says_so_and_changes_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
     let before = writer.head().await;
-    let mut new = alone(&writer.session);
+    let mut new = root_session(&writer.session);
     new.agent = "other".into();
     let outcome = store.create_session(new, first(&writer.session, "other")).await.unwrap();
     assert_eq!(outcome, CreateOutcome::Exists);
@@ -93,28 +95,28 @@ pub async fn creating_an_existing_session_says_so_and_changes_nothing(harness: &
     assert_eq!(writer.ids().await, ["first"]);
 }
 
-/// There is nothing before a session's first append.
+/// A first append must have the initial position.
 pub async fn a_first_append_at_another_position_is_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
     let elsewhere = Position { version: 1, append: AppendId::from("x") };
     let late = Append { expected: elsewhere, ..first(&session, "a") };
-    let error = store.create_session(alone(&session), late).await.unwrap_err();
+    let error = store.create_session(root_session(&session), late).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::InputInvalid);
     assert_eq!(store.head(&session).await.unwrap(), None);
 }
 
-/// There is no summary yet that could be left as it is.
+/// A first append must have a summary, because no earlier one exists.
 pub async fn a_first_append_without_a_summary_is_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
     let bare = append(&session, &Position::start(), "a");
-    let error = store.create_session(alone(&session), bare).await.unwrap_err();
+    let error = store.create_session(root_session(&session), bare).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::InputInvalid);
     assert_eq!(store.head(&session).await.unwrap(), None);
 }
 
-/// Only the head may be asked for without knowing; everything else is an error.
+/// Only `head` and `delete` accept an unknown session. All other operations return an error.
 pub async fn a_session_that_nobody_created_is_not_found(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("nobody");

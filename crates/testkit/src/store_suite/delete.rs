@@ -1,4 +1,4 @@
-//! Deleting sessions.
+//! Scenarios for deleting sessions.
 
 use std::time::Duration;
 
@@ -10,9 +10,11 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, append, child, first, id, run, still};
+use super::support::{
+    LONG, Writer, append, child, first, id, root_session, run, with_fixed_read_time,
+};
 
-/// Nothing of it can be read, listed or written any more; others stay.
+/// A deleted session cannot be read, listed or written. Other sessions stay.
 pub async fn deleting_forgets_the_session(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let other = Writer::create(&store, "other").await;
@@ -28,12 +30,12 @@ pub async fn deleting_forgets_the_session(harness: &impl StoreHarness) {
     ];
     assert_eq!(codes, [ErrorCode::SessionNotFound; 3]);
     let listed = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
-    let listed: Vec<_> = listed.into_iter().map(still).collect();
+    let listed: Vec<_> = listed.into_iter().map(with_fixed_read_time).collect();
     assert_eq!(listed, [other.head().await]);
     assert_eq!(other.ids().await, ["first"]);
 }
 
-/// And theirs; but neither the parent nor its other children.
+/// Descendants are deleted too, but neither the parent nor its other children.
 pub async fn deleting_takes_the_children_along(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let root = id("root");
@@ -55,7 +57,7 @@ pub async fn deleting_takes_the_children_along(harness: &impl StoreHarness) {
     };
     let listed = async || {
         let heads = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
-        let mut names: Vec<_> = heads.into_iter().map(|it| it.session).collect();
+        let mut names: Vec<_> = heads.into_iter().map(|head| head.session).collect();
         names.sort();
         names
     };
@@ -64,7 +66,8 @@ pub async fn deleting_takes_the_children_along(harness: &impl StoreHarness) {
     assert_eq!(listed().await, []);
 }
 
-/// Not where it lies, either, once no fork shares it. A harness that cannot look there asks for nothing.
+/// The stored data is erased too, once no fork shares it. The check is skipped if the harness cannot inspect
+/// the data.
 pub async fn nothing_of_a_deleted_session_is_kept(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let marked = |mark: &str| Bytes::from(format!("the body of {mark}"));
@@ -75,12 +78,12 @@ pub async fn nothing_of_a_deleted_session_is_kept(harness: &impl StoreHarness) {
         writer.take(next).await;
     }
     let Some(is_kept) = kept("not-shared").await else { return };
-    assert!(is_kept, "the harness looks in the wrong place");
+    assert!(is_kept, "the harness inspects the wrong place");
     let fork = id("fork");
     let position = writer.log().await[1].position();
     let own = append(&fork, &position, "own");
     let own = Append { summary: first(&fork, "own").summary, body: marked("the-fork"), ..own };
-    store.fork(&writer.session, alone(&fork), own).await.unwrap();
+    store.fork(&writer.session, root_session(&fork), own).await.unwrap();
 
     assert!(store.delete(&writer.session).await.unwrap());
     assert_eq!(kept("not-shared").await, Some(false));
@@ -92,7 +95,7 @@ pub async fn nothing_of_a_deleted_session_is_kept(harness: &impl StoreHarness) {
     }
 }
 
-/// The answer says that there was nothing.
+/// The second deletion returns `false`.
 pub async fn deleting_again_is_no_error(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
@@ -101,7 +104,7 @@ pub async fn deleting_again_is_no_error(harness: &impl StoreHarness) {
     assert!(!store.delete(&id("never")).await.unwrap());
 }
 
-/// It begins at the beginning, and a writer of the old one is told that its log is gone.
+/// The new log starts at version 1, and a writer of the old session gets `HistoryLost`.
 pub async fn a_deleted_session_can_be_created_anew(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut old = Writer::create(&store, "s").await;
@@ -110,7 +113,7 @@ pub async fn a_deleted_session_can_be_created_anew(harness: &impl StoreHarness) 
     let new = {
         let session = id("s");
         let first = first(&session, "new");
-        Writer::create_as(&store, alone(&session), first).await
+        Writer::create_as(&store, root_session(&session), first).await
     };
     assert_eq!(new.ids().await, ["new"]);
     let late = store.append(old.next("b")).await.unwrap();

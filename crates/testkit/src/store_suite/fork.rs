@@ -1,4 +1,4 @@
-//! Forking sessions.
+//! Scenarios for forking sessions.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use helix_agents_core::store::{
 
 use super::StoreHarness;
 use super::support::{
-    LONG, Writer, alone, append, assert_gapless, first, head, id, idle, ids, log, missed, run,
-    running, still, taken,
+    LONG, Writer, append, assert_gapless, first, head, id, idle, ids, log, missed, root_session,
+    run, running, taken, with_fixed_read_time,
 };
 
-/// A session whose appends are called like this, after `first`.
+/// Creates a session with these appends after `first`.
 async fn written(store: &Arc<dyn StateStore>, session: &str, appends: &[&str]) -> Writer {
     let mut writer = Writer::create(store, session).await;
     for append in appends {
@@ -26,17 +26,17 @@ async fn written(store: &Arc<dyn StateStore>, session: &str, appends: &[&str]) -
     writer
 }
 
-/// The position after the n-th append of one event each.
+/// Returns the position after the n-th append of one event each.
 fn at(version: u64, append: &str) -> Position {
     Position { version, append: append.into() }
 }
 
-/// The first append of a fork.
-fn begun(session: &SessionId, position: &Position, id: &str) -> Append {
+/// Returns the first append of a fork.
+fn first_of_fork(session: &SessionId, position: &Position, id: &str) -> Append {
     Append { summary: Some(idle()), ..append(session, position, id) }
 }
 
-/// Forks, which has to work.
+/// Forks a session and asserts success.
 async fn forked(
     store: &Arc<dyn StateStore>,
     from: &SessionId,
@@ -44,9 +44,9 @@ async fn forked(
     position: Position,
 ) -> Writer {
     let session = id(session);
-    let append = begun(&session, &position, &format!("{session} begins"));
+    let append = first_of_fork(&session, &position, &format!("{session} begins"));
     let own = Position { version: position.version + 1, append: append.id.clone() };
-    let outcome = store.fork(from, alone(&session), append).await.unwrap();
+    let outcome = store.fork(from, root_session(&session), append).await.unwrap();
     assert!(matches!(outcome, ForkOutcome::Created { .. }), "{outcome:?}");
     Writer { store: Arc::clone(store), session, position: own }
 }
@@ -58,7 +58,8 @@ async fn names(store: &Arc<dyn StateStore>) -> Vec<String> {
     names
 }
 
-/// What was shared reads as it was written, times included; head and list know it as its own.
+/// The shared appends are read as they were written, including times. The head and the list show the fork's
+/// own values.
 pub async fn a_fork_begins_with_what_the_original_had(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a", "b", "c"]).await;
@@ -71,7 +72,7 @@ pub async fn a_fork_begins_with_what_the_original_had(harness: &impl StoreHarnes
         lease: LeaseChange::Take(LONG),
         ..append(&session, &at(3, "b"), "f")
     };
-    let new = alone(&session);
+    let new = root_session(&session);
     let outcome = store.fork(&original.session, new.clone(), first).await.unwrap();
     let ForkOutcome::Created { at: when } = outcome else { panic!("not made: {outcome:?}") };
 
@@ -88,7 +89,7 @@ pub async fn a_fork_begins_with_what_the_original_had(harness: &impl StoreHarnes
     assert_eq!(names(&store).await, ["fork", "s"]);
 }
 
-/// Neither sees what is appended to the other, under whatever ids.
+/// Neither session sees appends to the other one, whatever their ids.
 pub async fn a_fork_and_its_original_go_on_apart(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = written(&store, "s", &["a", "b"]).await;
@@ -105,7 +106,7 @@ pub async fn a_fork_and_its_original_go_on_apart(harness: &impl StoreHarness) {
     assert_eq!(log(&other, &fork.session).await, fork.log().await);
 }
 
-/// Compare-and-append knows every position of the fork: those that are shared, too.
+/// Compare-and-append works for every position of the fork, including the shared ones.
 pub async fn positions_of_a_fork_are_judged_like_any_others(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a", "b", "c"]).await;
@@ -117,16 +118,16 @@ pub async fn positions_of_a_fork_are_judged_like_any_others(harness: &impl Store
     assert_eq!(ids(&missed(send(at(1, "first"), "x").await)), ["a", "fork begins"]);
     let all = missed(send(Position::start(), "x").await);
     assert_eq!(ids(&all), ["first", "a", "fork begins"]);
-    // What the original went on with is no history of the fork's.
+    // Later appends of the original are not in the fork's history.
     assert_eq!(send(at(3, "b"), "x").await, AppendOutcome::HistoryLost);
     assert_eq!(send(at(4, "c"), "x").await, AppendOutcome::HistoryLost);
-    // Repetitions of shared appends, and of its own first one.
+    // Repetitions of shared appends and of the fork's first append.
     taken(&send(at(1, "first"), "a").await);
     taken(&send(at(2, "a"), "fork begins").await);
     assert_eq!(fork.ids().await, ["first", "a", "fork begins"]);
 }
 
-/// Wherever the parts begin and end, and however long they are.
+/// A log can be read in parts of any size and start.
 pub async fn a_fork_can_be_read_across_the_seam(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = written(&store, "s", &["a"]).await;
@@ -148,13 +149,15 @@ pub async fn a_fork_can_be_read_across_the_seam(harness: &impl StoreHarness) {
                 after = last.version();
                 parts.extend(part);
             }
-            let expected: Vec<_> = whole.iter().filter(|it| it.first > start).cloned().collect();
+            let expected: Vec<_> =
+                whole.iter().filter(|append| append.first > start).cloned().collect();
             assert_eq!(parts, expected, "from {start} in parts of {limit}");
         }
     }
 }
 
-/// At the end of the log as well as in the middle; of a fork within what it shares, and behind it.
+/// A fork can be taken at the end of the log and in the middle. A fork of a fork can start within the shared
+/// part and after it.
 pub async fn forks_can_be_forked(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a", "b"]).await;
@@ -173,25 +176,27 @@ pub async fn forks_can_be_forked(harness: &impl StoreHarness) {
     assert_eq!(fork.ids().await, ["first", "a", "b", "one begins", "c"]);
 }
 
-/// Places where the original never ended, and what is no first append of a fork.
+/// A position at which the original never ended is refused, and so is an invalid first append.
 pub async fn a_fork_from_where_the_original_never_was_is_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = written(&store, "s", &["a"]).await;
     original.take(Append { count: 3, ..original.next("b") }).await;
     let session = id("fork");
-    let fork = async |from: &SessionId, first| store.fork(from, alone(&session), first).await;
+    let fork =
+        async |from: &SessionId, first| store.fork(from, root_session(&session), first).await;
     for position in [at(2, "b"), at(3, "b"), at(4, "a"), at(6, "b"), at(99, "a"), at(5, "a")] {
-        let outcome = fork(&original.session, begun(&session, &position, "f")).await.unwrap();
+        let outcome =
+            fork(&original.session, first_of_fork(&session, &position, "f")).await.unwrap();
         assert_eq!(outcome, ForkOutcome::HistoryLost, "{position:?}");
     }
     let code = |outcome: helix_agents_core::error::Result<ForkOutcome>| outcome.unwrap_err().code();
-    let good = begun(&session, &at(2, "a"), "f");
+    let good = first_of_fork(&session, &at(2, "a"), "f");
     assert_eq!(code(fork(&id("nobody"), good.clone()).await), ErrorCode::SessionNotFound);
     for bad in [
         first(&session, "f"),
         Append { summary: None, ..good.clone() },
         Append { count: 0, ..good.clone() },
-        begun(&original.session, &at(2, "a"), "f"),
+        first_of_fork(&original.session, &at(2, "a"), "f"),
     ] {
         assert_eq!(code(fork(&original.session, bad).await), ErrorCode::InputInvalid);
     }
@@ -200,15 +205,15 @@ pub async fn a_fork_from_where_the_original_never_was_is_refused(harness: &impl 
     assert!(matches!(fork(&original.session, good).await.unwrap(), ForkOutcome::Created { .. }));
 }
 
-/// Whoever asks again gets the first answer; another fork, or another session, of that id is told
-/// so, wherever it would begin.
+/// A repetition returns the first outcome. Another fork, or another session, with the same id gets `Exists`,
+/// wherever it would start.
 pub async fn a_repeated_fork_is_answered_as_the_first_time(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a"]).await;
     let session = id("fork");
-    let first = begun(&session, &at(2, "a"), "f");
+    let first = first_of_fork(&session, &at(2, "a"), "f");
     let fork = async |first: &Append| {
-        store.fork(&original.session, alone(&session), first.clone()).await.unwrap()
+        store.fork(&original.session, root_session(&session), first.clone()).await.unwrap()
     };
     let made = fork(&first).await;
     assert!(matches!(made, ForkOutcome::Created { .. }));
@@ -217,15 +222,17 @@ pub async fn a_repeated_fork_is_answered_as_the_first_time(harness: &impl StoreH
         Writer { store: Arc::clone(&store), session: session.clone(), position: at(3, "f") };
     writer.add("x").await;
     assert_eq!(fork(&first).await, made);
-    assert_eq!(fork(&begun(&session, &at(2, "a"), "g")).await, ForkOutcome::Exists);
-    assert_eq!(fork(&begun(&session, &at(1, "first"), "f")).await, ForkOutcome::Exists);
-    assert_eq!(fork(&begun(&session, &at(9, "nowhere"), "f")).await, ForkOutcome::Exists);
+    assert_eq!(fork(&first_of_fork(&session, &at(2, "a"), "g")).await, ForkOutcome::Exists);
+    assert_eq!(fork(&first_of_fork(&session, &at(1, "first"), "f")).await, ForkOutcome::Exists);
+    assert_eq!(fork(&first_of_fork(&session, &at(9, "nowhere"), "f")).await, ForkOutcome::Exists);
     assert_eq!(writer.ids().await, ["first", "a", "f", "x"]);
-    let created = store.create_session(alone(&session), super::support::first(&session, "f")).await;
+    let created =
+        store.create_session(root_session(&session), super::support::first(&session, "f")).await;
     assert_eq!(created.unwrap(), helix_agents_core::store::CreateOutcome::Exists);
 }
 
-/// They are the original's: neither a creation nor another fork under the same append id made this one.
+/// The shared appends belong to the original: neither a creation nor another fork with the same append id
+/// created this fork.
 pub async fn a_fork_was_not_created_by_what_it_shares(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = Writer::create(&store, "s").await;
@@ -233,21 +240,21 @@ pub async fn a_fork_was_not_created_by_what_it_shares(harness: &impl StoreHarnes
     original.add("a").await;
     let fork = id("fork");
     let forking = async |position: &Position, name: &str| {
-        let first = begun(&fork, position, name);
-        store.fork(&original.session, alone(&fork), first).await.unwrap()
+        let first = first_of_fork(&fork, position, name);
+        store.fork(&original.session, root_session(&fork), first).await.unwrap()
     };
     let made = forking(&original.position, "fork").await;
     assert!(matches!(made, ForkOutcome::Created { .. }));
-    let before = still(store.head(&fork).await.unwrap().unwrap());
-    let created = store.create_session(alone(&fork), first(&fork, "first")).await.unwrap();
+    let before = with_fixed_read_time(store.head(&fork).await.unwrap().unwrap());
+    let created = store.create_session(root_session(&fork), first(&fork, "first")).await.unwrap();
     assert_eq!(created, CreateOutcome::Exists);
     assert_eq!(forking(&at_first, "a").await, ForkOutcome::Exists);
     assert_eq!(forking(&original.position, "fork").await, made);
-    assert_eq!(still(store.head(&fork).await.unwrap().unwrap()), before);
+    assert_eq!(with_fixed_read_time(store.head(&fork).await.unwrap().unwrap()), before);
     assert_eq!(ids(&log(&store, &fork).await), ["first", "a", "fork"]);
 }
 
-/// Of one id, from several handles at once.
+/// Several handles create a fork with the same id concurrently.
 pub async fn racing_forks_have_exactly_one_winner(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a"]).await;
@@ -257,17 +264,21 @@ pub async fn racing_forks_have_exactly_one_winner(harness: &impl StoreHarness) {
     }
     let session = id("fork");
     let tries = handles.iter().enumerate().map(|(index, store)| {
-        let first = begun(&session, &at(2, "a"), &format!("f{index}"));
-        store.fork(&original.session, alone(&session), first)
+        let first = first_of_fork(&session, &at(2, "a"), &format!("f{index}"));
+        store.fork(&original.session, root_session(&session), first)
     });
     let outcomes = futures_util::future::join_all(tries).await;
-    let made = outcomes.iter().filter(|it| matches!(it, Ok(ForkOutcome::Created { .. }))).count();
-    let told = outcomes.iter().filter(|it| matches!(it, Ok(ForkOutcome::Exists))).count();
-    assert_eq!((made, told), (1, 7), "{outcomes:?}");
+    let made = outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Ok(ForkOutcome::Created { .. })))
+        .count();
+    let refused =
+        outcomes.iter().filter(|outcome| matches!(outcome, Ok(ForkOutcome::Exists))).count();
+    assert_eq!((made, refused), (1, 7), "{outcomes:?}");
     assert_eq!(log(&store, &session).await.len(), 3);
 }
 
-/// The lease of the original is its own; the guard of the first append is not looked at.
+/// The lease of the original is independent, and the guard of the first append is not checked.
 pub async fn a_fork_of_a_live_session_has_its_own_lease(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = Writer::create(&store, "s").await;
@@ -278,8 +289,8 @@ pub async fn a_fork_of_a_live_session_has_its_own_lease(harness: &impl StoreHarn
     };
     original.take(held).await;
     let session = id("fork");
-    let first = Append { guard: Guard::LeaseFree, ..begun(&session, &at(2, "a"), "f") };
-    store.fork(&original.session, alone(&session), first).await.unwrap();
+    let first = Append { guard: Guard::LeaseFree, ..first_of_fork(&session, &at(2, "a"), "f") };
+    store.fork(&original.session, root_session(&session), first).await.unwrap();
     let head = head(&store, &session).await;
     assert_eq!((head.lease_until, head.summary.run), (None, None));
     let position = head.position;
@@ -290,7 +301,7 @@ pub async fn a_fork_of_a_live_session_has_its_own_lease(harness: &impl StoreHarn
     assert!(store.renew(&original.session, &run("r"), LONG).await.unwrap().renewed);
 }
 
-/// What is shared stays, whichever goes first; and an id that is free again is another session.
+/// Shared appends stay, whichever session is deleted first. A new session with a reused id is independent.
 pub async fn what_a_fork_shares_outlives_the_original(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a", "b", "c"]).await;
@@ -300,7 +311,7 @@ pub async fn what_a_fork_shares_outlives_the_original(harness: &impl StoreHarnes
     assert!(store.delete(&original.session).await.unwrap());
     assert_eq!(store.head(&original.session).await.unwrap(), None);
     assert_eq!(names(&store).await, ["deep", "one", "two"]);
-    // Sessions that are made now are no part of it.
+    // New sessions are not part of it.
     let mut new = written(&store, "s", &["new"]).await;
     let other = written(&store, "other", &["x"]).await;
     one.add("d").await;
@@ -323,7 +334,7 @@ pub async fn what_a_fork_shares_outlives_the_original(harness: &impl StoreHarnes
     assert_eq!(late.code(), ErrorCode::SessionNotFound);
 }
 
-/// And a fork that goes takes nothing of it along.
+/// Deleting a fork does not remove any append of the original.
 pub async fn deleting_a_fork_leaves_the_original(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = written(&store, "s", &["a", "b"]).await;

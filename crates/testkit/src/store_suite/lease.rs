@@ -1,6 +1,6 @@
-//! Leases and guards, judged by the store's clock.
+//! Scenarios for leases and guards, judged by the store's clock.
 //!
-//! A lease of no length has run out as soon as it is taken, so no scenario has to wait.
+//! A lease with a duration of zero expires at once, so no scenario has to wait.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, idle, ids, missed, run, running, still};
+use super::support::{LONG, Writer, idle, ids, missed, run, running, with_fixed_read_time};
 
-/// A session whose current run is `r`, with a lease of that length.
+/// Creates a session whose current run is `r`, with a lease of the given duration.
 async fn with_run(harness: &impl StoreHarness, ttl: Duration) -> Writer {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -26,7 +26,7 @@ async fn with_run(harness: &impl StoreHarness, ttl: Duration) -> Writer {
     writer
 }
 
-/// What starts another run.
+/// Returns the append that starts another run.
 fn takeover(writer: &Writer) -> Append {
     Append {
         run: Some(run("r2")),
@@ -44,7 +44,7 @@ async fn takes_over(writer: &mut Writer) {
     assert_eq!((head.lease_until, head.summary), (Some(at.after(LONG)), running("r2")));
 }
 
-/// That the append fails at its guard and leaves no trace.
+/// Asserts that the append fails its guard and changes nothing.
 async fn fails_its_guard(writer: &Writer, append: Append) -> (Option<Timestamp>, Timestamp) {
     let before = (writer.head().await, writer.ids().await);
     let outcome = writer.store.append(append).await.unwrap();
@@ -55,7 +55,7 @@ async fn fails_its_guard(writer: &Writer, append: Append) -> (Option<Timestamp>,
     (lease_until, now)
 }
 
-/// By the store's clock, from the time that it stamps on the append.
+/// Lease expiry is based on the store's clock, counted from the time of the append.
 pub async fn a_lease_is_taken_kept_and_cleared(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let taken = writer.head().await;
@@ -70,7 +70,7 @@ pub async fn a_lease_is_taken_kept_and_cleared(harness: &impl StoreHarness) {
     assert_eq!(writer.head().await.lease_until, None);
 }
 
-/// Whoever wants to start a run is told until when to wait. Others may append all the same.
+/// A run that wants to start gets the lease expiry. Appends without this guard are accepted.
 pub async fn a_lease_that_is_held_keeps_others_out(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let held = writer.head().await.lease_until;
@@ -81,7 +81,7 @@ pub async fn a_lease_that_is_held_keeps_others_out(harness: &impl StoreHarness) 
     fails_its_guard(&writer, takeover(&writer)).await;
 }
 
-/// A lease ends at its end, not after it.
+/// A lease ends exactly at its expiry.
 pub async fn a_lease_that_ran_out_keeps_nobody_out(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, Duration::ZERO).await;
     let head = writer.head().await;
@@ -89,7 +89,7 @@ pub async fn a_lease_that_ran_out_keeps_nobody_out(harness: &impl StoreHarness) 
     takes_over(&mut writer).await;
 }
 
-/// Even if the run did not end.
+/// A cleared lease is free even if the run did not end.
 pub async fn a_lease_that_was_cleared_keeps_nobody_out(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let clear = Append { lease: LeaseChange::Clear, ..writer.next("clear") };
@@ -97,7 +97,7 @@ pub async fn a_lease_that_was_cleared_keeps_nobody_out(harness: &impl StoreHarne
     takes_over(&mut writer).await;
 }
 
-/// Before it, it is.
+/// An append before its deadline is accepted.
 pub async fn an_append_after_its_deadline_is_not_taken(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let at = writer.head().await.updated_at;
@@ -111,7 +111,7 @@ pub async fn an_append_after_its_deadline_is_not_taken(harness: &impl StoreHarne
     assert_eq!(ids(&writer.log().await), ["first", "start", "early"]);
 }
 
-/// The writer has to look at the log anew before the guard means anything.
+/// The writer must read the missed appends before the guard is relevant.
 pub async fn a_stale_position_is_a_conflict_even_if_the_guard_fails_too(
     harness: &impl StoreHarness,
 ) {
@@ -122,7 +122,7 @@ pub async fn a_stale_position_is_a_conflict_even_if_the_guard_fails_too(
     assert_eq!(ids(&missed(outcome)), ["a"]);
 }
 
-/// It is no append: position and time of the last one stay.
+/// A renewal is not an append: the position and time of the last append stay.
 pub async fn renewing_extends_the_lease_of_the_current_run_and_nothing_else(
     harness: &impl StoreHarness,
 ) {
@@ -131,33 +131,33 @@ pub async fn renewing_extends_the_lease_of_the_current_run_and_nothing_else(
     let renewal = writer.store.renew(&writer.session, &run("r"), 2 * LONG).await.unwrap();
     assert!(renewal.renewed);
     assert!(renewal.head.lease_until >= Some(before.updated_at.after(2 * LONG)));
-    assert_eq!(writer.head().await, still(renewal.head.clone()));
+    assert_eq!(writer.head().await, with_fixed_read_time(renewal.head.clone()));
     let expected = Head { lease_until: renewal.head.lease_until, ..before };
-    assert_eq!(still(renewal.head), expected);
+    assert_eq!(with_fixed_read_time(renewal.head), expected);
     assert_eq!(ids(&writer.log().await), ["first", "start"]);
 }
 
-/// A replaced owner hears of it.
+/// A superseded owner learns that its lease was not renewed.
 pub async fn renewing_for_another_run_changes_nothing(harness: &impl StoreHarness) {
     let writer = with_run(harness, LONG).await;
     let before = writer.head().await;
     let renewal = writer.store.renew(&writer.session, &run("r0"), 2 * LONG).await.unwrap();
-    assert_eq!((renewal.renewed, still(renewal.head)), (false, before.clone()));
+    assert_eq!((renewal.renewed, with_fixed_read_time(renewal.head)), (false, before.clone()));
     assert_eq!(writer.head().await, before);
 }
 
-/// So does one whose run was ended by others.
+/// An owner whose run was ended by another process learns it too.
 pub async fn renewing_without_a_current_run_changes_nothing(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let end = Append { summary: Some(idle()), lease: LeaseChange::Clear, ..writer.next("end") };
     writer.take(end).await;
     let before = writer.head().await;
     let renewal = writer.store.renew(&writer.session, &run("r"), LONG).await.unwrap();
-    assert_eq!((renewal.renewed, still(renewal.head)), (false, before.clone()));
+    assert_eq!((renewal.renewed, with_fixed_read_time(renewal.head)), (false, before.clone()));
     assert_eq!(writer.head().await, before);
 }
 
-/// So whoever reads a head can tell whether its lease is good, without a clock of its own.
+/// A reader of a head can tell whether the lease is held, without a clock of its own.
 pub async fn a_head_says_when_it_was_read(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let heads = async |writer: &Writer| {
@@ -167,17 +167,23 @@ pub async fn a_head_says_when_it_was_read(harness: &impl StoreHarness) {
         [read, listed[0].clone()]
     };
     let held = heads(&writer).await;
-    assert!(held.iter().all(|it| it.read_at >= it.updated_at && it.is_leased()), "{held:?}");
+    assert!(
+        held.iter().all(|head| head.read_at >= head.updated_at && head.is_leased()),
+        "{held:?}"
+    );
     let again = Append { lease: LeaseChange::Take(Duration::ZERO), ..writer.next("again") };
     writer.take(again).await;
-    let ran_out = heads(&writer).await;
-    assert!(ran_out.iter().all(|it| it.read_at >= it.updated_at && !it.is_leased()), "{ran_out:?}");
+    let expired = heads(&writer).await;
+    assert!(
+        expired.iter().all(|head| head.read_at >= head.updated_at && !head.is_leased()),
+        "{expired:?}"
+    );
     let renewal = writer.store.renew(&writer.session, &run("r"), LONG).await.unwrap();
     assert!(renewal.head.is_leased());
     assert_eq!(renewal.head.lease_until, Some(renewal.head.read_at.after(LONG)));
 }
 
-/// A renewal sets the end anew, and so may bring it forward: with no length it gives the lease back.
+/// A renewal sets the expiry anew and so may shorten it. A duration of zero releases the lease.
 pub async fn a_renewal_may_shorten_the_lease(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, 2 * LONG).await;
     for length in [LONG, Duration::from_millis(3), Duration::ZERO] {
@@ -189,7 +195,7 @@ pub async fn a_renewal_may_shorten_the_lease(harness: &impl StoreHarness) {
     takes_over(&mut writer).await;
 }
 
-/// The store does not look at what a summary says of a run: a lease without one is held as well.
+/// A lease does not depend on the summary: it is held even if the summary names no run.
 pub async fn a_lease_stays_until_it_is_cleared_whatever_the_summary_says(
     harness: &impl StoreHarness,
 ) {
@@ -202,7 +208,7 @@ pub async fn a_lease_stays_until_it_is_cleared_whatever_the_summary_says(
     fails_its_guard(&writer, takeover(&writer)).await;
 }
 
-/// As long as nobody took the run over, its owner was only slow.
+/// The owner was only slow, and no other process has taken over the run.
 pub async fn a_lease_that_ran_out_can_be_renewed(harness: &impl StoreHarness) {
     let writer = with_run(harness, Duration::ZERO).await;
     let renewal = writer.store.renew(&writer.session, &run("r"), LONG).await.unwrap();
@@ -210,7 +216,7 @@ pub async fn a_lease_that_ran_out_can_be_renewed(harness: &impl StoreHarness) {
     fails_its_guard(&writer, takeover(&writer)).await;
 }
 
-/// The head that comes back is how an owner hears of an abort.
+/// The returned head is how an owner learns of an abort.
 pub async fn a_renewal_tells_of_requests_from_outside(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     writer.store = harness.open().await;

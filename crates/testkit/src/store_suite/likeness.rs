@@ -1,4 +1,4 @@
-//! Ids that look alike are different ones.
+//! Scenarios for ids that look alike but are different.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, first, id, log, run, running};
+use super::support::{LONG, Writer, first, id, log, root_session, run, running};
 use crate::likeness::look_alikes;
 
-/// Neither case nor space nor the form of an accent is lost, and no part of a long id.
+/// Ids keep their case, spaces, form of accents, and full length.
 pub async fn sessions_whose_ids_look_alike_are_different(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let texts = look_alikes();
     for text in &texts {
         let session = id(text);
         let first = Append { body: text.clone().into(), ..first(&session, text) };
-        Writer::create_as(&store, alone(&session), first).await;
+        Writer::create_as(&store, root_session(&session), first).await;
     }
     let mut left = texts.clone();
     left.sort();
@@ -31,19 +31,19 @@ pub async fn sessions_whose_ids_look_alike_are_different(harness: &impl StoreHar
     assert_eq!(names(&store, &SessionFilter::default()).await, left);
     for text in &texts {
         assert!(store.delete(&id(text)).await.unwrap(), "{text:?}");
-        left.retain(|it| it != text);
+        left.retain(|other| other != text);
         assert_eq!(names(&store, &SessionFilter::default()).await, left);
     }
 }
 
 async fn names(store: &Arc<dyn StateStore>, filter: &SessionFilter) -> Vec<String> {
     let heads = store.list(filter, &Page::default()).await.unwrap();
-    let mut names: Vec<_> = heads.iter().map(|it| it.session.to_string()).collect();
+    let mut names: Vec<_> = heads.iter().map(|head| head.session.to_string()).collect();
     names.sort();
     names
 }
 
-/// A repetition is known by its whole id: another append would be taken for one that is there.
+/// A repetition is identified by its whole id. Otherwise a new append would be mistaken for an existing one.
 pub async fn appends_whose_ids_look_alike_are_different(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -51,11 +51,11 @@ pub async fn appends_whose_ids_look_alike_are_different(harness: &impl StoreHarn
     for (number, text) in texts.iter().enumerate() {
         let before = writer.position.clone();
         writer.add(text).await;
-        // One that looks like it, at the same position, is not the same append.
+        // Another append with a similar id at the same position is not the same append.
         let other = Append { expected: before, ..writer.next(&texts[(number + 1) % texts.len()]) };
         let outcome = store.append(other).await.unwrap();
         assert!(matches!(outcome, AppendOutcome::Conflict { .. }), "{text:?}: {outcome:?}");
-        // Nor is its id that of the position.
+        // Nor does a similar id match the id of the position.
         let mut lost = writer.next("lost");
         lost.expected.append = texts[(number + 1) % texts.len()].as_str().into();
         assert_eq!(store.append(lost).await.unwrap(), AppendOutcome::HistoryLost, "{text:?}");
@@ -63,14 +63,13 @@ pub async fn appends_whose_ids_look_alike_are_different(harness: &impl StoreHarn
     assert_eq!(writer.ids().await[1..], texts);
 }
 
-/// The owner of a run that looks like the current one has been replaced. Nor is an agent listed whose
-/// name looks like the one that is asked for.
+/// A renewal with a similar run id is refused. A filter does not select an agent with a similar name.
 pub async fn runs_and_agents_whose_names_look_alike_are_different(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let texts = look_alikes();
     for (number, text) in texts.iter().enumerate() {
         let session = id(&format!("s{number}"));
-        let new = NewSession { agent: text.as_str().into(), ..alone(&session) };
+        let new = NewSession { agent: text.as_str().into(), ..root_session(&session) };
         let first = Append {
             run: Some(run(text)),
             summary: Some(running(text)),

@@ -1,4 +1,4 @@
-//! The smallest and the largest, and what is refused.
+//! Scenarios for the smallest and largest values, and for refused values.
 
 use bytes::Bytes;
 
@@ -10,9 +10,9 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, first, id, idle, ids, running};
+use super::support::{LONG, Writer, first, id, idle, ids, root_session, running};
 
-/// Nothing in an id has a meaning to the backend.
+/// No character of an id is special to the back end.
 pub async fn ids_are_any_text(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let long = "ü".repeat(MAX_ID_BYTES / 2);
@@ -63,18 +63,18 @@ pub async fn ids_are_any_text(harness: &impl StoreHarness) {
     }
 }
 
-/// Nobody can have such a session, so there is none.
+/// No session can have such an id, so the calls fail.
 pub async fn ids_that_no_session_has_are_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     Writer::create(&store, "s").await;
     let long = "x".repeat(MAX_ID_BYTES + 1);
     for text in ["", "a\0b", "\r\n", "\u{85}", &long, &"x".repeat(10_000)] {
         let session = id(text);
-        let refused = store.create_session(alone(&session), first(&session, "first")).await;
+        let refused = store.create_session(root_session(&session), first(&session, "first")).await;
         assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
         let expected = Position { version: 1, append: "first".into() };
         let branch = Append { expected, ..first(&session, "branch") };
-        let refused = store.fork(&id("s"), alone(&session), branch).await;
+        let refused = store.fork(&id("s"), root_session(&session), branch).await;
         assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
         assert_eq!(store.head(&session).await.unwrap(), None, "{text:?}");
         assert!(!store.delete(&session).await.unwrap(), "{text:?}");
@@ -85,7 +85,7 @@ pub async fn ids_that_no_session_has_are_refused(harness: &impl StoreHarness) {
     assert_eq!(all.len(), 1);
 }
 
-/// Those of appends and runs, and of the sessions above. Nothing is written then.
+/// The same rule holds for the ids of appends, runs, and parent and root sessions. Nothing is written.
 pub async fn other_ids_are_refused_by_the_same_rule(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
@@ -108,19 +108,19 @@ pub async fn other_ids_are_refused_by_the_same_rule(harness: &impl StoreHarness)
                 summary: append.summary.clone().or(Some(idle())),
                 ..append.clone()
             };
-            let refused = store.create_session(alone(&new), first).await;
+            let refused = store.create_session(root_session(&new), first).await;
             assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
             let own = Append {
                 session: new.clone(),
                 summary: append.summary.clone().or(Some(idle())),
                 ..append
             };
-            let refused = store.fork(&writer.session, alone(&new), own).await;
+            let refused = store.fork(&writer.session, root_session(&new), own).await;
             assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
         }
         let above = [
-            NewSession { root: id(text), ..alone(&new) },
-            NewSession { parent: Some(id(text)), ..alone(&new) },
+            NewSession { root: id(text), ..root_session(&new) },
+            NewSession { parent: Some(id(text)), ..root_session(&new) },
         ];
         for above in above {
             let refused = store.create_session(above.clone(), first(&new, "first")).await;
@@ -135,7 +135,7 @@ pub async fn other_ids_are_refused_by_the_same_rule(harness: &impl StoreHarness)
     assert_eq!(writer.head().await, before);
 }
 
-/// Every number comes back as it was written, as large as it may be.
+/// Every number is read back as it was written.
 pub async fn the_largest_numbers_come_back(harness: &impl StoreHarness) {
     const MANY: u32 = 3_000_000_000;
     let store = harness.open().await;
@@ -148,11 +148,12 @@ pub async fn the_largest_numbers_come_back(harness: &impl StoreHarness) {
         summary: Some(summary.clone()),
         ..first(&session, "first")
     };
-    let mut writer = Writer::create_as(&store, alone(&session), own).await;
+    let mut writer = Writer::create_as(&store, root_session(&session), own).await;
     let next = Append { schema: 256, count: MANY, ..writer.next("many") };
     writer.take(next).await;
     let log = writer.log().await;
-    let numbers: Vec<_> = log.iter().map(|it| (it.first, it.count, it.schema)).collect();
+    let numbers: Vec<_> =
+        log.iter().map(|append| (append.first, append.count, append.schema)).collect();
     assert_eq!(numbers, [(1, 70_000, u16::MAX), (70_001, MANY, 256)]);
     let head = writer.head().await;
     assert_eq!((head.position.version, head.summary), (70_000 + u64::from(MANY), summary));
@@ -161,7 +162,7 @@ pub async fn the_largest_numbers_come_back(harness: &impl StoreHarness) {
     assert_eq!(ids(&rest), ["many", "after"]);
 }
 
-/// Nothing in a body has a meaning to the backend; it may be empty.
+/// No byte of a body is special to the back end. A body may be empty.
 pub async fn bodies_are_any_bytes(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -177,10 +178,10 @@ pub async fn bodies_are_any_bytes(harness: &impl StoreHarness) {
         writer.take(next).await;
     }
     let log = writer.log().await;
-    assert_eq!(log.iter().skip(1).map(|it| it.body.clone()).collect::<Vec<_>>(), bodies);
+    assert_eq!(log.iter().skip(1).map(|append| append.body.clone()).collect::<Vec<_>>(), bodies);
 }
 
-/// A long document in a tool's result is nothing special.
+/// A tool result may contain a long document.
 pub async fn a_body_of_ten_megabytes_comes_back_unchanged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -195,7 +196,7 @@ pub async fn a_body_of_ten_megabytes_comes_back_unchanged(harness: &impl StoreHa
     assert_eq!(log[2].id.as_str(), "small");
 }
 
-/// Nor is one that has gone on for months.
+/// A session may continue for months.
 pub async fn a_session_of_fifty_thousand_events_is_like_any_other(harness: &impl StoreHarness) {
     const EACH: u32 = 25;
     let store = harness.open().await;
@@ -212,13 +213,13 @@ pub async fn a_session_of_fifty_thousand_events_is_like_any_other(harness: &impl
 
     let fork = id("fork");
     let first = Append { expected: log[1000].position(), ..first(&fork, "f") };
-    store.fork(&writer.session, alone(&fork), first).await.unwrap();
+    store.fork(&writer.session, root_session(&fork), first).await.unwrap();
     assert!(store.delete(&writer.session).await.unwrap());
     let log = store.read_log(&fork, 0, u32::MAX).await.unwrap();
     assert_eq!((log.len(), log.last().unwrap().version()), (1002, 25_002));
 }
 
-/// The limit itself is taken; one byte more is not.
+/// An append of exactly the limit is accepted. One more byte is refused.
 pub async fn an_append_over_the_limit_is_too_large_and_writes_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -232,20 +233,20 @@ pub async fn an_append_over_the_limit_is_too_large_and_writes_nothing(harness: &
     let at = Append { body: vec![7; MAX_APPEND_BYTES].into(), ..writer.next("at") };
     writer.take(at).await;
     let body = &writer.log().await[1].body;
-    assert!(body.len() == MAX_APPEND_BYTES && body.iter().all(|it| *it == 7));
+    assert!(body.len() == MAX_APPEND_BYTES && body.iter().all(|byte| *byte == 7));
 }
 
-/// Likewise.
+/// The limit also holds for the append that creates a session.
 pub async fn a_first_append_over_the_limit_creates_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
     let over = Append { body: vec![7; MAX_APPEND_BYTES + 1].into(), ..first(&session, "over") };
-    let error = store.create_session(alone(&session), over).await.unwrap_err();
+    let error = store.create_session(root_session(&session), over).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::TooLarge);
     assert_eq!(store.head(&session).await.unwrap(), None);
 }
 
-/// It would have no place in the log.
+/// An append without events would have no position in the log.
 pub async fn an_append_of_no_events_is_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
@@ -256,7 +257,7 @@ pub async fn an_append_of_no_events_is_refused(harness: &impl StoreHarness) {
 
     let session = id("other");
     let empty = Append { count: 0, ..first(&session, "empty") };
-    let error = store.create_session(alone(&session), empty).await.unwrap_err();
+    let error = store.create_session(root_session(&session), empty).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::InputInvalid);
     assert_eq!(store.head(&session).await.unwrap(), None);
 }

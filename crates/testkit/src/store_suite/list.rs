@@ -1,4 +1,4 @@
-//! Lists of sessions.
+//! Scenarios for lists of sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,27 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, child, first, head, id, idle, now, running, still};
+use super::support::{
+    LONG, Writer, child, first, head, id, idle, now, root_session, running, with_fixed_read_time,
+};
 use crate::gate::within;
 
 async fn list(store: &Arc<dyn StateStore>, filter: &SessionFilter, page: &Page) -> Vec<Head> {
     let heads = store.list(filter, page).await.unwrap();
     assert_newest_first(&heads);
-    heads.into_iter().map(still).collect()
+    heads.into_iter().map(with_fixed_read_time).collect()
 }
 
 #[track_caller]
 fn assert_newest_first(heads: &[Head]) {
-    let order: Vec<_> = heads.iter().map(|it| (it.created_at, it.session.clone())).collect();
+    let order: Vec<_> = heads.iter().map(|head| (head.created_at, head.session.clone())).collect();
     assert!(order.is_sorted_by(|one, next| one > next), "not newest first: {order:?}");
 }
 
-/// The ids of all sessions that a filter lets through, in the order of their names.
+/// Returns the ids of all sessions that a filter selects, ordered by id.
 async fn names(store: &Arc<dyn StateStore>, filter: &SessionFilter) -> Vec<String> {
     let heads = list(store, filter, &Page::default()).await;
-    let mut names: Vec<String> = heads.iter().map(|it| it.session.to_string()).collect();
+    let mut names: Vec<String> = heads.iter().map(|head| head.session.to_string()).collect();
     names.sort();
     names
 }
@@ -49,7 +51,7 @@ async fn create_with(
     Writer::create_as(store, new, first).await;
 }
 
-/// Nothing is there, whatever is asked for.
+/// The list is empty for every filter.
 pub async fn an_empty_store_lists_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     assert_eq!(names(&store, &SessionFilter::default()).await.len(), 0);
@@ -67,7 +69,7 @@ pub async fn an_empty_store_lists_nothing(harness: &impl StoreHarness) {
     assert_eq!(names(&store, &all).await.len(), 0);
 }
 
-/// By time and then by id, both descending; the heads are whole.
+/// Sessions are ordered by creation time and then by id, both descending. The heads are complete.
 pub async fn sessions_are_listed_newest_first(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for number in [3, 1, 4, 15, 9, 2, 6, 5, 35] {
@@ -80,7 +82,7 @@ pub async fn sessions_are_listed_newest_first(harness: &impl StoreHarness) {
     }
 }
 
-/// An append moves a session nowhere, nor does its name while the times differ.
+/// An append does not change the order. The id matters only if the times are equal.
 pub async fn sessions_are_listed_by_creation_whatever_is_appended_later(
     harness: &impl StoreHarness,
 ) {
@@ -97,28 +99,28 @@ pub async fn sessions_are_listed_by_creation_whatever_is_appended_later(
     for place in [2, 0, 1] {
         writers[place].add("late").await;
         let heads = list(&store, &any(), &Page::default()).await;
-        let names: Vec<_> = heads.iter().map(|it| it.session.as_str()).collect();
+        let names: Vec<_> = heads.iter().map(|head| head.session.as_str()).collect();
         assert_eq!(names, ["d", "a", "c", "b"]);
     }
 }
 
-/// The sessions that the scenarios about filters choose from.
+/// Creates the sessions of the filter scenarios.
 async fn mixed(harness: &impl StoreHarness) -> Arc<dyn StateStore> {
     let store = harness.open().await;
     let failed = Summary { status: SessionStatus::Failed, ..idle() };
     let remote = Summary { runtime: "temporal".into(), ..failed.clone() };
-    create(&store, alone(&id("idle")), "idle", idle()).await;
-    create(&store, alone(&id("failed")), "failed", failed.clone()).await;
+    create(&store, root_session(&id("idle")), "idle", idle()).await;
+    create(&store, root_session(&id("failed")), "failed", failed.clone()).await;
     create(&store, child(&id("idle"), &id("idle")), "child", idle()).await;
     let grandchild = child(&id("child"), &id("idle"));
     create(&store, grandchild, "grandchild", failed).await;
-    create(&store, alone(&id("remote")), "remote", remote).await;
+    create(&store, root_session(&id("remote")), "remote", remote).await;
     let held = LeaseChange::Take(LONG);
-    create_with(&store, alone(&id("held")), "held", running("r"), held).await;
+    create_with(&store, root_session(&id("held")), "held", running("r"), held).await;
     let ran_out = LeaseChange::Take(Duration::ZERO);
-    create_with(&store, alone(&id("stopped")), "stopped", running("r"), ran_out).await;
+    create_with(&store, root_session(&id("stopped")), "stopped", running("r"), ran_out).await;
     let due = Summary { wake_at: Some(Timestamp(1)), ..idle() };
-    create(&store, alone(&id("due")), "due", due).await;
+    create(&store, root_session(&id("due")), "due", due).await;
     let asks = Summary { pending: 2, ..idle() };
     create(&store, child(&id("held"), &id("held")), "asks", asks).await;
     store
@@ -128,7 +130,7 @@ fn any() -> SessionFilter {
     SessionFilter::default()
 }
 
-/// One condition at a time.
+/// Each condition works alone.
 pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
     let store = mixed(harness).await;
     let cases = [
@@ -152,7 +154,7 @@ pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
     }
 }
 
-/// All conditions that are given, not any.
+/// A session must meet all given conditions.
 pub async fn filters_hold_together(harness: &impl StoreHarness) {
     let store = mixed(harness).await;
     let failed = SessionFilter { status: Some(SessionStatus::Failed), ..any() };
@@ -179,7 +181,7 @@ pub async fn filters_hold_together(harness: &impl StoreHarness) {
     }
 }
 
-/// That is what a sweeper looks for: also a run whose owner gave its lease back, but not one that
+/// The sweeper uses this filter. It also selects a run whose owner released its lease, but not a run that
 /// ended.
 pub async fn a_run_whose_lease_ran_out_is_listed_as_expired(harness: &impl StoreHarness) {
     let store = harness.open().await;
@@ -200,7 +202,7 @@ pub async fn a_run_whose_lease_ran_out_is_listed_as_expired(harness: &impl Store
     }
 }
 
-/// What a list of approvals looks for.
+/// A list of approvals uses this filter.
 pub async fn a_session_is_pending_while_calls_wait_for_people(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -212,7 +214,7 @@ pub async fn a_session_is_pending_while_calls_wait_for_people(harness: &impl Sto
     }
 }
 
-/// Not before, and not once it was taken off.
+/// A session is not due before its wake-up time, nor after the wake-up time was removed.
 pub async fn a_session_is_due_once_its_wake_up_time_has_passed(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -230,7 +232,7 @@ pub async fn a_session_is_due_once_its_wake_up_time_has_passed(harness: &impl St
     }
 }
 
-/// Every session once, in the order of the whole list.
+/// The pages contain every session once, in the order of the whole list.
 pub async fn a_list_can_be_read_in_pages(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for number in 0..25 {
@@ -248,7 +250,7 @@ pub async fn a_list_can_be_read_in_pages(harness: &impl StoreHarness) {
 async fn pages(store: &Arc<dyn StateStore>, filter: &SessionFilter, limit: u32) -> Vec<Head> {
     let mut all: Vec<Head> = Vec::new();
     loop {
-        let after = all.last().map(|it| it.session.clone());
+        let after = all.last().map(|head| head.session.clone());
         let page = list(store, filter, &Page { after, limit }).await;
         assert!(page.len() <= limit as usize);
         if page.is_empty() {
@@ -259,7 +261,7 @@ async fn pages(store: &Arc<dyn StateStore>, filter: &SessionFilter, limit: u32) 
     }
 }
 
-/// Even after a session that no longer passes it.
+/// A page continues even after a session that the filter no longer selects.
 pub async fn a_page_goes_on_within_its_filter(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writers = Vec::new();
@@ -269,7 +271,7 @@ pub async fn a_page_goes_on_within_its_filter(harness: &impl StoreHarness) {
     let active = SessionFilter { status: Some(SessionStatus::Active), ..any() };
     let whole = list(&store, &active, &Page::default()).await;
     let last = &whole[3].session;
-    let writer = writers.iter_mut().find(|it| it.session == *last).unwrap();
+    let writer = writers.iter_mut().find(|writer| writer.session == *last).unwrap();
     let done = Append {
         summary: Some(Summary { status: SessionStatus::Completed, ..idle() }),
         ..writer.next("done")
@@ -279,7 +281,7 @@ pub async fn a_page_goes_on_within_its_filter(harness: &impl StoreHarness) {
     assert_eq!(list(&store, &active, &page).await, whole[4..]);
 }
 
-/// Where to go on is not known any more; an empty page would look like the end.
+/// The position in the list is unknown, and an empty page would look like the end.
 pub async fn a_page_after_a_session_that_is_gone_is_an_error(harness: &impl StoreHarness) {
     let store = harness.open().await;
     Writer::create(&store, "s").await;
@@ -288,7 +290,7 @@ pub async fn a_page_after_a_session_that_is_gone_is_an_error(harness: &impl Stor
     assert_eq!(error.code(), ErrorCode::SessionNotFound);
 }
 
-/// Whatever is asked for, so that no caller gets the whole store at once.
+/// No page exceeds the maximum, so no caller gets the whole store at once.
 pub async fn a_page_has_a_largest_size(harness: &impl StoreHarness) {
     const TASKS: u32 = 8;
     let store = harness.open().await;

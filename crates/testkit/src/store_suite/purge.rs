@@ -1,4 +1,4 @@
-//! Forgetting what is old.
+//! Scenarios for purging old sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use helix_agents_core::store::{
 use super::StoreHarness;
 use super::support::{LONG, Writer, append, child, first, id, idle, now, run};
 
-/// A session whose last append says this of it.
+/// Creates a session with this status.
 async fn session(store: &Arc<dyn StateStore>, name: &str, status: SessionStatus) {
     ended(Writer::create(store, name).await, status).await;
 }
@@ -34,12 +34,12 @@ async fn left(store: &Arc<dyn StateStore>) -> Vec<String> {
     names
 }
 
-/// Whatever its age, what ended so.
+/// Returns a purge of sessions with these statuses, whatever their age.
 fn all(statuses: &[SessionStatus]) -> Purge {
     Purge { older_than: Duration::ZERO, statuses: statuses.to_vec() }
 }
 
-/// A child's own state does not count: it goes or stays with its root.
+/// The status of a child does not matter: it is purged with its root or stays with it.
 pub async fn purging_forgets_whole_trees_by_the_state_of_their_root(harness: &impl StoreHarness) {
     let store = harness.open().await;
     session(&store, "completed", SessionStatus::Completed).await;
@@ -53,11 +53,11 @@ pub async fn purging_forgets_whole_trees_by_the_state_of_their_root(harness: &im
     assert_eq!(store.purge(&purge).await.unwrap(), 4);
     assert_eq!(left(&store).await, ["aborted", "ended child", "waits"]);
     assert_eq!(store.purge(&purge).await.unwrap(), 0);
-    assert_eq!(store.purge(&all(&[])).await.unwrap(), 0, "no state is named");
+    assert_eq!(store.purge(&all(&[])).await.unwrap(), 0, "no status is given");
     assert_eq!(left(&store).await.len(), 3);
 }
 
-/// By the store's clock.
+/// The age is measured by the store's clock.
 pub async fn what_is_young_is_not_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     session(&store, "s", SessionStatus::Completed).await;
@@ -68,12 +68,12 @@ pub async fn what_is_young_is_not_purged(harness: &impl StoreHarness) {
     assert_eq!(left(&store).await, ["s"]);
 }
 
-/// What counts is the last append, not the creation: an old conversation may be in use.
+/// The age counts from the last append, not from the creation, because an old conversation may be in use.
 pub async fn an_old_session_with_a_late_append_is_not_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
-    // Its state is not named, so it is there to ask for the time.
+    // Its status is not purged, so it stays and provides the store's time.
     session(&store, "clock", SessionStatus::Completed).await;
-    // The purge has to come soon after the append, which on a busy machine takes several tries.
+    // The purge must follow the append quickly, which takes several tries on a busy machine.
     for doubled in 0..6 {
         let age = Duration::from_millis(50 << doubled);
         let mut writer = Writer::create(&store, &format!("s{doubled}")).await;
@@ -93,7 +93,7 @@ pub async fn an_old_session_with_a_late_append_is_not_purged(harness: &impl Stor
     panic!("the store took longer than a second for a purge, each time");
 }
 
-/// In whichever of its sessions somebody is at work.
+/// The active run may be in any session of the tree.
 pub async fn a_tree_in_which_somebody_is_at_work_is_not_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     session(&store, "s", SessionStatus::Completed).await;
@@ -105,7 +105,8 @@ pub async fn a_tree_in_which_somebody_is_at_work_is_not_purged(harness: &impl St
     assert_eq!(left(&store).await, ["child", "s"]);
 }
 
-/// An import that broke off leaves such children, or a deletion that raced with the beginning of one.
+/// An import that was interrupted leaves such children, and so does a deletion concurrent with the start of a
+/// child.
 pub async fn children_whose_parent_is_gone_are_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     below(&store, "left", "never", "never").await;
@@ -120,7 +121,7 @@ pub async fn children_whose_parent_is_gone_are_purged(harness: &impl StoreHarnes
     assert_eq!(left(&store).await, ["child", "waits"]);
 }
 
-/// As with one that is deleted.
+/// Shared appends stay, as after a deletion of the original.
 pub async fn what_a_fork_shares_outlives_a_purge(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = Writer::create(&store, "s").await;
@@ -133,7 +134,7 @@ pub async fn what_a_fork_shares_outlives_a_purge(harness: &impl StoreHarness) {
         }),
         ..first
     };
-    let new = super::support::alone(&id("fork"));
+    let new = super::support::root_session(&id("fork"));
     store.fork(&id("s"), new, first).await.unwrap();
     ended(original, SessionStatus::Completed).await;
     assert_eq!(store.purge(&all(&[SessionStatus::Completed])).await.unwrap(), 1);
@@ -144,7 +145,7 @@ pub async fn what_a_fork_shares_outlives_a_purge(harness: &impl StoreHarness) {
     assert!(matches!(next, AppendOutcome::Appended { .. }), "{next:?}");
 }
 
-/// And nothing of them comes back.
+/// Purged sessions stay absent, and a new session with a purged id is empty.
 pub async fn many_sessions_are_purged_at_once(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for n in 0..150 {

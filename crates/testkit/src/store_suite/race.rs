@@ -1,4 +1,4 @@
-//! Many at once, through several handles.
+//! Scenarios for concurrent operations through several handles.
 
 use std::sync::Arc;
 
@@ -8,13 +8,14 @@ use helix_agents_core::store::{
 
 use super::StoreHarness;
 use super::support::{
-    LONG, Writer, alone, append, assert_gapless, first, head, id, ids, log, run, running, taken,
+    LONG, Writer, append, assert_gapless, first, head, id, ids, log, root_session, run, running,
+    taken,
 };
 use crate::gate::{Gate, within};
 
 const RACERS: usize = 16;
 
-/// Runs `racer` once per number, all let go at the same moment, spread over several handles.
+/// Runs `racer` once per number, all released at the same moment, on several handles.
 async fn race<T, F, R>(harness: &impl StoreHarness, racer: F) -> Vec<T>
 where
     T: Send + 'static,
@@ -41,7 +42,7 @@ where
     results
 }
 
-/// The others learn that the session exists.
+/// The other creators learn that the session exists.
 pub async fn racing_creators_have_exactly_one_winner(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for round in 0..5 {
@@ -49,23 +50,23 @@ pub async fn racing_creators_have_exactly_one_winner(harness: &impl StoreHarness
         let outcomes = race(harness, |number, store| {
             let session = session.clone();
             async move {
-                let mut new = alone(&session);
+                let mut new = root_session(&session);
                 new.agent = format!("agent {number}").into();
                 let first = first(&session, &format!("first {number}"));
                 store.create_session(new, first).await.unwrap()
             }
         })
         .await;
-        let created = |it: &CreateOutcome| matches!(it, CreateOutcome::Created { .. });
+        let created = |outcome: &CreateOutcome| matches!(outcome, CreateOutcome::Created { .. });
         let winner = outcomes.iter().position(created).unwrap();
-        assert_eq!(outcomes.iter().filter(|it| created(it)).count(), 1);
+        assert_eq!(outcomes.iter().filter(|outcome| created(outcome)).count(), 1);
         let head = head(&store, &session).await;
         assert_eq!(&*head.created.agent, format!("agent {winner}"));
         assert_eq!(ids(&log(&store, &session).await), [format!("first {winner}")]);
     }
 }
 
-/// The others get what they missed: the winner's append.
+/// The other writers get the missed append of the winner.
 pub async fn racing_appends_have_exactly_one_winner(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -75,7 +76,7 @@ pub async fn racing_appends_have_exactly_one_winner(harness: &impl StoreHarness)
             async move { store.append(append).await.unwrap() }
         })
         .await;
-        let appended = |it: &AppendOutcome| matches!(it, AppendOutcome::Appended { .. });
+        let appended = |outcome: &AppendOutcome| matches!(outcome, AppendOutcome::Appended { .. });
         let winner = outcomes.iter().position(appended).unwrap();
         let end = writer.head().await.position;
         assert_eq!(end.append.as_str(), format!("{round}/{winner}"));
@@ -96,7 +97,7 @@ pub async fn racing_appends_have_exactly_one_winner(harness: &impl StoreHarness)
     assert_eq!(writer.log().await.len(), 11);
 }
 
-/// A reply that is slow is not lost: both are answered, one is written.
+/// A slow reply is not lost: both calls succeed, and one append is written.
 pub async fn racing_repetitions_of_one_append_write_it_once(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -108,14 +109,14 @@ pub async fn racing_repetitions_of_one_append_write_it_once(harness: &impl Store
         })
         .await;
         let at = taken(&outcomes[0]);
-        assert!(outcomes.iter().all(|it| *it == AppendOutcome::Appended { at }));
+        assert!(outcomes.iter().all(|outcome| *outcome == AppendOutcome::Appended { at }));
         writer.position = writer.head().await.position;
         assert_eq!(writer.position.version, 1 + 2 * (round + 1));
     }
     assert_eq!(writer.ids().await, ["first", "a0", "a1", "a2", "a3", "a4"].map(str::to_owned));
 }
 
-/// A conflict tells enough to go on: nobody starves, nothing is lost or doubled.
+/// A conflict contains enough to continue: no writer starves, and no append is lost or duplicated.
 pub async fn writers_that_go_on_after_conflicts_all_get_in(harness: &impl StoreHarness) {
     const EACH: usize = 5;
     let store = harness.open().await;
@@ -143,14 +144,14 @@ pub async fn writers_that_go_on_after_conflicts_all_get_in(harness: &impl StoreH
     .await;
     let mut ids = writer.ids().await;
     assert_eq!(ids.len(), 1 + RACERS * EACH);
-    let order: Vec<&String> = ids.iter().filter(|it| it.starts_with("3/")).collect();
+    let order: Vec<&String> = ids.iter().filter(|id| id.starts_with("3/")).collect();
     assert_eq!(order, ["3/0", "3/1", "3/2", "3/3", "3/4"]);
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 1 + RACERS * EACH);
 }
 
-/// Every read is gapless, and no later read misses what an earlier one had.
+/// Every read has no gaps, and no later read misses an append that an earlier one had.
 pub async fn a_reader_beside_writers_sees_only_whole_prefixes(harness: &impl StoreHarness) {
     const APPENDS: usize = 60;
     let store = harness.open().await;
@@ -177,7 +178,7 @@ pub async fn a_reader_beside_writers_sees_only_whole_prefixes(harness: &impl Sto
     assert_eq!(within(reading).await.unwrap(), writer.log().await);
 }
 
-/// Whoever sees the version sees the summary and the lease of that version, and its events.
+/// A reader that sees a version sees the summary, the lease and the events of that version.
 pub async fn summary_lease_and_events_become_visible_together(harness: &impl StoreHarness) {
     const APPENDS: u32 = 60;
     let store = harness.open().await;
@@ -191,7 +192,7 @@ pub async fn summary_lease_and_events_become_visible_together(harness: &impl Sto
             assert_eq!(u64::from(head.summary.pending) + 1, version);
             assert_eq!(head.lease_until.is_some(), version % 2 == 0, "at version {version}");
             let log = log(&other, &session).await;
-            assert!(log.iter().any(|it| it.position() == head.position));
+            assert!(log.iter().any(|append| append.position() == head.position));
             if version == u64::from(APPENDS) + 1 {
                 return;
             }
@@ -210,7 +211,7 @@ pub async fn summary_lease_and_events_become_visible_together(harness: &impl Sto
     within(reading).await.unwrap();
 }
 
-/// A renewal writes the head as well, and must not write an old one.
+/// A renewal writes the head too, and must not write a stale one.
 pub async fn renewals_beside_appends_lose_neither(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let other = harness.open().await;
@@ -241,7 +242,7 @@ pub async fn renewals_beside_appends_lose_neither(harness: &impl StoreHarness) {
     assert_eq!(writer.log().await.len(), 62);
 }
 
-/// Each has an order of its own, and all get through.
+/// Each session has an order of its own, and all appends are accepted.
 pub async fn sessions_do_not_disturb_each_other(harness: &impl StoreHarness) {
     const EACH: usize = 10;
     let store = harness.open().await;

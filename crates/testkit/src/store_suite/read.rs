@@ -1,4 +1,4 @@
-//! Reading logs in parts.
+//! Scenarios for reading logs in parts.
 
 use futures_util::FutureExt as _;
 use helix_agents_core::store::Append;
@@ -7,7 +7,7 @@ use super::StoreHarness;
 use super::support::{Writer, assert_gapless};
 use crate::gate::within;
 
-/// From the end of any append, at most as many as asked for.
+/// A read starts after any append, and returns at most the requested number of appends.
 pub async fn a_log_can_be_read_in_parts(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -31,7 +31,7 @@ pub async fn a_log_can_be_read_in_parts(harness: &impl StoreHarness) {
     }
 }
 
-/// A reader that is up to date hears so, and one that asks for nothing gets it.
+/// A reader at the end gets an empty result, and so does a read with a limit of zero.
 pub async fn reading_at_the_end_is_empty(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -40,18 +40,19 @@ pub async fn reading_at_the_end_is_empty(harness: &impl StoreHarness) {
     assert_eq!(store.read_log(&writer.session, 0, 0).await.unwrap(), []);
 }
 
-/// Somebody asked and then turned to something else, with the answer still to come. What it turned to
-/// may be the same store: whatever an operation holds, it gives back by itself.
+/// A caller started operations and does not poll them any more. It may then call the same store, so an
+/// operation must release its resources without being polled.
 pub async fn operations_that_nobody_polls_hold_up_no_others(harness: &impl StoreHarness) {
-    const ASKED: usize = 2000;
+    const STARTED: usize = 2000;
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
     let session = writer.session.clone();
-    let asked = (0..ASKED).map(|_| store.head(&session));
-    let asked: Vec<_> =
-        asked.filter_map(|mut ask| (&mut ask).now_or_never().is_none().then_some(ask)).collect();
+    let operations = (0..STARTED).map(|_| store.head(&session));
+    let pending: Vec<_> = operations
+        .filter_map(|mut operation| (&mut operation).now_or_never().is_none().then_some(operation))
+        .collect();
     within(writer.add("a")).await;
-    for ask in asked {
-        assert!(within(ask).await.unwrap().is_some());
+    for operation in pending {
+        assert!(within(operation).await.unwrap().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Repetitions: how a lost reply is resolved.
+//! Scenarios for repetitions, which resolve lost replies.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use futures_util::FutureExt as _;
 use helix_agents_core::store::{Append, AppendOutcome, CreateOutcome, Guard, LeaseChange};
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, first, id, missed, now, running, taken};
+use super::support::{LONG, Writer, first, id, missed, now, root_session, running, taken};
 
-/// By the id of its first append; however much was appended since.
+/// A repetition is identified by the id of the first append, however much was appended since.
 pub async fn a_repeated_create_is_answered_as_the_first_time(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
-    let create = || store.create_session(alone(&session), first(&session, "first"));
+    let create = || store.create_session(root_session(&session), first(&session, "first"));
     let outcome = create().await.unwrap();
     assert!(matches!(outcome, CreateOutcome::Created { .. }));
     assert_eq!(create().await.unwrap(), outcome);
@@ -31,7 +31,7 @@ pub async fn a_repeated_create_is_answered_as_the_first_time(harness: &impl Stor
     assert_eq!(writer.ids().await, ["first", "a", "b"]);
 }
 
-/// With the same time, and written once.
+/// The repetition returns the same time, and the append is written once.
 pub async fn a_repeated_append_is_answered_as_the_first_time(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -45,7 +45,7 @@ pub async fn a_repeated_append_is_answered_as_the_first_time(harness: &impl Stor
     assert_eq!(writer.ids().await, ["first", "a"]);
 }
 
-/// A reply may be lost for long.
+/// A reply may be lost for a long time.
 pub async fn a_repeated_append_is_answered_even_after_later_appends(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -62,7 +62,7 @@ pub async fn a_repeated_append_is_answered_even_after_later_appends(harness: &im
     assert_eq!((writer.head().await, writer.log().await), before);
 }
 
-/// A repetition asks what happened, not whether it may happen now.
+/// A repetition asks for the outcome, so its guard is not checked again.
 pub async fn a_repeated_append_is_answered_even_if_its_guard_no_longer_holds(
     harness: &impl StoreHarness,
 ) {
@@ -94,7 +94,7 @@ pub async fn a_repeated_append_is_answered_even_if_its_guard_no_longer_holds(
     assert_eq!(writer.ids().await, ["first", "start", "answer"]);
 }
 
-/// Neither an id alone nor a position alone makes a repetition.
+/// A repetition needs the same id and the same position.
 pub async fn a_repetition_at_another_position_is_no_repetition(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -112,7 +112,7 @@ pub async fn a_repetition_at_another_position_is_no_repetition(harness: &impl St
     assert_eq!(writer.ids().await, ["first", "a", "b"]);
 }
 
-/// Dropping the future leaves open whether it took place; asking again settles it.
+/// Dropping the future leaves the outcome open. A repetition resolves it.
 pub async fn an_append_whose_future_was_dropped_can_be_repeated(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;

@@ -1,4 +1,4 @@
-//! What others see, and when.
+//! Scenarios for the visibility of writes to other handles.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, append, first, id, ids, log, run, running};
+use super::support::{LONG, Writer, append, first, id, ids, log, root_session, run, running};
 use crate::gate::{Gate, within};
 
-/// A handle that has just written knows the log as it was. It still answers with what is there.
+/// A handle that has just written may have a cached head. It still returns the current data.
 pub async fn a_handle_that_wrote_sees_what_others_wrote_since(harness: &impl StoreHarness) {
     let (one, other) = (harness.open().await, harness.open().await);
     let mut writer = Writer::create(&one, "s").await;
@@ -39,7 +39,7 @@ pub async fn a_handle_that_wrote_sees_what_others_wrote_since(harness: &impl Sto
     assert_eq!(one.head(&writer.session).await.unwrap(), None);
 }
 
-/// Another process that finds it begins with its log.
+/// Another process that finds the session finds its log too.
 pub async fn a_session_that_can_be_seen_has_its_first_append(harness: &impl StoreHarness) {
     const SESSIONS: usize = 40;
     let (store, other) = (harness.open().await, harness.open().await);
@@ -58,7 +58,7 @@ pub async fn a_session_that_can_be_seen_has_its_first_append(harness: &impl Stor
     within(looking).await.unwrap();
 }
 
-/// All that it shares with the original, and its own.
+/// The fork has all shared appends and its own.
 pub async fn a_fork_that_can_be_seen_has_its_whole_log(harness: &impl StoreHarness) {
     const FORKS: usize = 40;
     let (store, other) = (harness.open().await, harness.open().await);
@@ -77,26 +77,26 @@ pub async fn a_fork_that_can_be_seen_has_its_whole_log(harness: &impl StoreHarne
         let session = id(&format!("s{number}"));
         let own = append(&session, &original.position, "own");
         let own = Append { summary: first(&session, "own").summary, ..own };
-        let forked = store.fork(&original.session, alone(&session), own).await.unwrap();
+        let forked = store.fork(&original.session, root_session(&session), own).await.unwrap();
         assert!(matches!(forked, ForkOutcome::Created { .. }), "{forked:?}");
     }
     within(looking).await.unwrap();
 }
 
-/// Waits for a session, by its head or by its log; answers what its log then has.
+/// Waits for a session by its head or by its log, and returns the append ids of its log.
 async fn seen(store: &Arc<dyn StateStore>, number: usize) -> Vec<String> {
     let session = id(&format!("s{number}"));
     loop {
         if number.is_multiple_of(2) {
             if let Some(head) = store.head(&session).await.unwrap() {
                 let log = log(store, &session).await;
-                assert_eq!(log.last().map(|it| it.position()), Some(head.position));
+                assert_eq!(log.last().map(|append| append.position()), Some(head.position));
                 return ids(&log);
             }
         } else {
             match store.read_log(&session, 0, u32::MAX).await {
                 Ok(log) => {
-                    assert!(store.head(&session).await.unwrap().is_some(), "a log without a head");
+                    assert!(store.head(&session).await.unwrap().is_some(), "the log has no head");
                     return ids(&log);
                 }
                 Err(error) => assert_eq!(error.code(), ErrorCode::SessionNotFound),

@@ -1,4 +1,4 @@
-//! Snapshots of sessions.
+//! Scenarios for snapshots of sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{Writer, alone, append, head, id, idle};
+use super::support::{Writer, append, head, id, idle, root_session};
 use crate::faults::FaultStore;
 
-/// A snapshot at a position, whose body is `text`.
-fn made(position: &Position, text: &str) -> Snapshot {
+/// Returns a snapshot at a position with the body `text`.
+fn snapshot_at(position: &Position, text: &str) -> Snapshot {
     Snapshot { position: position.clone(), fold: 1, body: Bytes::copy_from_slice(text.as_bytes()) }
 }
 
@@ -30,13 +30,14 @@ async fn save(store: &Arc<dyn StateStore>, session: &SessionId, snapshot: &Snaps
     store.save_snapshot(session, snapshot.clone()).await.unwrap();
 }
 
-/// What the snapshot of a session says.
-async fn says(store: &Arc<dyn StateStore>, session: &SessionId) -> Option<String> {
+/// Returns the text of a session's snapshot.
+async fn snapshot_text(store: &Arc<dyn StateStore>, session: &SessionId) -> Option<String> {
     let found = store.snapshot(session).await.unwrap();
-    found.map(|it| String::from_utf8(it.body.to_vec()).unwrap())
+    found.map(|snapshot| String::from_utf8(snapshot.body.to_vec()).unwrap())
 }
 
-/// By every handle, also one that was opened later. A store that keeps no snapshots takes them, and has none.
+/// Every handle reads it, including one that was opened later. A store that keeps no snapshots accepts them
+/// and returns none.
 pub async fn a_snapshot_is_read_back_as_it_was_saved(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -53,13 +54,13 @@ pub async fn a_snapshot_is_read_back_as_it_was_saved(harness: &impl StoreHarness
     assert_eq!(
         (writer.head().await, writer.log().await),
         (before, log),
-        "it is no part of the log"
+        "it is not part of the log"
     );
     writer.add("b").await;
     assert_eq!(store.snapshot(&writer.session).await.unwrap().as_ref(), kept, "the log goes on");
 }
 
-/// Whatever the order in which they come; at one version the last one is kept.
+/// The order of saving does not matter. Of several snapshots at one version, the last one is kept.
 pub async fn the_newest_snapshot_is_kept(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -73,17 +74,17 @@ pub async fn the_newest_snapshot_is_kept(harness: &impl StoreHarness) {
     }
     let [one, two, three] = positions.try_into().unwrap();
     let session = &writer.session;
-    save(&store, session, &made(&one, "one")).await;
-    assert_eq!(says(&store, session).await.as_deref(), Some("one"));
-    save(&store, session, &made(&three, "three")).await;
-    save(&store, session, &made(&two, "two")).await;
-    assert_eq!(says(&store, session).await.as_deref(), Some("three"));
-    let other = Snapshot { fold: 2, ..made(&three, "three, folded otherwise") };
+    save(&store, session, &snapshot_at(&one, "one")).await;
+    assert_eq!(snapshot_text(&store, session).await.as_deref(), Some("one"));
+    save(&store, session, &snapshot_at(&three, "three")).await;
+    save(&store, session, &snapshot_at(&two, "two")).await;
+    assert_eq!(snapshot_text(&store, session).await.as_deref(), Some("three"));
+    let other = Snapshot { fold: 2, ..snapshot_at(&three, "three, folded otherwise") };
     save(&store, session, &other).await;
     assert_eq!(store.snapshot(session).await.unwrap(), Some(other));
 }
 
-/// Of several that are saved at once, too.
+/// This also holds for snapshots that are saved concurrently.
 pub async fn of_racing_snapshots_the_newest_is_kept(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -93,7 +94,7 @@ pub async fn of_racing_snapshots_the_newest_is_kept(harness: &impl StoreHarness)
     let mut snapshots = Vec::new();
     for number in 0..20 {
         writer.add(&format!("append {number}")).await;
-        snapshots.push(made(&writer.position, &number.to_string()));
+        snapshots.push(snapshot_at(&writer.position, &number.to_string()));
     }
     let (mut stores, session) = (Vec::new(), &writer.session);
     for _ in 0..2 {
@@ -101,23 +102,23 @@ pub async fn of_racing_snapshots_the_newest_is_kept(harness: &impl StoreHarness)
     }
     let saved = snapshots.iter().rev().zip(stores.iter().cycle());
     join_all(saved.map(|(snapshot, store)| save(store, session, snapshot))).await;
-    assert_eq!(says(&store, session).await.as_deref(), Some("19"));
+    assert_eq!(snapshot_text(&store, session).await.as_deref(), Some("19"));
 }
 
-/// Nor is one of a session that does not exist. Neither is an error: nothing is lost.
+/// A snapshot of a missing session is not kept either. Neither is an error, because nothing is lost.
 pub async fn a_snapshot_beyond_the_log_is_not_kept(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
     let beyond = Position { version: 2, append: "never".into() };
-    save(&store, &writer.session, &made(&beyond, "beyond")).await;
-    assert_eq!(says(&store, &writer.session).await, None);
-    save(&store, &id("nobody"), &made(&writer.position, "of nobody")).await;
-    assert_eq!(says(&store, &id("nobody")).await, None);
+    save(&store, &writer.session, &snapshot_at(&beyond, "beyond")).await;
+    assert_eq!(snapshot_text(&store, &writer.session).await, None);
+    save(&store, &id("nobody"), &snapshot_at(&writer.position, "of nobody")).await;
+    assert_eq!(snapshot_text(&store, &id("nobody")).await, None);
     Writer::create(&store, "nobody").await;
-    assert_eq!(says(&store, &id("nobody")).await, None);
+    assert_eq!(snapshot_text(&store, &id("nobody")).await, None);
 }
 
-/// A session of the same id has none to begin with, and gets its own.
+/// A new session with the same id has no snapshot at first, and gets its own.
 pub async fn a_snapshot_goes_with_its_session(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -125,22 +126,22 @@ pub async fn a_snapshot_goes_with_its_session(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
     writer.add("a").await;
-    save(&store, &writer.session, &made(&writer.position, "of the first life")).await;
+    save(&store, &writer.session, &snapshot_at(&writer.position, "of the first life")).await;
     assert!(store.delete(&writer.session).await.unwrap());
-    assert_eq!(says(&store, &writer.session).await, None);
-    save(&store, &writer.session, &made(&writer.position, "too late")).await;
+    assert_eq!(snapshot_text(&store, &writer.session).await, None);
+    save(&store, &writer.session, &snapshot_at(&writer.position, "too late")).await;
     let again = Writer::create(&store, "s").await;
-    assert_eq!(says(&store, &again.session).await, None);
-    save(&store, &again.session, &made(&again.position, "of the second life")).await;
-    assert_eq!(says(&store, &again.session).await.as_deref(), Some("of the second life"));
+    assert_eq!(snapshot_text(&store, &again.session).await, None);
+    save(&store, &again.session, &snapshot_at(&again.position, "of the second life")).await;
+    assert_eq!(snapshot_text(&store, &again.session).await.as_deref(), Some("of the second life"));
     let purge = Purge { statuses: vec![SessionStatus::Active], older_than: Duration::ZERO };
     assert_eq!(store.purge(&purge).await.unwrap(), 1);
-    assert_eq!(says(&store, &again.session).await, None);
+    assert_eq!(snapshot_text(&store, &again.session).await, None);
     let last = Writer::create(&store, "s").await;
-    assert_eq!(says(&store, &last.session).await, None);
+    assert_eq!(snapshot_text(&store, &last.session).await, None);
 }
 
-/// What was made of the original's log says who it is.
+/// A snapshot contains the id of its session, so it cannot be shared with a fork.
 pub async fn a_fork_has_no_snapshot_of_its_original(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -149,20 +150,20 @@ pub async fn a_fork_has_no_snapshot_of_its_original(harness: &impl StoreHarness)
     let mut writer = Writer::create(&store, "s").await;
     writer.add("a").await;
     let position = &writer.position;
-    save(&store, &writer.session, &made(position, "original")).await;
+    save(&store, &writer.session, &snapshot_at(position, "original")).await;
     let fork = id("fork");
     let mut first = append(&fork, position, "fork begins");
     first.summary = Some(idle());
-    let outcome = store.fork(&writer.session, alone(&fork), first).await.unwrap();
+    let outcome = store.fork(&writer.session, root_session(&fork), first).await.unwrap();
     assert!(matches!(outcome, ForkOutcome::Created { .. }), "{outcome:?}");
-    assert_eq!(says(&store, &fork).await, None);
-    save(&store, &fork, &made(&head(&store, &fork).await.position, "fork")).await;
-    assert_eq!(says(&store, &writer.session).await.as_deref(), Some("original"));
+    assert_eq!(snapshot_text(&store, &fork).await, None);
+    save(&store, &fork, &snapshot_at(&head(&store, &fork).await.position, "fork")).await;
+    assert_eq!(snapshot_text(&store, &writer.session).await.as_deref(), Some("original"));
     assert!(store.delete(&writer.session).await.unwrap());
-    assert_eq!(says(&store, &fork).await.as_deref(), Some("fork"));
+    assert_eq!(snapshot_text(&store, &fork).await.as_deref(), Some("fork"));
 }
 
-/// The limit itself is taken.
+/// A snapshot of exactly the limit is accepted.
 pub async fn a_snapshot_over_the_limit_is_too_large(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -178,14 +179,14 @@ pub async fn a_snapshot_over_the_limit_is_too_large(harness: &impl StoreHarness)
     assert_eq!(refused.unwrap_err().code(), ErrorCode::TooLarge);
     assert_eq!(store.snapshot(&writer.session).await.unwrap(), None);
     save(&store, &writer.session, &of_size(MAX_APPEND_BYTES)).await;
-    let kept = store.snapshot(&writer.session).await.unwrap().map(|it| it.body.len());
+    let kept = store.snapshot(&writer.session).await.unwrap().map(|snapshot| snapshot.body.len());
     assert_eq!(kept, Some(MAX_APPEND_BYTES));
 }
 
-/// How many events each append of a long log has.
+/// Number of events in each append of a long log.
 const EACH: usize = 500;
 
-/// A session whose log has so many events, and a snapshot that does without the last append.
+/// Creates a session with that many events, and a snapshot before the last append.
 async fn long(store: &Arc<dyn StateStore>, name: &str, events: usize) -> Session {
     let (session, run) = (id(name), RunId::from("r"));
     let created = Event::SessionCreated {
@@ -232,15 +233,15 @@ async fn first_at(
     store: &Arc<dyn StateStore>,
     first: Append,
 ) -> helix_agents_core::clock::Timestamp {
-    match store.create_session(alone(&first.session), first).await.unwrap() {
+    match store.create_session(root_session(&first.session), first).await.unwrap() {
         helix_agents_core::store::CreateOutcome::Created { at } => at,
         other => panic!("{other:?}"),
     }
 }
 
-/// Whatever its length: what was appended since the snapshot, and the append before it. The ratio of the times
-/// is told, and bounds nothing.
-#[expect(clippy::print_stdout, reason = "it says how long the looks took")]
+/// The first read of a long log reads the appends since the snapshot and one before it, whatever the length.
+/// The ratio of the times is printed, not asserted.
+#[expect(clippy::print_stdout, reason = "it prints the times of the reads")]
 pub async fn the_first_look_at_a_long_log_reads_its_end(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;

@@ -1,4 +1,4 @@
-//! Appends and sessions for scenarios.
+//! Helpers for scenarios: appends and sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use helix_agents_core::store::{
     SessionStatus, StateStore, StoredAppend, Summary,
 };
 
-/// Longer than any test: a lease of this length is held.
+/// A duration longer than any test, so a lease with it is held.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn id(text: &str) -> SessionId {
@@ -24,12 +24,12 @@ pub(crate) fn run(text: &str) -> RunId {
     RunId::from(text)
 }
 
-/// A session of its own, of the agent `agent`.
-pub(crate) fn alone(session: &SessionId) -> NewSession {
+/// Returns a session without a parent, of the agent `agent`.
+pub(crate) fn root_session(session: &SessionId) -> NewSession {
     NewSession { agent: "agent".into(), root: session.clone(), parent: None, tags: BTreeMap::new() }
 }
 
-/// A child of `parent` in the tree of `root`.
+/// Returns a child of `parent` in the tree of `root`.
 pub(crate) fn child(parent: &SessionId, root: &SessionId) -> NewSession {
     NewSession {
         agent: "child".into(),
@@ -49,12 +49,12 @@ pub(crate) fn idle() -> Summary {
     }
 }
 
-/// The summary while `run` is the current run.
+/// Returns the summary while `run` is the current run.
 pub(crate) fn running(run: &str) -> Summary {
     Summary { run: Some(RunId::from(run)), ..idle() }
 }
 
-/// An append of one event whose body is its id.
+/// Returns an append of one event whose body is its id.
 pub(crate) fn append(session: &SessionId, expected: &Position, id: &str) -> Append {
     Append {
         session: session.clone(),
@@ -71,12 +71,12 @@ pub(crate) fn append(session: &SessionId, expected: &Position, id: &str) -> Appe
     }
 }
 
-/// The append that creates a session.
+/// Returns the append that creates a session.
 pub(crate) fn first(session: &SessionId, id: &str) -> Append {
     Append { summary: Some(idle()), ..append(session, &Position::start(), id) }
 }
 
-/// One writer's view of a session: it knows where the log ends.
+/// A writer of a session, which knows the end of the log.
 pub(crate) struct Writer {
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) session: SessionId,
@@ -84,10 +84,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Creates a session of its own, whose first append is `first`.
+    /// Creates a session without a parent, whose first append is `first`.
     pub(crate) async fn create(store: &Arc<dyn StateStore>, session: &str) -> Self {
         let session = id(session);
-        let new = alone(&session);
+        let new = root_session(&session);
         Self::create_as(store, new, first(&session, "first")).await
     }
 
@@ -103,19 +103,19 @@ impl Writer {
         Self { store: Arc::clone(store), session, position }
     }
 
-    /// An append of one event at the end of the log.
+    /// Returns an append of one event at the end of the log.
     pub(crate) fn next(&self, id: &str) -> Append {
         append(&self.session, &self.position, id)
     }
 
-    /// Appends, and follows; it has to be taken.
+    /// Appends, asserts that the append is accepted, and moves to the new position.
     pub(crate) async fn take(&mut self, append: Append) -> Timestamp {
         let at = taken(&self.store.append(append.clone()).await.unwrap());
         self.follow(&append);
         at
     }
 
-    /// Moves on to the position after an append that was taken.
+    /// Moves to the position after an accepted append.
     pub(crate) fn follow(&mut self, append: &Append) {
         let version = append.expected.version + u64::from(append.count);
         self.position = Position { version, append: append.id.clone() };
@@ -134,20 +134,20 @@ impl Writer {
         log(&self.store, &self.session).await
     }
 
-    /// The ids of all appends.
+    /// Returns the ids of all appends.
     pub(crate) async fn ids(&self) -> Vec<String> {
         ids(&self.log().await)
     }
 }
 
-/// The store's clock, from an append that cannot be taken.
+/// Returns the time of the store's clock, from an append that its deadline refuses.
 pub(crate) async fn now(store: &Arc<dyn StateStore>, session: &SessionId) -> Timestamp {
     let position = head(store, session).await.position;
     let probe = append(session, &position, "probe");
     let probe = Append { guard: Guard::NotAfter(Timestamp(0)), ..probe };
     match store.append(probe).await.unwrap() {
         AppendOutcome::GuardFailed { now, .. } => now,
-        other => panic!("taken in spite of its guard: {other:?}"),
+        other => panic!("accepted in spite of its guard: {other:?}"),
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn now(store: &Arc<dyn StateStore>, session: &SessionId) -> Tim
 pub(crate) fn taken(outcome: &AppendOutcome) -> Timestamp {
     match outcome {
         AppendOutcome::Appended { at } => *at,
-        other => panic!("not taken: {other:?}"),
+        other => panic!("not accepted: {other:?}"),
     }
 }
 
@@ -167,26 +167,26 @@ pub(crate) fn missed(outcome: AppendOutcome) -> Vec<StoredAppend> {
     }
 }
 
-/// The head, but for when it was read.
+/// Returns the head with a fixed read time.
 pub(crate) async fn head(store: &Arc<dyn StateStore>, session: &SessionId) -> Head {
-    still(store.head(session).await.unwrap().unwrap())
+    with_fixed_read_time(store.head(session).await.unwrap().unwrap())
 }
 
-/// Heads that were read at different times and are the same otherwise compare equal.
+/// Sets a fixed read time, so that equal heads with different read times compare equal.
 #[track_caller]
-pub(crate) fn still(head: Head) -> Head {
+pub(crate) fn with_fixed_read_time(head: Head) -> Head {
     assert!(head.read_at >= head.updated_at, "read before it was written: {head:?}");
     Head { read_at: head.updated_at, ..head }
 }
 
-/// The whole log, which has to be gapless.
+/// Returns the whole log and asserts that it has no gaps.
 pub(crate) async fn log(store: &Arc<dyn StateStore>, session: &SessionId) -> Vec<StoredAppend> {
     let log = store.read_log(session, 0, u32::MAX).await.unwrap();
     assert_gapless(0, &log);
     log
 }
 
-/// That the appends follow each other from version `after` on.
+/// Asserts that the appends follow each other, starting after version `after`.
 #[track_caller]
 pub(crate) fn assert_gapless(after: u64, log: &[StoredAppend]) {
     let mut version = after;

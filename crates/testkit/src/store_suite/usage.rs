@@ -1,4 +1,4 @@
-//! The usage that a store keeps of each session.
+//! Scenarios for the usage that a store keeps of each session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,17 @@ use helix_agents_core::usage::{
 };
 
 use super::StoreHarness;
-use super::support::{Writer, alone, append, child, first, head, id, idle, now, still};
+use super::support::{
+    Writer, append, child, first, head, id, idle, now, root_session, with_fixed_read_time,
+};
 use crate::gate::{Gate, within};
 
-/// Usage that is told from others by its number of steps.
+/// Returns usage with a distinguishing number of steps.
 fn steps(steps: u64) -> Arc<UsageRollup> {
     Arc::new(UsageRollup { steps, ..UsageRollup::default() })
 }
 
-/// Usage with something of every kind, the largest numbers, and names of all sorts.
+/// Returns usage of every kind, with the largest numbers and unusual names.
 fn everything() -> Arc<UsageRollup> {
     let tokens = Usage {
         input_tokens: u64::MAX,
@@ -52,22 +54,25 @@ fn everything() -> Arc<UsageRollup> {
 
 async fn list(store: &Arc<dyn StateStore>, filter: &SessionFilter) -> Vec<SessionUsage> {
     let found = store.list_usage(filter, &Page::default()).await.unwrap();
-    found.into_iter().map(|it| SessionUsage { head: still(it.head), ..it }).collect()
+    found
+        .into_iter()
+        .map(|found| SessionUsage { head: with_fixed_read_time(found.head), ..found })
+        .collect()
 }
 
-/// The usage of one session; the head beside it has to be the session's.
+/// Returns the usage of one session, and asserts that the returned head is the session's.
 async fn usage_of(store: &Arc<dyn StateStore>, session: &SessionId) -> Option<Arc<UsageRollup>> {
     let all = list(store, &SessionFilter::default()).await;
-    let found = all.into_iter().find(|it| it.head.session == *session).unwrap();
+    let found = all.into_iter().find(|usage| usage.head.session == *session).unwrap();
     assert_eq!(found.head, head(store, session).await);
     found.usage
 }
 
-/// It is kept as it was said, by creation and by appends, whether they have a summary or not.
+/// Usage is kept as given by the creation and by appends, with or without a summary.
 pub async fn usage_is_what_the_last_append_said(harness: &impl StoreHarness) {
     let (store, other) = (harness.open().await, harness.open().await);
     let begin = Append { usage: Some(everything()), ..first(&id("s"), "first") };
-    let mut writer = Writer::create_as(&store, alone(&id("s")), begin).await;
+    let mut writer = Writer::create_as(&store, root_session(&id("s")), begin).await;
     assert_eq!(usage_of(&other, &writer.session).await, Some(everything()));
     let less = Append { usage: Some(steps(1)), summary: Some(idle()), ..writer.next("less") };
     writer.take(less).await;
@@ -76,7 +81,7 @@ pub async fn usage_is_what_the_last_append_said(harness: &impl StoreHarness) {
     assert_eq!(usage_of(&other, &writer.session).await, Some(everything()));
 }
 
-/// Nothing said is told from nothing used: of the former only the log knows.
+/// Unknown usage differs from zero usage: only the log knows the former.
 pub async fn an_append_that_says_nothing_of_usage_leaves_it(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -92,13 +97,13 @@ pub async fn an_append_that_says_nothing_of_usage_leaves_it(harness: &impl Store
     assert_eq!(usage_of(&store, &writer.session).await, Some(steps(2)));
 }
 
-/// What is not written says nothing: a repetition, a conflict, a guard that does not hold, a lost
-/// history, and a creation that came second.
+/// An append that is not written does not change the usage: a repetition, a conflict, a failed guard, a lost
+/// history, and a second creation.
 pub async fn an_append_that_is_not_taken_leaves_the_usage(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
     let begin = Append { usage: Some(steps(1)), ..first(&session, "first") };
-    let mut writer = Writer::create_as(&store, alone(&session), begin.clone()).await;
+    let mut writer = Writer::create_as(&store, root_session(&session), begin.clone()).await;
     let one = Append { usage: Some(steps(2)), ..writer.next("one") };
     writer.take(one.clone()).await;
     let two = Append { usage: Some(steps(3)), ..writer.next("two") };
@@ -106,9 +111,9 @@ pub async fn an_append_that_is_not_taken_leaves_the_usage(harness: &impl StoreHa
 
     let again = store.append(one.clone()).await.unwrap();
     assert!(matches!(again, AppendOutcome::Appended { .. }), "{again:?}");
-    store.create_session(alone(&session), begin).await.unwrap();
+    store.create_session(root_session(&session), begin).await.unwrap();
     let second = Append { usage: Some(steps(9)), ..first(&session, "second") };
-    store.create_session(alone(&session), second).await.unwrap();
+    store.create_session(root_session(&session), second).await.unwrap();
     let conflict = Append { id: "other".into(), usage: Some(steps(9)), ..one };
     let outcome = store.append(conflict).await.unwrap();
     assert!(matches!(outcome, AppendOutcome::Conflict { .. }), "{outcome:?}");
@@ -121,12 +126,12 @@ pub async fn an_append_that_is_not_taken_leaves_the_usage(harness: &impl StoreHa
     assert_eq!(usage_of(&store, &session).await, Some(steps(3)));
 }
 
-/// Who reads a head beside its usage never has one without the other.
+/// A reader of a head and its usage sees both at the same version.
 pub async fn usage_and_head_become_visible_together(harness: &impl StoreHarness) {
     const APPENDS: u64 = 40;
     let (store, other) = (harness.open().await, harness.open().await);
     let begin = Append { usage: Some(steps(1)), ..first(&id("s"), "first") };
-    let mut writer = Writer::create_as(&store, alone(&id("s")), begin).await;
+    let mut writer = Writer::create_as(&store, root_session(&id("s")), begin).await;
     let started = Gate::opened();
     let looker = started.clone();
     let looking = tokio::spawn(async move {
@@ -148,22 +153,22 @@ pub async fn usage_and_head_become_visible_together(harness: &impl StoreHarness)
     within(looking).await.unwrap();
 }
 
-/// What a fork shares was used by its original. Each goes on by itself.
+/// The usage of shared appends counts for the original. Each session counts its own appends.
 pub async fn a_fork_has_the_usage_of_its_own_appends(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let begin = Append { usage: Some(steps(5)), ..first(&id("s"), "first") };
-    let mut writer = Writer::create_as(&store, alone(&id("s")), begin).await;
+    let mut writer = Writer::create_as(&store, root_session(&id("s")), begin).await;
     for (name, usage) in [("silent", None), ("empty", Some(Arc::default()))] {
         let fork = id(name);
         let own = append(&fork, &writer.position, "own");
         let own = Append { summary: Some(idle()), usage: usage.clone(), ..own };
-        let forked = store.fork(&writer.session, alone(&fork), own.clone()).await.unwrap();
+        let forked = store.fork(&writer.session, root_session(&fork), own.clone()).await.unwrap();
         assert!(matches!(forked, ForkOutcome::Created { .. }), "{forked:?}");
         assert_eq!(usage_of(&store, &fork).await, usage, "{name}");
         let position = Position { version: own.expected.version + 1, append: own.id.clone() };
         let next = Append { usage: Some(steps(1)), ..append(&fork, &position, "next") };
         store.append(next).await.unwrap();
-        store.fork(&writer.session, alone(&fork), own).await.unwrap();
+        store.fork(&writer.session, root_session(&fork), own).await.unwrap();
         assert_eq!(usage_of(&store, &fork).await, Some(steps(1)), "{name}");
     }
     assert_eq!(usage_of(&store, &writer.session).await, Some(steps(5)));
@@ -171,13 +176,13 @@ pub async fn a_fork_has_the_usage_of_its_own_appends(harness: &impl StoreHarness
     assert_eq!(usage_of(&store, &id("silent")).await, Some(steps(1)));
 }
 
-/// A session of the same id has used nothing of it.
+/// A new session with the same id starts without usage.
 pub async fn usage_goes_with_its_session(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let purge = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Active] };
     for purges in [false, true] {
         let begin = Append { usage: Some(steps(5)), ..first(&id("s"), "first") };
-        let writer = Writer::create_as(&store, alone(&id("s")), begin).await;
+        let writer = Writer::create_as(&store, root_session(&id("s")), begin).await;
         match purges {
             true => assert_eq!(store.purge(&purge).await.unwrap(), 1),
             false => assert!(store.delete(&writer.session).await.unwrap()),
@@ -194,7 +199,8 @@ pub async fn usage_is_listed_as_heads_are(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for number in 0..7_u64 {
         let name = format!("s{number}");
-        let new = if number % 3 == 0 { child(&id("s1"), &id("s1")) } else { alone(&id(&name)) };
+        let new =
+            if number % 3 == 0 { child(&id("s1"), &id("s1")) } else { root_session(&id(&name)) };
         let usage = (number != 4).then(|| steps(number));
         let begin = Append { usage, ..first(&id(&name), "first") };
         Writer::create_as(&store, new, begin).await;
@@ -212,7 +218,10 @@ pub async fn usage_is_listed_as_heads_are(harness: &impl StoreHarness) {
             let usages = store.list_usage(filter, &page).await.unwrap();
             assert_eq!(usages.len(), heads.len());
             for (head, found) in heads.iter().zip(&usages) {
-                assert_eq!(still(found.head.clone()), still(head.clone()));
+                assert_eq!(
+                    with_fixed_read_time(found.head.clone()),
+                    with_fixed_read_time(head.clone())
+                );
                 let number = head.session.as_str()[1..].parse().unwrap();
                 assert_eq!(found.usage, (number != 4).then(|| steps(number)));
             }
@@ -225,7 +234,7 @@ pub async fn usage_is_listed_as_heads_are(harness: &impl StoreHarness) {
     assert_eq!(error.code(), ErrorCode::SessionNotFound);
 }
 
-/// From a moment on and up to another one, which is excluded; on every page, beside other
+/// The creation filter includes its start and excludes its end. It works on every page, with other
 /// conditions, and in both lists.
 pub async fn sessions_are_listed_by_when_they_were_created(harness: &impl StoreHarness) {
     let store = harness.open().await;
@@ -261,11 +270,14 @@ pub async fn sessions_are_listed_by_when_they_were_created(harness: &impl StoreH
                 let heads = store.list(&filter, &page).await.unwrap();
                 let usages = store.list_usage(&filter, &page).await.unwrap();
                 assert!(
-                    heads.iter().map(|it| &it.session).eq(usages.iter().map(|it| &it.head.session))
+                    heads
+                        .iter()
+                        .map(|item| &item.session)
+                        .eq(usages.iter().map(|item| &item.head.session))
                 );
                 let Some(last) = heads.last() else { break };
                 page.after = Some(last.session.clone());
-                names.extend(heads.iter().map(|it| it.session.to_string()));
+                names.extend(heads.iter().map(|head| head.session.to_string()));
             }
             assert_eq!(names.join(" "), expected, "{filter:?}, {limit} at a time");
         }

@@ -1,4 +1,4 @@
-//! Attempts: what is shown of an effect that may still come to nothing.
+//! Scenarios for attempts, whose chunks can still be discarded.
 
 use expect_test::expect;
 
@@ -11,7 +11,7 @@ use super::support::{
 use crate::gate::{Gate, within};
 use crate::ids::batch_id;
 
-/// Whatever they try; also after some were settled or discarded.
+/// The numbers rise for all effects, also after attempts were settled or discarded.
 pub async fn attempts_have_rising_numbers(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -23,7 +23,7 @@ pub async fn attempts_have_rising_numbers(harness: &impl StreamHarness) {
     assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
 }
 
-/// Before anything of the new one is written.
+/// The discard precedes all chunks of the new attempt.
 pub async fn beginning_again_discards_the_earlier_attempt_and_announces_it(
     harness: &impl StreamHarness,
 ) {
@@ -51,7 +51,7 @@ pub async fn beginning_again_discards_the_earlier_attempt_and_announces_it(
     assert_eq!(streams.info(&session).await.unwrap().open, [open]);
 }
 
-/// Tools of one step run together; none takes the place of another.
+/// The tools of one step run concurrently, so their attempts do not discard each other.
 pub async fn attempts_at_different_effects_are_open_side_by_side(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -74,11 +74,11 @@ pub async fn attempts_at_different_effects_are_open_side_by_side(harness: &impl 
     );
     begin(&streams, &session, &tool("1.1")).await;
     let open: Vec<_> =
-        streams.info(&session).await.unwrap().open.into_iter().map(|it| it.attempt).collect();
+        streams.info(&session).await.unwrap().open.into_iter().map(|open| open.attempt).collect();
     assert_eq!(open, [one, three, four, Attempt(5)]);
 }
 
-/// A replaced owner cannot write into its successor's stream, whatever handle it has.
+/// A superseded owner cannot write into its successor's stream, through any handle.
 pub async fn chunks_of_a_replaced_attempt_are_refused(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -91,7 +91,7 @@ pub async fn chunks_of_a_replaced_attempt_are_refused(harness: &impl StreamHarne
     assert_eq!(texts(&replay(&old, &session, 1).await), ["b"]);
 }
 
-/// They would show something that nobody can take back.
+/// No announcement could discard such chunks later.
 pub async fn chunks_of_an_attempt_that_nobody_began_are_refused(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -102,7 +102,7 @@ pub async fn chunks_of_an_attempt_that_nobody_began_are_refused(harness: &impl S
     refused(&streams, &session, Attempt(u64::MAX)).await;
 }
 
-/// Cursors stay valid. Also for a reader that was opened before the discard.
+/// Cursors stay valid. This also holds for a reader that was opened before the discard.
 pub async fn a_replay_leaves_out_what_was_discarded_and_renumbers_nothing(
     harness: &impl StreamHarness,
 ) {
@@ -126,7 +126,7 @@ pub async fn a_replay_leaves_out_what_was_discarded_and_renumbers_nothing(
     "#]],
     );
     assert_eq!(replay(&streams, &session, 1).await, seen_early);
-    // From inside of what was discarded.
+    // A read from inside the discarded chunks.
     check(
         &replay(&streams, &session, 4).await,
         expect![[r#"
@@ -136,7 +136,7 @@ pub async fn a_replay_leaves_out_what_was_discarded_and_renumbers_nothing(
     );
 }
 
-/// It has to take back what it showed.
+/// The reader must discard the chunks that it showed.
 pub async fn a_reader_that_saw_some_gets_the_announcement(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -148,19 +148,19 @@ pub async fn a_reader_that_saw_some_gets_the_announcement(harness: &impl StreamH
     begin(&other, &session, &model(1)).await;
     write(&other, &session, None, &["end"]).await;
 
-    // Whether the second chunk still comes depends on how far the reader has read ahead.
+    // The second chunk may still arrive, depending on how far the reader has read ahead.
     let rest = take_to(&mut reader, 4).await;
     let announced = rest
         .iter()
-        .position(|it| it.chunk.kind == ChunkKind::StepDiscarded { attempts: vec![one] })
+        .position(|stored| stored.chunk.kind == ChunkKind::StepDiscarded { attempts: vec![one] })
         .unwrap();
     assert!(
-        rest[announced..].iter().all(|it| it.attempt.is_none()),
+        rest[announced..].iter().all(|stored| stored.attempt.is_none()),
         "after the announcement: {rest:?}"
     );
 }
 
-/// They say what really happened.
+/// Boundaries show facts from the log.
 pub async fn boundaries_survive_every_discard(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -180,7 +180,8 @@ pub async fn boundaries_survive_every_discard(harness: &impl StreamHarness) {
     );
 }
 
-/// Of several owners that begin the same, the last one can write; all but that are announced.
+/// Only the last of several owners that start the same attempt can write. All earlier attempts are announced
+/// as discarded.
 pub async fn racing_beginners_leave_one_open_attempt(harness: &impl StreamHarness) {
     const BEGINNERS: usize = 8;
     let session = id("s");
@@ -215,7 +216,7 @@ pub async fn racing_beginners_leave_one_open_attempt(harness: &impl StreamHarnes
     assert_eq!(texts(&chunks), [BEGINNERS.to_string()]);
     let announced: Vec<u64> = chunks
         .iter()
-        .filter_map(|it| match &it.chunk.kind {
+        .filter_map(|stored| match &stored.chunk.kind {
             ChunkKind::StepDiscarded { attempts } => Some(attempts[0].0),
             _ => None,
         })

@@ -1,4 +1,4 @@
-//! Batches: what one write is given is written in order and together.
+//! Scenarios for batches: one write is applied in order and atomically.
 
 use expect_test::expect;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -15,34 +15,39 @@ use crate::ids::batch_id;
 use super::StreamHarness;
 use super::support::{begin, check, id, mark, model, origin, replay, text, texts, tool, write};
 
-pub(super) fn beginning(session: &SessionId, effect: Effect) -> StreamOp {
+pub(super) fn start_op(session: &SessionId, effect: Effect) -> StreamOp {
     StreamOp::Begin { effect, origin: origin(session) }
 }
 
-pub(super) fn saying(session: &SessionId, attempt: Option<AttemptRef>, texts: &[&str]) -> StreamOp {
-    let chunks = texts.iter().map(|it| text(session, it)).collect();
+pub(super) fn write_op(
+    session: &SessionId,
+    attempt: Option<AttemptRef>,
+    texts: &[&str],
+) -> StreamOp {
+    let chunks = texts.iter().map(|delta| text(session, delta)).collect();
     StreamOp::Chunks { attempt, chunks }
 }
 
-pub(super) const BEGUN: fn(usize) -> Option<AttemptRef> = |index| Some(AttemptRef::Started(index));
-pub(super) const KNOWN: fn(Attempt) -> Option<AttemptRef> =
+pub(super) const STARTED: fn(usize) -> Option<AttemptRef> =
+    |index| Some(AttemptRef::Started(index));
+pub(super) const EXISTING: fn(Attempt) -> Option<AttemptRef> =
     |attempt| Some(AttemptRef::Existing(attempt));
 
-/// A step's worth in one write: the mark of what came before, new attempts and their chunks.
+/// One write for a step: the watermark of earlier events, new attempts and their chunks.
 pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
     let settling = Watermark { settled: vec![one], ..mark(&session, 3) };
     let batch = vec![
-        saying(&session, KNOWN(one), &["a"]),
+        write_op(&session, EXISTING(one), &["a"]),
         StreamOp::Watermark(Box::new(settling)),
-        beginning(&session, tool("1.0")),
-        beginning(&session, tool("1.1")),
-        saying(&session, BEGUN(1), &["b"]),
-        saying(&session, None, &["c"]),
-        saying(&session, BEGUN(0), &["d", "e"]),
-        saying(&session, BEGUN(1), &["f"]),
+        start_op(&session, tool("1.0")),
+        start_op(&session, tool("1.1")),
+        write_op(&session, STARTED(1), &["b"]),
+        write_op(&session, None, &["c"]),
+        write_op(&session, STARTED(0), &["d", "e"]),
+        write_op(&session, STARTED(1), &["f"]),
     ];
     let written = streams
         .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
@@ -76,7 +81,7 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
     );
 }
 
-/// The answer may have been lost on its way, and other streams were written since.
+/// The reply may have been lost, and other streams were written since.
 pub async fn a_batch_is_known_again_whatever_other_streams_were_written(
     harness: &impl StreamHarness,
 ) {
@@ -84,7 +89,7 @@ pub async fn a_batch_is_known_again_whatever_other_streams_were_written(
     let streams = harness.open().await;
     let (answered, dropped) = (id("answered"), id("dropped"));
     let batch = |session: &SessionId, delta: &str| {
-        Batch::new(batch_id(), Writer::without_run(session), [saying(session, None, &[delta])])
+        Batch::new(batch_id(), Writer::without_run(session), [write_op(session, None, &[delta])])
     };
     let (one, two) = (batch(&answered, "a"), batch(&dropped, "b"));
     let written = streams.write(&answered, one.clone()).await.unwrap();
@@ -101,7 +106,7 @@ pub async fn a_batch_is_known_again_whatever_other_streams_were_written(
     }
 }
 
-/// Its writer was dropped at some moment, which is not the same in every store and each time.
+/// The writer is dropped at varying moments.
 pub async fn a_batch_whose_writer_was_dropped_is_written_once(harness: &impl StreamHarness) {
     const BATCHES: u64 = 40;
     let streams = harness.open().await;
@@ -110,9 +115,9 @@ pub async fn a_batch_whose_writer_was_dropped_is_written_once(harness: &impl Str
         let batch = Batch::new(
             batch_id(),
             Writer::without_run(&session),
-            [saying(&session, None, &[&number.to_string()])],
+            [write_op(&session, None, &[&number.to_string()])],
         );
-        // Others that are in the middle of the same.
+        // Other writes are in progress.
         let other = id(&format!("other {number}"));
         let beside = write(&streams, &other, None, &["x"]);
         tokio::select! {
@@ -122,11 +127,11 @@ pub async fn a_batch_whose_writer_was_dropped_is_written_once(harness: &impl Str
         }
         assert_eq!(within(streams.write(&session, batch)).await.unwrap().last_seq, number);
     }
-    let expected: Vec<_> = (1..=BATCHES).map(|it| it.to_string()).collect();
+    let expected: Vec<_> = (1..=BATCHES).map(|number| number.to_string()).collect();
     assert_eq!(texts(&replay(&streams, &session, 1).await), expected);
 }
 
-/// As many as the contract names, each answered as the first time.
+/// The store recognises as many batches as the contract specifies, and repeats their receipts.
 pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -135,7 +140,7 @@ pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamH
         let batch = Batch::new(
             batch_id(),
             Writer::without_run(&session),
-            [saying(&session, None, &["a", "b"])],
+            [write_op(&session, None, &["a", "b"])],
         );
         let written = streams.write(&session, batch.clone()).await.unwrap();
         assert_eq!(written.last_seq, 2 * number);
@@ -148,17 +153,17 @@ pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamH
     }
 }
 
-/// What a replaced owner still has to say is left out; what concerns all is not.
+/// Chunks of a superseded owner are dropped. Operations that concern all runs are applied.
 pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let old = begin(&streams, &session, &model(1)).await;
     let new = begin(&streams, &session, &model(1)).await;
     let batch = vec![
-        saying(&session, KNOWN(old), &["late"]),
-        saying(&session, KNOWN(new), &["in time"]),
-        saying(&session, KNOWN(Attempt(9)), &["never begun"]),
-        saying(&session, None, &["boundary"]),
+        write_op(&session, EXISTING(old), &["late"]),
+        write_op(&session, EXISTING(new), &["in time"]),
+        write_op(&session, EXISTING(Attempt(9)), &["never begun"]),
+        write_op(&session, None, &["boundary"]),
     ];
     let written = streams
         .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
@@ -175,16 +180,16 @@ pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl St
     );
 }
 
-/// Of two tries at one effect in one batch the first comes to nothing.
+/// The first of two attempts at one effect in one batch is discarded.
 pub async fn a_batch_may_discard_what_it_began(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let batch = vec![
-        beginning(&session, model(1)),
-        saying(&session, BEGUN(0), &["a"]),
-        beginning(&session, model(1)),
-        saying(&session, BEGUN(0), &["late"]),
-        saying(&session, BEGUN(1), &["b"]),
+        start_op(&session, model(1)),
+        write_op(&session, STARTED(0), &["a"]),
+        start_op(&session, model(1)),
+        write_op(&session, STARTED(0), &["late"]),
+        write_op(&session, STARTED(1), &["b"]),
     ];
     let written = streams
         .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
@@ -200,15 +205,15 @@ pub async fn a_batch_may_discard_what_it_began(harness: &impl StreamHarness) {
     );
 }
 
-/// All of it or nothing: also what stands before the mistake.
+/// The batch is atomic: operations before the mistake are not applied either.
 pub async fn a_batch_that_names_what_it_has_not_begun_writes_nothing(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let before = streams.info(&session).await.unwrap();
     let batch = vec![
-        saying(&session, None, &["a"]),
-        saying(&session, BEGUN(0), &["b"]),
-        beginning(&session, model(1)),
+        write_op(&session, None, &["a"]),
+        write_op(&session, STARTED(0), &["b"]),
+        start_op(&session, model(1)),
     ];
     let error = streams
         .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
@@ -218,7 +223,7 @@ pub async fn a_batch_that_names_what_it_has_not_begun_writes_nothing(harness: &i
     assert_eq!(streams.info(&session).await.unwrap(), before);
 }
 
-/// It makes no stream where there is none.
+/// An empty batch does not create a stream.
 pub async fn an_empty_batch_writes_nothing(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");

@@ -1,4 +1,4 @@
-//! Reading streams, from the past into the present.
+//! Scenarios for readers that follow a stream from past to new chunks.
 
 use futures_util::{FutureExt as _, StreamExt as _};
 
@@ -9,7 +9,7 @@ use super::support::{id, next, numbers, take, take_to, text, texts, write};
 use crate::gate::{Gate, within};
 use crate::ids::batch_id;
 
-/// No reader needs to know whether a run has begun.
+/// A reader need not know whether a run has started.
 pub async fn a_stream_that_was_never_written_to_is_empty_and_then_follows(
     harness: &impl StreamHarness,
 ) {
@@ -26,7 +26,7 @@ pub async fn a_stream_that_was_never_written_to_is_empty_and_then_follows(
     }
 }
 
-/// In the middle of a batch, too; at the end it waits.
+/// A read can start in the middle of a batch. At the end it waits.
 pub async fn reading_begins_where_it_is_told(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -43,7 +43,7 @@ pub async fn reading_begins_where_it_is_told(harness: &impl StreamHarness) {
     }
 }
 
-/// Wherever in the course of writing a reader begins.
+/// A reader can start at any time during the writes.
 pub async fn reading_catches_up_and_then_follows_without_gap_or_duplicate(
     harness: &impl StreamHarness,
 ) {
@@ -69,7 +69,7 @@ pub async fn reading_catches_up_and_then_follows_without_gap_or_duplicate(
         let streams = harness.open().await;
         let session = session.clone();
         reading.push(tokio::spawn(async move {
-            // Begin at different times: when this much has been written.
+            // Starts at different times: when this much has been written.
             while streams.info(&session).await.unwrap().last_seq < number * last / 10 {
                 tokio::task::yield_now().await;
             }
@@ -86,7 +86,7 @@ pub async fn reading_catches_up_and_then_follows_without_gap_or_duplicate(
     }
 }
 
-/// One does not take from another.
+/// Readers do not consume chunks of each other.
 pub async fn several_readers_see_the_same(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -102,7 +102,7 @@ pub async fn several_readers_see_the_same(harness: &impl StreamHarness) {
     assert_eq!(take(&mut three, 3).await, all);
 }
 
-/// The writer is another process for all the reader knows; and the reader sleeps in between.
+/// The writer may be another process, and the reader sleeps between the writes.
 pub async fn a_reader_follows_what_another_handle_writes(harness: &impl StreamHarness) {
     let (here, there) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -120,7 +120,7 @@ pub async fn a_reader_follows_what_another_handle_writes(harness: &impl StreamHa
     reading.abort();
 }
 
-/// What it did not read yet is kept for it.
+/// Chunks that the reader has not read yet are kept for it.
 pub async fn a_slow_reader_slows_no_writer_and_loses_nothing(harness: &impl StreamHarness) {
     const BATCHES: usize = 200;
     let streams = harness.open().await;
@@ -128,7 +128,7 @@ pub async fn a_slow_reader_slows_no_writer_and_loses_nothing(harness: &impl Stre
     let mut reader = streams.read(&session, 1).await.unwrap();
     write(&streams, &session, None, &["x"]).await;
     let first = next(&mut reader).await;
-    // The reader stands still: nobody polls it.
+    // The reader is not polled.
     for _ in 0..BATCHES {
         within(write(&streams, &session, None, &["x"; 50])).await;
     }
@@ -137,7 +137,7 @@ pub async fn a_slow_reader_slows_no_writer_and_loses_nothing(harness: &impl Stre
     assert_eq!(numbers(&rest), (2..=1 + 50 * BATCHES as u64).collect::<Vec<_>>());
 }
 
-/// Such as those of clients that take their time, in the middle of a look.
+/// Clients may be slow in the middle of a read.
 pub async fn readers_that_nobody_polls_hold_up_no_others(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -153,7 +153,7 @@ pub async fn readers_that_nobody_polls_hold_up_no_others(harness: &impl StreamHa
     }
 }
 
-/// In the middle of waiting, too.
+/// A reader can also be dropped while it waits.
 pub async fn dropping_a_reader_disturbs_nobody(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");

@@ -1,4 +1,4 @@
-//! Forgetting streams, whose sessions are deleted.
+//! Scenarios for forgetting the streams of deleted sessions.
 
 use helix_agents_core::stream::{ChunkKind, StreamInfo};
 
@@ -9,7 +9,7 @@ use super::support::{
     begin, closing, id, mark, model, next, numbers, refused, replay, take, texts, write,
 };
 
-/// Numbers and marks among the rest; and other streams stay.
+/// Numbers and watermarks are forgotten too. Other streams stay.
 pub async fn a_forgotten_stream_is_like_one_that_never_was(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let (session, other) = (id("s"), id("other"));
@@ -31,7 +31,7 @@ pub async fn a_forgotten_stream_is_like_one_that_never_was(harness: &impl Stream
     streams.forget(&session).await.unwrap();
 }
 
-/// Those up to the old mark, too.
+/// Boundaries up to the old watermark are shown too.
 pub async fn marks_of_a_forgotten_stream_hide_no_boundaries(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -42,7 +42,7 @@ pub async fn marks_of_a_forgotten_stream_hide_no_boundaries(harness: &impl Strea
     };
     streams.mark(batch_id(), &session, marked(9)).await.unwrap();
     other.forget(&session).await.unwrap();
-    // By the handle that knows of the old mark.
+    // The handle has the old watermark cached.
     streams.mark(batch_id(), &session, marked(3)).await.unwrap();
     let info = other.info(&session).await.unwrap();
     assert_eq!((info.last_seq, info.marked_by(&session)), (1, 3));
@@ -50,7 +50,7 @@ pub async fn marks_of_a_forgotten_stream_hide_no_boundaries(harness: &impl Strea
     assert_eq!(shown.first().unwrap().chunk.kind, ChunkKind::Checkpoint { version: 3 });
 }
 
-/// At once if it waits, and whether it has seen something of the stream or not.
+/// A waiting reader gets it at once, whether it has read chunks or not.
 pub async fn a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next(
     harness: &impl StreamHarness,
 ) {
@@ -70,7 +70,7 @@ pub async fn a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next(
     }
 }
 
-/// The next stream is longer by then than the one that it has seen.
+/// The new stream has grown longer than the old one that the reader has seen.
 pub async fn a_late_reader_tells_the_next_stream_from_the_one_that_it_has_seen(
     harness: &impl StreamHarness,
 ) {

@@ -1,4 +1,4 @@
-//! Marks: what ties a stream to the log.
+//! Scenarios for watermarks, which align a stream with the log.
 
 use expect_test::expect;
 
@@ -12,7 +12,7 @@ use super::support::{
     texts, tool, write,
 };
 
-/// In this order, and with the origin of whoever marks.
+/// The order is fixed, and the announcement has the origin of the writer.
 pub async fn a_mark_announces_what_became_of_attempts_and_then_writes_its_boundaries(
     harness: &impl StreamHarness,
 ) {
@@ -45,16 +45,16 @@ pub async fn a_mark_announces_what_became_of_attempts_and_then_writes_its_bounda
     );
     let announcement = &chunks[2].chunk;
     let expected = chunk(&session, announcement.kind.clone());
-    assert_eq!(**announcement, expected, "the announcement is of the mark's origin");
+    assert_eq!(**announcement, expected, "the announcement has the origin of the watermark");
     assert_eq!(expected.run, origin(&session).run);
     assert_eq!(
         numbers(&take(&mut reader, 5).await).last(),
         Some(&6),
-        "a reader follows marks as well"
+        "a reader follows watermarks too"
     );
 }
 
-/// What it showed is in the log; more would not be.
+/// The shown chunks are in the log. Later chunks would not be.
 pub async fn chunks_of_a_settled_attempt_are_refused(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -64,7 +64,7 @@ pub async fn chunks_of_a_settled_attempt_are_refused(harness: &impl StreamHarnes
     refused(&streams, &session, one).await;
 }
 
-/// Whoever marks it.
+/// The writer of the watermark does not matter.
 pub async fn chunks_of_an_attempt_that_a_mark_discarded_are_refused(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -74,7 +74,7 @@ pub async fn chunks_of_an_attempt_that_a_mark_discarded_are_refused(harness: &im
     refused(&streams, &session, one).await;
 }
 
-/// Neither by a mark nor by beginning again; and what was discarded does not come back.
+/// Neither a watermark nor a new attempt discards settled chunks, and discarded chunks do not return.
 pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -99,7 +99,7 @@ pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
     );
 }
 
-/// A new owner brings the stream into line without knowing what the old one still did.
+/// A new owner can repair the stream without knowing what the old owner still did.
 pub async fn a_repeated_mark_says_nothing_twice(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -127,7 +127,7 @@ pub async fn a_repeated_mark_says_nothing_twice(harness: &impl StreamHarness) {
     );
 }
 
-/// A late mark still says what became of its attempts; its boundaries came with a later one.
+/// A late watermark still settles its attempts. A later watermark has already written its boundaries.
 pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -155,9 +155,9 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     assert_eq!((info.marked_by(&session), info.last_seq), (10, 3));
 }
 
-/// Two writers see how far the stream is at the same moment, and the one that writes later knows more
-/// of the log. The same of a child. What one event shows belongs together, and what the later one
-/// lacks is not asked for.
+/// Two writers read the watermark of the stream at the same time, and the later writer knows more of the log.
+/// The same holds for a child. The boundaries of one event stay together, and boundaries that the later
+/// writer lacks are not required.
 pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let (root, child) = (id("s"), id("s-sub-1.0"));
@@ -196,7 +196,7 @@ pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl
     assert_eq!((info.marked[&root], info.marked[&child]), (marked(6), marked(12)));
 }
 
-/// To every handle.
+/// Every handle returns the same information.
 pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -233,7 +233,7 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     assert_eq!(texts(&replay(&other, &session, 1).await), ["a", "b"]);
 }
 
-/// A child's effects and marks stand in its root's stream and are nothing to the root's.
+/// The attempts and watermarks of a child are in its root's stream, and are independent of the root's.
 pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let (root, child) = (id("s"), id("s-sub-1.0"));

@@ -1,4 +1,4 @@
-//! Chunks for scenarios, and a way to look at them.
+//! Helpers for scenarios: creating, writing and comparing chunks.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
     chunk(session, ChunkKind::TextDelta { delta })
 }
 
-/// What the announcements of a writer look like but for their kind.
+/// Returns the chunk that announcements of a writer equal, except for their kind.
 pub(crate) fn origin(session: &SessionId) -> Chunk {
     chunk(session, ChunkKind::RunStarted)
 }
@@ -51,7 +51,7 @@ pub(crate) fn tool(call: &str) -> Effect {
     Effect::Tool { call: call.into() }
 }
 
-/// A mark that only says how far the log is.
+/// Returns a watermark that only contains the version of the log.
 pub(crate) fn mark(session: &SessionId, version: u64) -> Watermark {
     Watermark {
         version,
@@ -62,28 +62,28 @@ pub(crate) fn mark(session: &SessionId, version: u64) -> Watermark {
     }
 }
 
-/// The closing of a step by the event of that version.
+/// Returns the boundary of a step that the event of that version closed.
 pub(crate) fn closing(session: &SessionId, version: u64) -> Boundary {
     Boundary { version, chunk: chunk(session, ChunkKind::Checkpoint { version }) }
 }
 
-/// Begins a try at `effect`.
+/// Starts an attempt at `effect`.
 pub(crate) async fn begin(streams: &Streams, session: &SessionId, effect: &Effect) -> Attempt {
     streams.begin(batch_id(), session, effect, origin(session)).await.unwrap()
 }
 
-/// Writes each text as a chunk of its own, all in one batch.
+/// Writes each text as a separate chunk, all in one batch.
 pub(crate) async fn write(
     streams: &Streams,
     session: &SessionId,
     attempt: Option<Attempt>,
     texts: &[&str],
 ) -> u64 {
-    let chunks = texts.iter().map(|it| text(session, it)).collect();
+    let chunks = texts.iter().map(|delta| text(session, delta)).collect();
     streams.append(batch_id(), session, attempt, chunks).await.unwrap()
 }
 
-/// That a chunk of this attempt is refused, and leaves no trace.
+/// Asserts that a chunk of this attempt is refused and changes nothing.
 pub(crate) async fn refused(streams: &Streams, session: &SessionId, attempt: Attempt) {
     let before = streams.info(session).await.unwrap();
     let chunks = vec![text(session, "late")];
@@ -92,12 +92,12 @@ pub(crate) async fn refused(streams: &Streams, session: &SessionId, attempt: Att
     assert_eq!(streams.info(session).await.unwrap(), before);
 }
 
-/// The next chunk of a reader.
+/// Returns the next chunk of a reader.
 pub(crate) async fn next(reader: &mut ChunkStream) -> StoredChunk {
     within(reader.next()).await.unwrap().unwrap()
 }
 
-/// The next `count` chunks of a reader.
+/// Returns the next `count` chunks of a reader.
 pub(crate) async fn take(reader: &mut ChunkStream, count: usize) -> Vec<StoredChunk> {
     let mut chunks = Vec::with_capacity(count);
     while chunks.len() < count {
@@ -106,17 +106,17 @@ pub(crate) async fn take(reader: &mut ChunkStream, count: usize) -> Vec<StoredCh
     chunks
 }
 
-/// What a reader gets up to the chunk with that number.
+/// Returns the chunks of a reader up to the chunk with that number.
 pub(crate) async fn take_to(reader: &mut ChunkStream, last: u64) -> Vec<StoredChunk> {
     let mut chunks = Vec::new();
-    while chunks.last().is_none_or(|it: &StoredChunk| it.seq < last) {
+    while chunks.last().is_none_or(|stored: &StoredChunk| stored.seq < last) {
         chunks.push(next(reader).await);
     }
     chunks
 }
 
-/// Everything that is there from `from` on. Works because the last chunk of a stream is never a
-/// discarded one: its announcement comes after it.
+/// Returns all current chunks from `from` on. This works because the last chunk of a stream is never a
+/// discarded one: its announcement follows it.
 pub(crate) async fn replay(streams: &Streams, session: &SessionId, from: u64) -> Vec<StoredChunk> {
     let info = streams.info(session).await.unwrap();
     if info.first_seq == 0 {
@@ -127,29 +127,29 @@ pub(crate) async fn replay(streams: &Streams, session: &SessionId, from: u64) ->
 }
 
 pub(crate) fn numbers(chunks: &[StoredChunk]) -> Vec<u64> {
-    chunks.iter().map(|it| it.seq).collect()
+    chunks.iter().map(|stored| stored.seq).collect()
 }
 
-/// The texts among the chunks.
+/// Returns the texts of the chunks.
 pub(crate) fn texts(chunks: &[StoredChunk]) -> Vec<&str> {
-    let text = |it: &'_ StoredChunk| matches!(it.chunk.kind, ChunkKind::TextDelta { .. });
+    let text = |stored: &'_ StoredChunk| matches!(stored.chunk.kind, ChunkKind::TextDelta { .. });
     chunks
         .iter()
-        .filter(|it| text(it))
-        .map(|it| match &it.chunk.kind {
+        .filter(|stored| text(stored))
+        .map(|stored| match &stored.chunk.kind {
             ChunkKind::TextDelta { delta } => delta.as_str(),
             _ => "",
         })
         .collect()
 }
 
-/// Compares chunks, one line each: number, attempt, what it shows.
+/// Compares chunks, one line each: number, attempt, and content.
 #[track_caller]
-#[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
+#[expect(clippy::needless_pass_by_value, reason = "makes the calls shorter")]
 pub(crate) fn check(chunks: &[StoredChunk], expected: Expect) {
     let mut lines = String::new();
     for StoredChunk { seq, attempt, chunk } in chunks {
-        let attempt = attempt.map_or_else(|| "-".to_owned(), |it| it.0.to_string());
+        let attempt = attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.0.to_string());
         let shown = match &chunk.kind {
             ChunkKind::TextDelta { delta } => format!("text {delta}"),
             ChunkKind::StepCommitted { attempts, version } => {
@@ -166,6 +166,6 @@ pub(crate) fn check(chunks: &[StoredChunk], expected: Expect) {
 }
 
 fn joined(attempts: &[Attempt]) -> String {
-    let numbers: Vec<String> = attempts.iter().map(|it| it.0.to_string()).collect();
+    let numbers: Vec<String> = attempts.iter().map(|attempt| attempt.0.to_string()).collect();
     numbers.join("+")
 }

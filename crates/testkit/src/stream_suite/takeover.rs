@@ -1,4 +1,4 @@
-//! Takeovers: a process that stood still while another one took over its session.
+//! Scenarios for takeovers, where a process was stopped while another one took over its session.
 
 use expect_test::expect;
 
@@ -11,14 +11,14 @@ use helix_agents_core::stream::{
 use crate::ids::batch_id;
 
 use super::StreamHarness;
-use super::batch::{BEGUN, KNOWN, beginning, saying};
+use super::batch::{EXISTING, STARTED, start_op, write_op};
 use super::support::{Streams, check, closing, id, mark, model, replay, text, tool};
 
 fn run_of(session: &SessionId, fencing_token: u64) -> Writer {
     Writer { session: session.clone(), fencing_token }
 }
 
-fn marking(mark: Watermark) -> StreamOp {
+fn watermark_op(mark: Watermark) -> StreamOp {
     StreamOp::Watermark(Box::new(mark))
 }
 
@@ -33,7 +33,7 @@ async fn write(
     streams.write(stream, Batch::new(batch_id(), writer.clone(), ops)).await.unwrap()
 }
 
-/// Begins a try at the model call of step 1 and shows a text of it.
+/// Starts an attempt at the model call of step 1 and writes a text chunk of it.
 async fn try_model(
     streams: &Streams,
     stream: &SessionId,
@@ -41,35 +41,35 @@ async fn try_model(
     delta: &str,
 ) -> (Attempt, BatchReceipt) {
     let session = &writer.session;
-    let ops = [beginning(session, model(1)), saying(session, BEGUN(0), &[delta])];
+    let ops = [start_op(session, model(1)), write_op(session, STARTED(0), &[delta])];
     let written = write(streams, stream, writer, ops).await;
     (written.begun[0], written)
 }
 
 async fn open(streams: &Streams, stream: &SessionId) -> Vec<Attempt> {
     let info = streams.info(stream).await.unwrap();
-    info.open.into_iter().map(|it| it.attempt).collect()
+    info.open.into_iter().map(|open| open.attempt).collect()
 }
 
-/// It woke up after its session was taken over. What its handle remembers of the stream is old.
+/// The run continues after its session was taken over, and the cached stream state of its handle is stale.
 pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
     let (first, second) = (run_of(&session, 3), run_of(&session, 8));
     let (one, _) = try_model(&old, &session, &first, "a").await;
     let taken_over = Watermark { discarded: vec![one], ..mark(&session, 8) };
-    write(&new, &session, &second, [marking(taken_over)]).await;
+    write(&new, &session, &second, [watermark_op(taken_over)]).await;
     let (two, _) = try_model(&new, &session, &second, "b").await;
     let before = new.info(&session).await.unwrap();
     assert_eq!(before.marked[&session], Marked { version: 8, seq: 2, fencing_token: 8 });
     assert_eq!((before.open[0].attempt, before.open[0].fencing_token), (two, 8));
     let late = [
-        vec![saying(&session, KNOWN(one), &["late"])],
-        vec![saying(&session, None, &["late"])],
-        vec![beginning(&session, model(1)), saying(&session, BEGUN(0), &["late"])],
-        vec![beginning(&session, tool("1.0")), beginning(&session, tool("1.1"))],
-        vec![marking(Watermark { settled: vec![two], ..mark(&session, 4) })],
-        vec![marking(Watermark {
+        vec![write_op(&session, EXISTING(one), &["late"])],
+        vec![write_op(&session, None, &["late"])],
+        vec![start_op(&session, model(1)), write_op(&session, STARTED(0), &["late"])],
+        vec![start_op(&session, tool("1.0")), start_op(&session, tool("1.1"))],
+        vec![watermark_op(Watermark { settled: vec![two], ..mark(&session, 4) })],
+        vec![watermark_op(Watermark {
             discarded: vec![two],
             boundaries: vec![closing(&session, 9)],
             ..mark(&session, 9)
@@ -85,7 +85,7 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
             assert_eq!(new.info(&session).await.unwrap(), before, "{batch:?}");
         }
     }
-    write(&new, &session, &second, [saying(&session, KNOWN(two), &["c"])]).await;
+    write(&new, &session, &second, [write_op(&session, EXISTING(two), &["c"])]).await;
     check(
         &replay(&old, &session, 1).await,
         expect![[r#"
@@ -96,7 +96,7 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
     );
 }
 
-/// It arrived after the successor had looked at the stream, and before its mark.
+/// The chunks arrived after the successor had read the stream, and before its watermark.
 pub async fn a_mark_of_a_later_run_discards_what_it_does_not_settle(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -104,12 +104,12 @@ pub async fn a_mark_of_a_later_run_discards_what_it_does_not_settle(harness: &im
     let child = run_of(&id("child"), 2);
     try_model(&old, &session, &child, "of the child").await;
     let (one, _) = try_model(&old, &session, &first, "on record").await;
-    let ops = [beginning(&session, tool("1.0")), saying(&session, BEGUN(0), &["late"])];
+    let ops = [start_op(&session, tool("1.0")), write_op(&session, STARTED(0), &["late"])];
     write(&old, &session, &first, ops).await;
-    let ops = [beginning(&session, tool("1.1")), saying(&session, BEGUN(0), &["named"])];
+    let ops = [start_op(&session, tool("1.1")), write_op(&session, STARTED(0), &["named"])];
     let three = write(&old, &session, &first, ops).await.begun[0];
     let taken_over = Watermark { settled: vec![one], discarded: vec![three], ..mark(&session, 8) };
-    write(&new, &session, &second, [marking(taken_over)]).await;
+    write(&new, &session, &second, [watermark_op(taken_over)]).await;
     assert_eq!(open(&new, &session).await, [Attempt(1)]);
     check(
         &replay(&new, &session, 1).await,
@@ -120,37 +120,38 @@ pub async fn a_mark_of_a_later_run_discards_what_it_does_not_settle(harness: &im
             6 - discarded 3+4
         "#]],
     );
-    // Also one that has nothing new to tell of the log.
+    // This also holds for a watermark without new events.
     let third = run_of(&session, 12);
     try_model(&old, &session, &second, "late again").await;
-    write(&new, &session, &third, [marking(mark(&session, 0))]).await;
+    write(&new, &session, &third, [watermark_op(mark(&session, 0))]).await;
     let info = new.info(&session).await.unwrap();
     assert_eq!(info.marked[&session], Marked { version: 8, seq: 6, fencing_token: 12 });
     assert_eq!(open(&old, &session).await, [Attempt(1)]);
 }
 
-/// Its mark may have been lost.
+/// Its watermark may have been lost.
 pub async fn a_run_that_tries_something_supersedes_earlier_ones(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
     let (first, second) = (run_of(&session, 3), run_of(&session, 8));
     try_model(&old, &session, &first, "a").await;
     let (two, _) = try_model(&new, &session, &second, "b").await;
-    let ops = [beginning(&session, model(1)), saying(&session, BEGUN(0), &["late"])];
+    let ops = [start_op(&session, model(1)), write_op(&session, STARTED(0), &["late"])];
     assert!(write(&old, &session, &first, ops).await.is_superseded);
     assert_eq!(open(&old, &session).await, [two]);
 }
 
-/// An engine may have given one part of a run to two of them.
+/// An engine may have given one work item of a run to two workers.
 pub async fn workers_of_one_run_do_not_supersede_each_other(harness: &impl StreamHarness) {
     let (one, two) = (harness.open().await, harness.open().await);
     let session = id("s");
     let run = run_of(&session, 3);
-    write(&one, &session, &run, [marking(mark(&session, 3))]).await;
+    write(&one, &session, &run, [watermark_op(mark(&session, 3))]).await;
     let (attempt, _) = try_model(&one, &session, &run, "a").await;
-    let ops = [beginning(&session, tool("1.0")), marking(mark(&session, 5))];
+    let ops = [start_op(&session, tool("1.0")), watermark_op(mark(&session, 5))];
     assert!(!write(&two, &session, &run, ops).await.is_superseded);
-    let written = write(&one, &session, &run, [saying(&session, KNOWN(attempt), &["b"])]).await;
+    let written =
+        write(&one, &session, &run, [write_op(&session, EXISTING(attempt), &["b"])]).await;
     assert_eq!((written.last_seq, written.is_superseded), (2, false));
     assert_eq!(open(&one, &session).await, [attempt, Attempt(attempt.0 + 1)]);
 }
@@ -159,14 +160,14 @@ pub async fn workers_of_one_run_do_not_supersede_each_other(harness: &impl Strea
 pub async fn runs_supersede_those_of_their_own_session_only(harness: &impl StreamHarness) {
     let (one, two) = (harness.open().await, harness.open().await);
     let (root, child) = (id("s"), id("child"));
-    write(&one, &root, &run_of(&root, 20), [marking(mark(&root, 20))]).await;
+    write(&one, &root, &run_of(&root, 20), [watermark_op(mark(&root, 20))]).await;
     let early = run_of(&child, 3);
-    write(&two, &root, &early, [marking(mark(&child, 3))]).await;
+    write(&two, &root, &early, [watermark_op(mark(&child, 3))]).await;
     let (attempt, written) = try_model(&two, &root, &early, "of the child").await;
     assert!(!written.is_superseded);
     let (own, _) = try_model(&one, &root, &run_of(&root, 20), "own").await;
-    write(&one, &root, &run_of(&child, 9), [marking(mark(&child, 9))]).await;
-    let ops = [saying(&child, KNOWN(attempt), &["late"])];
+    write(&one, &root, &run_of(&child, 9), [watermark_op(mark(&child, 9))]).await;
+    let ops = [write_op(&child, EXISTING(attempt), &["late"])];
     assert!(write(&two, &root, &early, ops).await.is_superseded);
     let info = two.info(&root).await.unwrap();
     let tokens = [&root, &child].map(|session| info.marked[session].fencing_token);
@@ -174,22 +175,24 @@ pub async fn runs_supersede_those_of_their_own_session_only(harness: &impl Strea
 }
 
 async fn knows_no_earlier_runs(streams: &Streams, other: &Streams, session: &SessionId) {
-    let ops = [beginning(session, model(1)), saying(session, BEGUN(0), &["a"])];
+    let ops = [start_op(session, model(1)), write_op(session, STARTED(0), &["a"])];
     let written = write(other, session, &run_of(session, 2), ops).await;
     assert!(!written.is_superseded);
     assert_eq!(open(streams, session).await, written.begun);
     let child = run_of(&id("child"), 2);
-    assert!(!write(other, session, &child, [marking(mark(&id("child"), 2))]).await.is_superseded);
+    assert!(
+        !write(other, session, &child, [watermark_op(mark(&id("child"), 2))]).await.is_superseded
+    );
 }
 
 async fn taken_over(streams: &Streams, session: &SessionId) {
     for of in [session, &id("child")] {
-        write(streams, session, &run_of(of, 8), [marking(mark(of, 8))]).await;
+        write(streams, session, &run_of(of, 8), [watermark_op(mark(of, 8))]).await;
     }
     try_model(streams, session, &run_of(session, 9), "a").await;
 }
 
-/// What is forgotten of it is also who has written it.
+/// A reset also forgets the writers of the stream.
 pub async fn a_reset_stream_knows_no_earlier_runs(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -198,7 +201,7 @@ pub async fn a_reset_stream_knows_no_earlier_runs(harness: &impl StreamHarness) 
     knows_no_earlier_runs(&streams, &other, &session).await;
 }
 
-/// The session that is created anew under the id has a log that begins anew.
+/// A new session with the id has a log that starts anew.
 pub async fn a_forgotten_stream_knows_no_earlier_runs(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -207,14 +210,14 @@ pub async fn a_forgotten_stream_knows_no_earlier_runs(harness: &impl StreamHarne
     knows_no_earlier_runs(&streams, &other, &session).await;
 }
 
-/// All of it or nothing.
+/// The batch is atomic.
 pub async fn a_batch_for_another_session_than_its_writers_writes_nothing(
     harness: &impl StreamHarness,
 ) {
     let streams = harness.open().await;
     let (session, child) = (id("s"), id("child"));
     let before = streams.info(&session).await.unwrap();
-    for op in [beginning(&child, model(1)), marking(mark(&child, 3))] {
+    for op in [start_op(&child, model(1)), watermark_op(mark(&child, 3))] {
         let ops = [StreamOp::Chunks { attempt: None, chunks: vec![text(&session, "a")] }, op];
         let batch = Batch::new(batch_id(), run_of(&session, 3), ops);
         let error = streams.write(&session, batch).await.unwrap_err();

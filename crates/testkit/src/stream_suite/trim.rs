@@ -1,4 +1,4 @@
-//! What is no longer kept, and how a reader hears of it.
+//! Scenarios for trimmed chunks, and how a reader learns of them.
 
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{ChunkKind, StoredChunk, StreamInfo};
@@ -10,10 +10,10 @@ use super::support::{
 
 const KEPT: u64 = 20;
 
-/// More than any backend keeps when it was told to keep [`KEPT`].
+/// A number above what any back end keeps when it was configured to keep [`KEPT`].
 const MOST: u64 = 10_000;
 
-/// Writes until something more was trimmed.
+/// Writes until more chunks are trimmed.
 async fn trim(streams: &Streams, session: &SessionId) -> StreamInfo {
     let before = streams.info(session).await.unwrap();
     loop {
@@ -38,7 +38,7 @@ fn assert_resync(chunk: &StoredChunk, seq: u64) {
     );
 }
 
-/// Its number is the last one that is missing, so the next cursor is right.
+/// The number of the resync is that of the last missing chunk, so the next cursor is correct.
 pub async fn a_reader_behind_the_trimmed_end_gets_one_resync_and_then_the_rest(
     harness: &impl StreamHarness,
 ) {
@@ -50,14 +50,15 @@ pub async fn a_reader_behind_the_trimmed_end_gets_one_resync_and_then_the_rest(
         assert_resync(&chunks[0], first_seq - 1);
         assert_eq!(chunks[0].chunk.session, session);
         assert_eq!(numbers(&chunks), (first_seq - 1..=last_seq).collect::<Vec<_>>());
-        assert!(chunks[1..].iter().all(|it| it.chunk.kind != ChunkKind::StreamResync));
+        assert!(chunks[1..].iter().all(|stored| stored.chunk.kind != ChunkKind::StreamResync));
     }
     let chunks = replay(&streams, &session, first_seq).await;
     assert_eq!(numbers(&chunks), (first_seq..=last_seq).collect::<Vec<_>>(), "all of it is kept");
     assert_ne!(chunks[0].chunk.kind, ChunkKind::StreamResync);
 }
 
-/// It was too slow even for what is kept. It may have read ahead, but nothing is missing silently.
+/// The reader was too slow even for the kept chunks. It may have read ahead, but no chunk is missing
+/// silently.
 pub async fn a_reader_that_was_overtaken_by_trimming_gets_one_resync(harness: &impl StreamHarness) {
     let streams = harness.open_keeping(KEPT).await;
     let session = id("s");
@@ -69,7 +70,8 @@ pub async fn a_reader_that_was_overtaken_by_trimming_gets_one_resync(harness: &i
     }
     let last = streams.info(&session).await.unwrap().last_seq;
     let chunks = take_to(&mut reader, last).await;
-    let resync = chunks.iter().position(|it| it.chunk.kind == ChunkKind::StreamResync).unwrap();
+    let resync =
+        chunks.iter().position(|stored| stored.chunk.kind == ChunkKind::StreamResync).unwrap();
     let (before, after) = chunks.split_at(resync);
     let ahead = before.len() as u64;
     assert_eq!(numbers(before), (2..2 + ahead).collect::<Vec<_>>());
@@ -77,12 +79,12 @@ pub async fn a_reader_that_was_overtaken_by_trimming_gets_one_resync(harness: &i
     assert_eq!(
         numbers(after),
         (after[0].seq..=last).collect::<Vec<_>>(),
-        "gapless after the resync"
+        "no gaps after the resync"
     );
-    assert!(after[1..].iter().all(|it| it.chunk.kind != ChunkKind::StreamResync));
+    assert!(after[1..].iter().all(|stored| stored.chunk.kind != ChunkKind::StreamResync));
 }
 
-/// So that an old cursor never points into new chunks.
+/// Numbers continue, so an old cursor never points into new chunks.
 pub async fn a_reset_stream_goes_on_with_its_numbers(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -93,7 +95,7 @@ pub async fn a_reset_stream_goes_on_with_its_numbers(harness: &impl StreamHarnes
     streams.reset(&session).await.unwrap();
     let info = streams.info(&session).await.unwrap();
     let expected = StreamInfo { last_seq: 3, ..StreamInfo::default() };
-    assert_eq!(info, expected, "empty, but for the number that it goes on from");
+    assert_eq!(info, expected, "empty, and the numbers continue");
     assert_eq!(write(&streams, &session, None, &["d"]).await, 4);
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.first_seq, info.last_seq), (4, 4));
@@ -101,7 +103,7 @@ pub async fn a_reset_stream_goes_on_with_its_numbers(harness: &impl StreamHarnes
     assert_eq!(write(&streams, &session, None, &["e"]).await, 5);
 }
 
-/// And a new one has a higher number than theirs.
+/// A new attempt has a higher number than the old ones.
 pub async fn attempts_from_before_a_reset_are_refused(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -116,7 +118,7 @@ pub async fn attempts_from_before_a_reset_are_refused(harness: &impl StreamHarne
     assert_eq!(write(&streams, &session, Some(three), &["a"]).await, 1);
 }
 
-/// And then what was written since.
+/// The resync is followed by the chunks that were written since.
 pub async fn a_cursor_from_before_a_reset_gets_one_resync(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -137,7 +139,7 @@ pub async fn a_cursor_from_before_a_reset_gets_one_resync(harness: &impl StreamH
     assert_eq!(numbers(&chunks), [3, 4]);
 }
 
-/// One that had seen everything has nothing to resynchronise.
+/// A reader that has read everything needs no resync.
 pub async fn a_reader_goes_on_after_a_reset(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -155,7 +157,7 @@ pub async fn a_reader_goes_on_after_a_reset(harness: &impl StreamHarness) {
     }
 }
 
-/// It is of another life of the stream; waiting for its number would hide what comes before.
+/// The cursor belongs to an earlier stream. Waiting for its number would hide the chunks before it.
 pub async fn a_cursor_beyond_the_end_gets_one_resync(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");

@@ -1,4 +1,4 @@
-//! Writing chunks.
+//! Scenarios for writing chunks.
 
 use futures_util::FutureExt as _;
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
@@ -11,7 +11,7 @@ use crate::gate::{Gate, within};
 use crate::ids::batch_id;
 use crate::likeness::look_alikes;
 
-/// The answer is the number of the last one.
+/// The receipt contains the number of the last chunk.
 pub async fn chunks_are_numbered_from_one_without_gaps(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -24,7 +24,7 @@ pub async fn chunks_are_numbered_from_one_without_gaps(harness: &impl StreamHarn
     assert_eq!(texts(&chunks), ["a", "b", "c", "d", "e", "f"]);
 }
 
-/// Every kind, any text.
+/// Every kind of chunk and any text is kept.
 pub async fn chunks_come_back_as_they_were_written(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("it's \"s\" 🦀");
@@ -61,12 +61,12 @@ pub async fn chunks_come_back_as_they_were_written(harness: &impl StreamHarness)
     streams.append(batch_id(), &session, None, written.clone()).await.unwrap();
     let read = replay(&streams, &session, 1).await;
     assert_eq!(
-        read.iter().map(|it| &*it.chunk).collect::<Vec<_>>(),
+        read.iter().map(|stored| &*stored.chunk).collect::<Vec<_>>(),
         written.iter().collect::<Vec<_>>()
     );
 }
 
-/// And adds nothing.
+/// The stream does not change.
 pub async fn writing_nothing_answers_the_last_number(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -76,7 +76,7 @@ pub async fn writing_nothing_answers_the_last_number(harness: &impl StreamHarnes
     assert_eq!(numbers(&replay(&streams, &session, 1).await), [1, 2]);
 }
 
-/// Numbers are gapless, a batch has neighbouring ones, a writer's batches keep their order.
+/// Numbers have no gaps, those of a batch are consecutive, and the batches of a writer keep their order.
 pub async fn batches_of_racing_writers_stay_together(harness: &impl StreamHarness) {
     const WRITERS: usize = 6;
     const BATCHES: usize = 15;
@@ -88,7 +88,8 @@ pub async fn batches_of_racing_writers_stay_together(harness: &impl StreamHarnes
         tasks.push(tokio::spawn(async move {
             gate.pass().await;
             for batch in 0..BATCHES {
-                let chunks = (0..3).map(|it| text(&session, &format!("{writer}/{batch}/{it}")));
+                let chunks =
+                    (0..3).map(|index| text(&session, &format!("{writer}/{batch}/{index}")));
                 streams.append(batch_id(), &session, None, chunks.collect()).await.unwrap();
             }
         }));
@@ -105,16 +106,18 @@ pub async fn batches_of_racing_writers_stay_together(harness: &impl StreamHarnes
     let texts = texts(&chunks);
     for batch in texts.chunks(3) {
         let name = batch[0].strip_suffix("/0").unwrap();
-        assert_eq!(batch, [0, 1, 2].map(|it| format!("{name}/{it}")));
+        assert_eq!(batch, [0, 1, 2].map(|index| format!("{name}/{index}")));
     }
     for writer in 0..WRITERS {
-        let own: Vec<_> = texts.iter().filter(|it| it.starts_with(&format!("{writer}/"))).collect();
-        let expected = (0..BATCHES * 3).map(|it| format!("{writer}/{}/{}", it / 3, it % 3));
+        let own: Vec<_> =
+            texts.iter().filter(|text| text.starts_with(&format!("{writer}/"))).collect();
+        let expected =
+            (0..BATCHES * 3).map(|index| format!("{writer}/{}/{}", index / 3, index % 3));
         assert_eq!(own, expected.collect::<Vec<_>>().iter().collect::<Vec<_>>());
     }
 }
 
-/// Each has numbers, attempts and readers of its own.
+/// Each stream has numbers, attempts and readers of its own.
 pub async fn streams_of_different_sessions_do_not_mix(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let (one, other) = (id("one"), id("other"));
@@ -130,7 +133,7 @@ pub async fn streams_of_different_sessions_do_not_mix(harness: &impl StreamHarne
     assert_eq!(texts(&replay(&streams, &other, 1).await), ["x", "y"]);
 }
 
-/// Each has its own chunks and numbers.
+/// Each stream has its own chunks and numbers.
 pub async fn streams_whose_ids_look_alike_are_different(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let texts = look_alikes();
@@ -143,7 +146,7 @@ pub async fn streams_whose_ids_look_alike_are_different(harness: &impl StreamHar
     }
 }
 
-/// It may have turned to something else that waits for the same stream.
+/// The writer may wait for another operation on the same stream.
 pub async fn a_writer_that_nobody_polls_holds_up_no_others(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");

@@ -1,4 +1,4 @@
-//! What must hold of a tree when nothing of it can go on any more.
+//! Checks of a tree in which nothing can continue any more.
 
 mod effects;
 mod hooks;
@@ -17,12 +17,12 @@ use helix_agents_core::session::{
 use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
 
-use super::Again;
-use super::hooks::Told;
+use super::Redelivery;
+use super::hooks::HookCall;
 use super::notes::Execution;
-use super::people::Taken;
+use super::people::AcceptedAnswer;
 use super::settle::heads;
-use super::story::Tally;
+use super::story::Stats;
 
 /// One session of the tree.
 struct Member {
@@ -41,17 +41,18 @@ fn finish_of(recorded: &RecordedEvent) -> Option<&ToolFinish> {
 }
 
 impl Member {
-    /// The events of this session alone, without the history that a fork shares with its original.
+    /// Returns the events of this session alone, without the history that a fork shares with its origin.
     fn own(&self) -> &[RecordedEvent] {
-        let fork = self.log.iter().rposition(|it| matches!(it.event, Event::Forked { .. }));
+        let fork =
+            self.log.iter().rposition(|recorded| matches!(recorded.event, Event::Forked { .. }));
         &self.log[fork.map_or(0, |index| index + 1)..]
     }
 
-    /// Whether the session is a fork, and the run was under way in the history that it shares. The fork shows
+    /// Returns `true` if the session is a fork whose shared history ends with an open run. The fork shows
     /// that run as interrupted.
     fn forked_run_was_open(&self) -> bool {
         let shared = &self.log[..self.log.len() - self.own().len()];
-        let last = shared.iter().rev().find_map(|it| match it.event {
+        let last = shared.iter().rev().find_map(|recorded| match recorded.event {
             Event::RunStarted { .. } => Some(true),
             Event::RunEnded { .. } => Some(false),
             _ => None,
@@ -63,21 +64,21 @@ impl Member {
         self.own().iter().filter_map(finish_of)
     }
 
-    /// The results that the state reflects: not those that the session has gone back behind.
-    fn standing(&self) -> Vec<&ToolFinish> {
-        let mut standing: Vec<(u64, &ToolFinish)> = Vec::new();
+    /// Returns the results that the state reflects, without those that a rewind removed.
+    fn effective_finishes(&self) -> Vec<&ToolFinish> {
+        let mut effective: Vec<(u64, &ToolFinish)> = Vec::new();
         for recorded in &self.log {
             if let Event::Rewound { to } = recorded.event {
-                standing.retain(|(seq, _)| *seq <= to);
+                effective.retain(|(seq, _)| *seq <= to);
             }
-            standing.extend(finish_of(recorded).map(|finish| (recorded.seq, finish)));
+            effective.extend(finish_of(recorded).map(|finish| (recorded.seq, finish)));
         }
-        standing.into_iter().map(|(_, finish)| finish).collect()
+        effective.into_iter().map(|(_, finish)| finish).collect()
     }
 
-    /// The tool that a call names, also if the session has gone back behind the call.
+    /// Returns the tool that a call names, even if a rewind removed the call.
     fn tool_of(&self, call: &CallId) -> Option<&str> {
-        let replies = self.log.iter().filter_map(|it| match &it.event {
+        let replies = self.log.iter().filter_map(|recorded| match &recorded.event {
             Event::ModelReplied(reply) => reply.message.as_ref(),
             _ => None,
         });
@@ -85,8 +86,10 @@ impl Member {
         calls.find(|made| made.id == *call).map(|made| &*made.name)
     }
 
-    fn went_back_after(&self, seq: u64) -> bool {
-        self.log.iter().any(|it| it.seq > seq && matches!(it.event, Event::Rewound { .. }))
+    fn was_rewound_after(&self, seq: u64) -> bool {
+        self.log
+            .iter()
+            .any(|recorded| recorded.seq > seq && matches!(recorded.event, Event::Rewound { .. }))
     }
 
     fn finish(&self, call: &CallId) -> Option<&ToolFinish> {
@@ -94,44 +97,45 @@ impl Member {
     }
 
     fn has(&self, is: impl Fn(&Event) -> bool) -> bool {
-        self.own().iter().any(|it| is(&it.event))
+        self.own().iter().any(|recorded| is(&recorded.event))
     }
 
     fn was_aborted(&self) -> bool {
         self.has(|event| matches!(event, Event::AbortRequested { .. }))
     }
 
-    /// Whether a call was left without the child that it may have started: the session went back behind it, or
-    /// gave it up.
-    fn gave_up(&self, call: &CallId) -> bool {
+    /// Returns `true` if a call ended without the child that it may have started, because of a rewind or
+    /// because the call was refused.
+    fn abandoned(&self, call: &CallId) -> bool {
         let refused = |error: &ErrorRecord| {
-            // One execution of a part may have started the child before another one learned what a companion used.
+            // One execution of a work item may have started the child before another execution read the usage
+            // of a companion.
             let is_late = error.is(ErrorCode::BudgetExceeded) && self.was_repeated();
             is_late || error.is(ErrorCode::CrashLoop)
         };
         let crashed = self.finish(call).is_some_and(
             |finish| matches!(&finish.outcome, ToolOutcome::Error(error) if refused(error)),
         );
-        let made = self.log.iter().find(|it| match &it.event {
+        let made = self.log.iter().find(|recorded| match &recorded.event {
             Event::ModelReplied(reply) => Some(reply.step) == call.step(),
             _ => false,
         });
-        crashed || made.is_some_and(|made| self.went_back_after(made.seq))
+        crashed || made.is_some_and(|made| self.was_rewound_after(made.seq))
     }
 
-    /// Whether a part of a run was tried again.
+    /// Returns `true` if a work item of a run was repeated.
     fn was_repeated(&self) -> bool {
         self.has(|event| matches!(event, Event::PartRepeated { .. }))
     }
 
-    /// Whether a run was superseded by another one.
+    /// Returns `true` if another run superseded a run of this session.
     fn was_taken_over(&self) -> bool {
         self.fold.runs().any(|run| run.status == RunStatus::Superseded)
     }
 
-    /// Whether the result of a call was recorded by a run that another one had superseded. The later run may have
-    /// called the tool again before it read that result.
-    fn was_handed_in(&self, call: &CallId) -> bool {
+    /// Returns `true` if a superseded run recorded the result of a call. The later run may have executed the
+    /// tool again before it read that result.
+    fn was_recorded_late(&self, call: &CallId) -> bool {
         let mut owner = None;
         for recorded in &self.log {
             match &recorded.event {
@@ -150,48 +154,49 @@ impl Member {
     }
 }
 
-/// What was noted beside the logs.
+/// The records that were kept outside the logs.
 #[derive(Debug, Clone, Default)]
-pub struct Noted {
-    /// Answers that were taken.
-    pub answers: Vec<Taken>,
-    /// What tools did.
+pub struct Observations {
+    /// The answers that were accepted.
+    pub answers: Vec<AcceptedAnswer>,
+    /// The executions of tools.
     pub trace: Vec<Execution>,
-    /// What hooks were told.
-    pub told: Vec<Told>,
-    /// How many processes died whose runs an engine went on with.
+    /// The calls of hooks.
+    pub told: Vec<HookCall>,
+    /// Number of crashed processes whose runs an engine continued.
     pub outlived: usize,
 }
 
-/// What a tree is measured by.
+/// The conditions against which a tree is checked.
 #[derive(Debug, Clone)]
 pub struct Expected {
-    /// The session at its top.
+    /// The root session of the tree.
     pub root: SessionId,
-    /// When facts were appended.
+    /// The durability, which determines when events were appended.
     pub durability: Durability,
-    /// What its engine may have done again.
-    pub again: Again,
-    /// Whether stores did not answer at times. What streams show may be incomplete then, because runs do not
-    /// wait for them for long, and results that an engine's part had may not get into the log.
+    /// The repetitions that the engine may have made.
+    pub again: Redelivery,
+    /// Whether stores were unavailable at times. Streams may then be incomplete, because runs do not wait for
+    /// them for long, and results of a work item may be missing from the log.
     pub gaps: bool,
-    /// Whether two executions of a part may write to the stream in turn. What they show of the same effect may be shown
-    /// twice, or not at all.
+    /// Whether two executions of a work item may alternate in writing to the stream. Chunks of the same
+    /// effect may then be shown twice or not at all.
     pub overlaps: bool,
-    /// Whether another session had the root's id before. Its calls had the keys of this one's calls.
+    /// Whether another session had the id of the root before. Its calls had the same keys as the calls of
+    /// this one.
     pub reborn: bool,
 }
 
-/// Checks a tree that has come to its end.
+/// Checks a tree that has ended.
 ///
 /// # Errors
-/// What is wrong, for people.
+/// A description of all problems.
 pub async fn check(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
     expected: &Expected,
-    Noted { answers, trace, told, outlived }: &Noted,
-) -> Result<Tally, String> {
+    Observations { answers, trace, told, outlived }: &Observations,
+) -> Result<Stats, String> {
     let mut members = Members::new();
     let mut problems = Vec::new();
     let (again, root) = (expected.again, &expected.root);
@@ -214,7 +219,7 @@ pub async fn check(
     }
     stream::check(streams, expected, &members, &mut problems).await?;
     if problems.is_empty() {
-        return Ok(Tally {
+        return Ok(Stats {
             sessions: members.len(),
             deaths: 0,
             answers: answers.len(),
@@ -225,7 +230,7 @@ pub async fn check(
     Err(problems.join("\n"))
 }
 
-/// The usage that the store keeps of each session is the one that its log says.
+/// Checks that the usage that the store keeps of each session equals that of its log.
 async fn of_usage(
     store: &dyn StateStore,
     root: &SessionId,
@@ -235,25 +240,25 @@ async fn of_usage(
     let page = Page { after: None, limit: MAX_PAGE };
     let kept = store.list_usage(&filter, &page).await.map_err(|error| error.to_string())?;
     let mut problems = Vec::new();
-    for found in kept {
-        let Some(member) = members.get(&found.head.session) else { continue };
+    for stored in kept {
+        let Some(member) = members.get(&stored.head.session) else { continue };
         let is = member.fold.usage_rollup();
-        if found.usage.as_deref() != Some(&is) {
-            let (id, said) = (&found.head.session, found.usage);
-            problems.push(format!("{id}: the store keeps the usage {said:?}, the log says {is:?}"));
+        if stored.usage.as_deref() != Some(&is) {
+            let (id, said) = (&stored.head.session, stored.usage);
+            problems.push(format!("{id}: the store has the usage {said:?}, the log {is:?}"));
         }
     }
     Ok(problems)
 }
 
-/// Of each log by itself: it folds, always to the same, its head agrees, it has ended, and no call
-/// is without its one result.
+/// Checks one log: it folds to the same state each time, its head agrees with it, its run has ended, and each
+/// call has one result.
 async fn of_log(store: &dyn StateStore, member: &Member) -> Result<Vec<String>, String> {
     let (id, fold, head) = (member.fold.id(), &member.fold, &member.head);
     let mut problems = Vec::new();
     let again = load(store, id).await.map_err(|error| error.to_string())?;
     if format!("{fold:?}") != format!("{again:?}") {
-        problems.push(format!("{id}: folded again it is another"));
+        problems.push(format!("{id}: a second fold gives another state"));
     }
     let (said, is) = (&head.summary, fold.summary());
     let same = (said.status, &said.run, &said.runtime, said.pending)
@@ -261,7 +266,7 @@ async fn of_log(store: &dyn StateStore, member: &Member) -> Result<Vec<String>, 
         && said.wake_at.is_some() == is.wake_at.is_some()
         && head.position == *fold.position();
     if !same {
-        problems.push(format!("{id}: the head says {head:?}, the log {is:?}"));
+        problems.push(format!("{id}: the head is {head:?}, the log gives {is:?}"));
     }
     if let Some(run) = fold.runs().find(|run| run.status == RunStatus::Running) {
         problems.push(format!("{id}: the run {} has not ended", run.id));
@@ -273,7 +278,7 @@ async fn of_log(store: &dyn StateStore, member: &Member) -> Result<Vec<String>, 
     Ok(problems)
 }
 
-/// Every reply's calls have their results right after it, each one, in call order.
+/// Returns the calls without a result directly after their reply, in call order, and results out of place.
 fn unpaired(fold: &Session) -> Vec<String> {
     let mut problems = Vec::new();
     let mut open: Vec<&CallId> = Vec::new();

@@ -1,4 +1,4 @@
-//! What hooks were told of calls.
+//! Records of hook calls.
 
 use std::sync::Arc;
 
@@ -15,51 +15,51 @@ use helix_agents_core::message::Message;
 use helix_agents_core::state::Patch;
 use serde::{Deserialize, Serialize};
 
-use super::life::Lives;
-use super::notes::Notes;
+use super::life::RunProcesses;
+use super::notes::Records;
 
-/// The hooks of a call, in the order in which they run.
+/// The hooks of a tool call, in the order in which they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Hook {
-    /// Before a call.
+    /// The hook before a call.
     BeforeTool,
-    /// A call changed the state.
+    /// The hook for a call that changed the state.
     OnStateChange,
-    /// A call's result is in the transcript.
+    /// The hook for a call result that is in the transcript.
     OnMessage,
-    /// After a call.
+    /// The hook after a call.
     AfterTool,
 }
 
-/// That a hook ran.
+/// One call of a hook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
-    /// Which hook.
+pub struct HookCall {
+    /// The hook that was called.
     pub hook: Hook,
-    /// The session of the call.
+    /// The session of the tool call.
     pub session: SessionId,
-    /// The run that told it.
+    /// The run that called the hook.
     pub run: RunId,
-    /// The call.
+    /// The tool call.
     pub call: CallId,
 }
 
-/// Hooks of the root, which are told of what happens below it as well.
+/// The hooks of the root agent, which are also called for the sessions below it.
 pub(super) struct Listener {
-    pub(super) told: Arc<Notes<Told>>,
-    pub(super) lives: Lives,
+    pub(super) told: Arc<Records<HookCall>>,
+    pub(super) lives: RunProcesses,
 }
 
 impl Listener {
     async fn note(&self, cx: &HookContext, hook: Hook, call: &CallId) {
         let (session, run, call) = (cx.session.clone(), cx.run.clone(), call.clone());
-        self.told.note(Told { hook, session, run, call });
+        self.told.note(HookCall { hook, session, run, call });
         self.lives.linger(&cx.run).await;
     }
 
-    /// Takes long, if the hooks of the process are slow.
+    /// Delays the hook if the hooks of the process are slow.
     async fn delay(&self, cx: &HookContext) -> HookResult {
-        self.lives.linger_in_hook(&cx.run, cx.key()).await;
+        self.lives.delay_hook(&cx.run, cx.key()).await;
         Ok(())
     }
 }
@@ -104,7 +104,7 @@ impl AgentHooks for Listener {
     }
 
     async fn on_state_change(&self, cx: &HookContext, _: &Patch) -> HookResult {
-        // The point has the call's name in its key.
+        // The hook key contains the name of the call.
         if let Some((_, call)) = cx.key().split_once("/after_tool.") {
             self.note(cx, Hook::OnStateChange, &CallId::from(call)).await;
         }

@@ -1,5 +1,4 @@
-//! Processes that die: a store and a stream as one process sees them, out of which nothing gets any
-//! more once it is dead.
+//! Processes that crash: a store and a stream as one process sees them, which nothing passes after the crash.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,72 +18,72 @@ use helix_agents_core::store::{
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 use tokio::sync::Notify;
 
-use super::dice::Dice;
+use super::rng::Rng;
 
-/// The life of one process. Clones are the same process.
+/// The life of one simulated process. Clones are the same process.
 #[derive(Debug, Clone)]
-pub struct Life(Arc<Inner>);
+pub struct ProcessLife(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     number: usize,
     ticks: AtomicUsize,
-    /// At which tick it dies.
-    dies_at: usize,
-    /// How long its models, tools and hooks take.
+    /// The tick at which the process crashes.
+    crash_tick: usize,
+    /// The duration of its models, tools and hooks.
     pace: Pace,
     state: Mutex<State>,
-    /// Not a `watch` channel: that wakes in an order that chance decides, which no seed repeats.
+    /// Not a `watch` channel, because its wake order is random and no seed repeats it.
     changed: Notify,
-    dice: Mutex<Dice>,
+    rng: Mutex<Rng>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Alive,
-    /// It stands still, and will go on as if nothing had happened.
+    /// It is stopped, and will continue as if nothing had happened.
     Still,
     Dead,
 }
 
-/// How long the models, tools and hooks of a process take.
+/// The duration of the models, tools and hooks of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pace {
-    /// One in so many is slow; none is if this is zero.
+    /// One model call or tool in this many is slow. 0 means none.
     pub once_in: usize,
-    /// The longest that a slow one takes.
+    /// The longest delay of a slow one.
     pub at_most: Duration,
-    /// One in so many hooks around runs, model calls and sub-agents is slow; none is if this is zero.
+    /// One hook around runs, model calls and sub-agents in this many is slow. 0 means none.
     pub hooks: usize,
 }
 
-impl Life {
-    /// A process that dies at this tick.
+impl ProcessLife {
+    /// Creates a process that crashes at this tick.
     #[must_use]
-    pub fn new(number: usize, dies_at: usize, pace: Pace, dice: Dice) -> Self {
+    pub fn new(number: usize, crash_tick: usize, pace: Pace, rng: Rng) -> Self {
         let (state, changed) = (Mutex::new(State::Alive), Notify::new());
-        let (ticks, dice) = (AtomicUsize::new(0), Mutex::new(dice));
-        Self(Arc::new(Inner { number, ticks, dies_at, pace, state, changed, dice }))
+        let (ticks, rng) = (AtomicUsize::new(0), Mutex::new(rng));
+        Self(Arc::new(Inner { number, ticks, crash_tick, pace, state, changed, rng }))
     }
 
-    /// Which process it is.
+    /// Returns the number of the process.
     #[must_use]
     pub fn number(&self) -> usize {
         self.0.number
     }
 
-    /// Ends it.
+    /// Ends the process.
     pub fn end(&self) {
         *self.state() = State::Dead;
         self.0.changed.notify_waiters();
     }
 
-    /// Lets it stand still until it is woken.
+    /// Stops the process until it is woken.
     pub fn stand_still(&self) {
         self.change(State::Alive, State::Still);
     }
 
-    /// Lets it go on after it stood still.
+    /// Continues the process after a stop.
     pub fn wake(&self) {
         self.change(State::Still, State::Alive);
     }
@@ -103,7 +102,7 @@ impl Life {
 
     async fn wait_for(&self, state: State) {
         loop {
-            // Made before looking, so that a change after the look wakes it.
+            // Created before the check, so that a change after the check wakes it.
             let changed = self.0.changed.notified();
             if *self.state() == state {
                 return;
@@ -112,61 +111,60 @@ impl Life {
         }
     }
 
-    /// Whether it is dead.
+    /// Returns `true` if the process has crashed or ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         *self.state() == State::Dead
     }
 
-    /// Whether it reached the tick at which it dies.
+    /// Returns `true` if the process reached the tick at which it crashes.
     #[must_use]
     pub fn died_at_its_tick(&self) -> bool {
-        self.0.ticks.load(Ordering::Relaxed) >= self.0.dies_at
+        self.0.ticks.load(Ordering::Relaxed) >= self.0.crash_tick
     }
 
-    /// Whether it stands still.
+    /// Returns `true` if the process is stopped.
     #[must_use]
     pub fn is_still(&self) -> bool {
         *self.state() == State::Still
     }
 
-    /// Returns when the process is dead.
+    /// Returns when the process has crashed or ended.
     pub async fn over(&self) {
         self.wait_for(State::Dead).await;
     }
 
-    /// Returns at once in a process that is awake, when it wakes in one that stands still, and never
-    /// in one that is dead.
+    /// Returns at once if the process runs, when it continues if it is stopped, and never if it has ended.
     pub async fn awake(&self) {
         self.wait_for(State::Alive).await;
     }
 
-    /// A place where the process may die, and where others may be first. A dead process never
-    /// gets past it.
+    /// A point at which the process may crash, and at which other tasks may run first. A crashed process
+    /// never gets past it.
     pub async fn tick(&self) {
         self.count();
-        let pauses = self.roll(|dice| dice.below(3));
+        let pauses = self.roll(|rng| rng.below(3));
         for _ in 0..pauses {
             tokio::task::yield_now().await;
         }
         self.awake().await;
     }
 
-    /// A place where the process may die, and cannot stand still: between the check that it may act
-    /// and the act itself.
-    async fn brink(&self) {
+    /// A point at which the process may crash but cannot be stopped: between the check that it may act and
+    /// the act itself.
+    async fn crash_point(&self) {
         self.count();
         if self.is_over() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// A place where the process may take long, if it is slow at all.
+    /// A point at which the process may take long, if it is slow.
     pub async fn linger(&self) {
         let Pace { once_in, at_most, .. } = self.0.pace;
         if once_in > 0 {
             let most = usize::try_from(at_most.as_millis()).unwrap_or(usize::MAX);
-            let millis = self.roll(|dice| dice.once_in(once_in).then(|| dice.below(most)));
+            let millis = self.roll(|rng| rng.once_in(once_in).then(|| rng.below(most)));
             if let Some(millis) = millis {
                 tokio::time::sleep(Duration::from_millis(millis as u64)).await;
             }
@@ -174,95 +172,95 @@ impl Life {
         }
     }
 
-    /// Delays a hook, if the hooks of the process are slow. `at` decides how long.
-    async fn linger_in_hook(&self, at: impl Hash) {
+    /// Delays a hook if the hooks of the process are slow. `at` determines the delay.
+    async fn delay_hook(&self, at: impl Hash) {
         let Pace { hooks, at_most, .. } = self.0.pace;
         if hooks > 0 {
-            let mut dice = Dice::of((self.number(), at));
-            if dice.once_in(hooks) {
+            let mut rng = Rng::of((self.number(), at));
+            if rng.once_in(hooks) {
                 let most = usize::try_from(at_most.as_millis()).unwrap_or(usize::MAX);
-                tokio::time::sleep(Duration::from_millis(dice.below(most) as u64)).await;
+                tokio::time::sleep(Duration::from_millis(rng.below(most) as u64)).await;
             }
             self.awake().await;
         }
     }
 
     fn count(&self) {
-        if self.0.ticks.fetch_add(1, Ordering::Relaxed) + 1 >= self.0.dies_at {
+        if self.0.ticks.fetch_add(1, Ordering::Relaxed) + 1 >= self.0.crash_tick {
             self.end();
         }
     }
 
-    /// Rolls the dice of the process.
-    pub fn roll<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
-        roll(&mut self.0.dice.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Calls a function with the random number generator of the process.
+    pub fn roll<T>(&self, roll: impl FnOnce(&mut Rng) -> T) -> T {
+        roll(&mut self.0.rng.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The processes of runs: how a tool finds out in whose life it runs.
+/// The processes of runs, by which a tool finds the process that executes it.
 #[derive(Debug, Clone, Default)]
-pub struct Lives(Arc<Mutex<HashMap<RunId, Life>>>);
+pub struct RunProcesses(Arc<Mutex<HashMap<RunId, ProcessLife>>>);
 
-impl Lives {
-    /// Notes that this process has the run, unless another one has it.
-    pub fn note(&self, run: Option<&RunId>, life: &Life) {
+impl RunProcesses {
+    /// Records that this process has the run, unless another one has it.
+    pub fn note(&self, run: Option<&RunId>, life: &ProcessLife) {
         let Some(run) = run else { return };
         self.lock().entry(run.clone()).or_insert_with(|| life.clone());
     }
 
-    /// The process of a run.
+    /// Returns the process of a run.
     #[must_use]
-    pub fn of(&self, run: &RunId) -> Option<Life> {
+    pub fn of(&self, run: &RunId) -> Option<ProcessLife> {
         self.lock().get(run).cloned()
     }
 
-    /// Whether the process of this run is dead.
+    /// Returns `true` if the process of this run has ended.
     pub(super) fn are_over(&self, run: &RunId) -> bool {
         self.of(run).is_none_or(|life| life.is_over())
     }
 
-    /// A place where the process of this run may die.
+    /// A point at which the process of this run may crash.
     pub(super) async fn tick(&self, run: &RunId) {
         if let Some(life) = self.of(run) {
             life.tick().await;
         }
     }
 
-    /// A place where the process of this run may die, and cannot stand still.
-    pub(super) async fn brink(&self, run: &RunId) {
+    /// A point at which the process of this run may crash but cannot be stopped.
+    pub(super) async fn crash_point(&self, run: &RunId) {
         if let Some(life) = self.of(run) {
-            life.brink().await;
+            life.crash_point().await;
         }
     }
 
-    /// A place where the process of this run may take long.
+    /// A point at which the process of this run may take long.
     pub(super) async fn linger(&self, run: &RunId) {
         if let Some(life) = self.of(run) {
             life.linger().await;
         }
     }
 
-    /// Delays a hook of this run, if the hooks of its process are slow.
-    pub(super) async fn linger_in_hook(&self, run: &RunId, hook: &str) {
+    /// Delays a hook of this run if the hooks of its process are slow.
+    pub(super) async fn delay_hook(&self, run: &RunId, hook: &str) {
         if let Some(life) = self.of(run) {
-            life.linger_in_hook((run, hook)).await;
+            life.delay_hook((run, hook)).await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Life>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, ProcessLife>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A store as one process sees it.
 #[derive(Debug)]
-pub(super) struct MortalStore {
+pub(super) struct ProcessStore {
     pub(super) inner: Arc<dyn StateStore>,
-    pub(super) life: Life,
-    pub(super) lives: Lives,
+    pub(super) life: ProcessLife,
+    pub(super) lives: RunProcesses,
 }
 
-impl MortalStore {
+impl ProcessStore {
     async fn pass<T>(&self, operation: impl Future<Output = T>) -> T {
         self.life.tick().await;
         let done = operation.await;
@@ -270,10 +268,10 @@ impl MortalStore {
         done
     }
 
-    /// Now and then an append does not arrive, or its answer does not.
+    /// Executes an append. Occasionally the request or its reply is lost.
     async fn append_by<T>(&self, operation: impl Future<Output = Result<T>>) -> Result<T> {
         let lost = || Error::new(ErrorCode::StoreUnavailable, "as arranged: the answer is lost");
-        let fault = self.life.roll(|dice| dice.below(80));
+        let fault = self.life.roll(|rng| rng.below(80));
         if fault == 0 {
             return self.pass(async { Err(lost()) }).await;
         }
@@ -284,7 +282,7 @@ impl MortalStore {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl StateStore for MortalStore {
+impl StateStore for ProcessStore {
     fn reach(&self) -> StoreScope {
         self.inner.reach()
     }
@@ -336,7 +334,7 @@ impl StateStore for MortalStore {
         self.pass(self.inner.renew(session, run, ttl)).await
     }
 
-    // Snapshots are a cache, and no place of their own to die at: a log is read before and after.
+    // Snapshots are a cache, so no crash is needed here: the log is read before and after.
     async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
         self.inner.save_snapshot(session, snapshot).await
     }
@@ -356,13 +354,13 @@ impl StateStore for MortalStore {
 
 /// A stream as one process sees it.
 #[derive(Debug)]
-pub(super) struct MortalStreams {
+pub(super) struct ProcessStreams {
     pub(super) inner: Arc<dyn StreamManager>,
-    pub(super) life: Life,
+    pub(super) life: ProcessLife,
 }
 
 #[async_trait]
-impl StreamManager for MortalStreams {
+impl StreamManager for ProcessStreams {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.life.tick().await;
         let done = self.inner.write(stream, batch).await;
@@ -391,7 +389,7 @@ impl StreamManager for MortalStreams {
     }
 }
 
-/// Ids in order, the same for the same story. Clones go on counting together.
+/// Consecutive ids, the same in each execution of a story. Clones share the counter.
 #[derive(Debug, Clone, Default)]
 pub struct Counted(Arc<AtomicU64>);
 

@@ -1,5 +1,5 @@
-//! A model that answers by chance: another process that asks the same gets another answer, as with
-//! real ones.
+//! A model that answers at random. Another process with the same request gets another answer, as with real
+//! models.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use helix_agents_core::message::Message;
 use helix_agents_core::usage::Usage;
 use serde_json::{Value, json};
 
-use super::dice::Dice;
-use super::life::Life;
+use super::life::ProcessLife;
 use super::plan::{Node, Place};
+use super::rng::Rng;
 use crate::scripted::{Reply, ScriptedLlm};
 
 /// The model of one process.
@@ -21,79 +21,79 @@ use crate::scripted::{Reply, ScriptedLlm};
 pub struct TreeLlm {
     /// The seed of the story.
     pub seed: u64,
-    /// The agent at the top of the family.
+    /// The root agent of the family.
     pub root: Arc<Node>,
-    /// The process that asks.
-    pub life: Life,
-    /// Whether model calls fail now and then.
+    /// The process that calls the model.
+    pub life: ProcessLife,
+    /// Whether model calls fail occasionally.
     pub fails: bool,
 }
 
-/// Calls that every agent can make, the likelier ones more often.
+/// Calls that every agent can make. Likelier calls occur more often.
 const TOOLS: [&str; 11] =
     ["work", "work", "work", "fail", "wire", "pay", "sign", "sign", "stamp", "ask", "hurry"];
 
 impl TreeLlm {
-    fn reply(&self, node: &Node, answers: usize, dice: &mut Dice) -> Reply {
-        if self.fails && dice.once_in(25) {
-            return match dice.below(2) {
+    fn reply(&self, node: &Node, answers: usize, rng: &mut Rng) -> Reply {
+        if self.fails && rng.once_in(25) {
+            return match rng.below(2) {
                 0 => Reply::fails(ErrorCode::ProviderRejected),
                 _ => Reply::breaks_off(ErrorCode::ProviderUnavailable, "So I "),
             };
         }
-        if answers >= node.answers && !(answers < 6 && dice.once_in(8)) {
-            return end(node, dice);
+        if answers >= node.answers && !(answers < 6 && rng.once_in(8)) {
+            return end(node, rng);
         }
-        if dice.once_in(12) {
+        if rng.once_in(12) {
             return Reply::more_text("Let me think.");
         }
-        let mut calls: Vec<_> = (0..=dice.below(3)).map(|_| call(node, dice)).collect();
-        if node.has_output() && !node.finish_tool && dice.once_in(12) {
+        let mut calls: Vec<_> = (0..=rng.below(3)).map(|_| call(node, rng)).collect();
+        if node.has_output() && !node.finish_tool && rng.once_in(12) {
             calls.push(("__finish__".to_owned(), json!({"answer": "at once"})));
         }
-        if node.finish_tool && dice.once_in(8) {
+        if node.finish_tool && rng.once_in(8) {
             calls.push(("submit".to_owned(), json!({"word": "early"})));
         }
         Reply::calls(calls.iter().map(|(name, input)| (name.as_str(), input.clone())))
     }
 }
 
-fn end(node: &Node, dice: &mut Dice) -> Reply {
-    let answer = format!("end {}", dice.below(1000));
+fn end(node: &Node, rng: &mut Rng) -> Reply {
+    let answer = format!("end {}", rng.below(1000));
     match (node.has_output(), node.finish_tool) {
-        // It is corrected then, and asked again.
-        (true, _) if dice.once_in(8) => Reply::text("I am done."),
+        // The run sends a correction and asks the model again.
+        (true, _) if rng.once_in(8) => Reply::text("I am done."),
         (true, true) => Reply::tool_call("submit", json!({"word": answer})),
         (true, false) => Reply::finish(json!({ "answer": answer })),
         (false, _) => Reply::text(answer),
     }
 }
 
-fn call(node: &Node, dice: &mut Dice) -> (String, Value) {
+fn call(node: &Node, rng: &mut Rng) -> (String, Value) {
     if !node.below.is_empty()
-        && dice.once_in(2)
-        && let Some(child) = dice.pick(&node.below)
+        && rng.once_in(2)
+        && let Some(child) = rng.pick(&node.below)
     {
-        let message = format!("do {}", dice.below(1_000_000));
+        let message = format!("do {}", rng.below(1_000_000));
         return match child.place {
-            Place::Companion(mode) => companion_call(&child.name, mode, &message, dice),
+            Place::Companion(mode) => companion_call(&child.name, mode, &message, rng),
             Place::Root | Place::SubAgent => {
                 (format!("subagent__{}", child.name), json!({ "message": message }))
             }
         };
     }
-    let tool = dice.pick(&TOOLS).copied().unwrap_or("work");
-    (tool.to_owned(), json!({ "word": format!("w{}", dice.below(1000)) }))
+    let tool = rng.pick(&TOOLS).copied().unwrap_or("work");
+    (tool.to_owned(), json!({ "word": format!("w{}", rng.below(1000)) }))
 }
 
 fn companion_call(
     agent: &str,
     mode: CompanionMode,
     message: &str,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> (String, Value) {
-    let name = format!("{agent}-{}", 1 + dice.below(2));
-    let (tool, input) = match dice.below(10) {
+    let name = format!("{agent}-{}", 1 + rng.below(2));
+    let (tool, input) = match rng.below(10) {
         0..=3 => ("spawnAgent", json!({ "agent": agent, "message": message, "name": name })),
         4 => ("spawnAgent", json!({ "agent": agent, "message": message })),
         5 | 6 => ("sendMessage", json!({ "name": name, "message": message })),
@@ -122,11 +122,11 @@ impl LlmAdapter for TreeLlm {
             .ok_or_else(|| Error::new(ErrorCode::ModelUnknown, "no such agent in the family"))?;
         let seed =
             (self.seed, request.session.as_str(), request.messages.len(), self.life.number());
-        let mut dice = Dice::of(seed);
-        let reply = self.reply(node, gave, &mut dice);
+        let mut rng = Rng::of(seed);
+        let reply = self.reply(node, gave, &mut rng);
         let usage = Usage {
-            input_tokens: 1 + dice.roll() % 50,
-            output_tokens: 1 + dice.roll() % 20,
+            input_tokens: 1 + rng.roll() % 50,
+            output_tokens: 1 + rng.roll() % 20,
             ..Usage::default()
         };
         self.life.tick().await;

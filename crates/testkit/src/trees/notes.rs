@@ -1,4 +1,5 @@
-//! What is noted beside the logs, to compare them with: what tools did, and which answers were taken.
+//! Records that are kept outside the logs to compare them with the logs: executions of tools, and accepted
+//! answers.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,35 +14,35 @@ use serde::{Deserialize, Serialize};
 pub struct Execution {
     /// The session of the call.
     pub session: SessionId,
-    /// The run that had it executed.
+    /// The run that executed the call.
     pub run: RunId,
-    /// The call.
+    /// The id of the call.
     pub call: CallId,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The key under which it ran.
+    /// The idempotency key of the execution.
     pub key: String,
-    /// Which try it was.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// Whether the log had a result of the call already when it began.
+    /// Whether the log already had a result of the call when the execution started.
     pub recorded: bool,
 }
 
-/// Notes in memory, or in a file that outlives the process.
+/// Records in memory, or in a file that outlives the process.
 #[derive(Debug)]
-pub struct Notes<T> {
+pub struct Records<T> {
     memory: Mutex<Vec<T>>,
     file: Option<PathBuf>,
 }
 
-impl<T: Clone + Serialize + DeserializeOwned> Notes<T> {
-    /// Notes in this file of the folder; in memory without one.
+impl<T: Clone + Serialize + DeserializeOwned> Records<T> {
+    /// Creates records in this file of the folder, or in memory without a folder.
     #[must_use]
     pub fn new(folder: Option<&Path>, name: &str) -> Self {
         Self { memory: Mutex::default(), file: folder.map(|folder| folder.join(name)) }
     }
 
-    /// Notes one more.
+    /// Adds a record.
     pub fn note(&self, note: T) {
         let Some(path) = &self.file else {
             self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(note);
@@ -52,7 +53,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Notes<T> {
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// All of them, oldest first.
+    /// Returns all records, oldest first.
     #[must_use]
     pub fn all(&self) -> Vec<T> {
         let Some(path) = &self.file else {

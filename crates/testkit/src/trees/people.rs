@@ -1,4 +1,4 @@
-//! People, by chance: what they answer, and what was taken of it.
+//! Simulated users who answer pending calls at random, and the answers that were accepted.
 
 use std::sync::Arc;
 
@@ -10,34 +10,34 @@ use helix_agents_core::session::{PendingView, Submission};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::dice::Dice;
-use super::notes::Notes;
+use super::notes::Records;
+use super::rng::Rng;
 
-/// An answer that an executor said it had recorded.
+/// An answer that an executor confirmed as recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Taken {
+pub struct AcceptedAnswer {
     /// The session of the call.
     pub session: SessionId,
-    /// The call.
+    /// The answered call.
     pub call: CallId,
-    /// The answer's own id.
+    /// The id of the answer.
     pub request: RequestId,
 }
 
-/// Everything that was taken. Clones are the same list.
-pub type Answers = Arc<Notes<Taken>>;
+/// All accepted answers. Clones are the same list.
+pub type Answers = Arc<Records<AcceptedAnswer>>;
 
-impl Notes<Taken> {
-    /// Gives an answer that fits, or one that does not.
+impl Records<AcceptedAnswer> {
+    /// Submits an answer of the right kind, or of a wrong kind, and records it.
     ///
     /// # Errors
-    /// The executor's.
+    /// The error of the executor.
     pub async fn give(
         &self,
         executor: &dyn AgentExecutor,
         root: &SessionId,
         pending: &PendingView,
-        dice: &mut Dice,
+        rng: &mut Rng,
         fitting: bool,
     ) -> Result<()> {
         let kind = match pending.pending.kind {
@@ -45,32 +45,32 @@ impl Notes<Taken> {
             _ if !fitting => PendingKind::Client,
             kind => kind,
         };
-        let word = json!({ "word": format!("answer {}", dice.below(1000)) });
+        let word = json!({ "word": format!("answer {}", rng.below(1000)) });
         let call = pending.reference();
         let submission = match kind {
-            PendingKind::Client if dice.once_in(4) => Submission::error(call, "nobody knows"),
-            PendingKind::Approval { editable: true } if dice.once_in(4) => {
+            PendingKind::Client if rng.once_in(4) => Submission::error(call, "nobody knows"),
+            PendingKind::Approval { editable: true } if rng.once_in(4) => {
                 Submission::approve_edited(call, &word)?
             }
-            PendingKind::Approval { .. } if dice.once_in(4) => {
+            PendingKind::Approval { .. } if rng.once_in(4) => {
                 Submission::deny(call, Some("no".to_owned()))
             }
             PendingKind::Approval { .. } => Submission::approve(call),
             _ => Submission::result(call, &word)?,
         };
-        let request = RequestId::from(format!("answer-{}-{:x}", pending.pending.call, dice.roll()));
+        let request = RequestId::from(format!("answer-{}-{:x}", pending.pending.call, rng.roll()));
         let mut submission = submission.request(request.clone()).by("ann");
-        if dice.once_in(3) {
+        if rng.once_in(3) {
             submission = submission.digest(pending.pending.digest.clone());
         }
         executor.submit_tool_result(root, submission).await?;
         let (session, call) = (pending.session.clone(), pending.pending.call.clone());
-        self.note(Taken { session, call, request });
+        self.note(AcceptedAnswer { session, call, request });
         Ok(())
     }
 }
 
-/// Whether an error is one that somebody has to expect who is not alone.
+/// Returns `true` for an error that a caller must expect when other callers act concurrently.
 #[must_use]
 pub fn is_expected(code: ErrorCode) -> bool {
     matches!(
@@ -91,7 +91,7 @@ pub fn is_expected(code: ErrorCode) -> bool {
     )
 }
 
-/// Whether people denied it.
+/// Returns `true` if the user denied the call or reported an error.
 pub(super) fn denies(answer: &Answer) -> bool {
     matches!(answer, Answer::Denied { .. } | Answer::Error(_))
 }

@@ -1,4 +1,4 @@
-//! Families of agents, by chance: who calls upon whom, and with which tools.
+//! Random families of agents: their relations and their tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::dice::Dice;
-use super::hooks::{Listener, Told};
-use super::life::Lives;
-use super::notes::{Execution, Notes};
+use super::hooks::{HookCall, Listener};
+use super::life::RunProcesses;
+use super::notes::{Execution, Records};
+use super::rng::Rng;
 
-/// What an agent may be to the one above it.
+/// The relation of an agent to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Root,
@@ -30,41 +30,41 @@ pub(super) enum Place {
 /// One agent of a family.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Its name.
+    /// The name of the agent.
     pub name: String,
     pub(super) place: Place,
-    /// Whether it ends a turn by a tool of its own.
+    /// Whether it ends a turn with a tool of its own.
     pub(super) finish_tool: bool,
-    /// How many answers it gives before it comes to an end.
+    /// Number of answers that it gives before it ends.
     pub(super) answers: usize,
     pub(super) below: Vec<Self>,
 }
 
 impl Node {
-    fn new(name: String, place: Place, depth: usize, dice: &mut Dice) -> Self {
-        // The deeper, the fewer.
+    fn new(name: String, place: Place, depth: usize, rng: &mut Rng) -> Self {
+        // Deeper agents have fewer children.
         let count = match depth {
-            0 => 1 + dice.below(2),
-            1 => dice.below(3),
-            2 => dice.below(2),
+            0 => 1 + rng.below(2),
+            1 => rng.below(3),
+            2 => rng.below(2),
             _ => 0,
         };
         let below = (0..count).map(|index| {
-            let place = match dice.below(4) {
+            let place = match rng.below(4) {
                 0 | 1 => Place::SubAgent,
                 2 => Place::Companion(CompanionMode::Blocking),
                 _ => Place::Companion(CompanionMode::NonBlocking),
             };
-            Self::new(format!("{name}{}", index + 1), place, depth + 1, dice)
+            Self::new(format!("{name}{}", index + 1), place, depth + 1, rng)
         });
         let below = below.collect();
-        let answers = 1 + dice.below(if depth == 0 { 3 } else { 2 });
-        Self { name, place, finish_tool: dice.once_in(3), answers, below }
+        let answers = 1 + rng.below(if depth == 0 { 3 } else { 2 });
+        Self { name, place, finish_tool: rng.once_in(3), answers, below }
     }
 
-    /// The family of that seed: up to three generations below the root.
+    /// Creates the family of a seed, with up to three generations below the root.
     pub(super) fn of(seed: u64) -> Self {
-        Self::new("a".to_owned(), Place::Root, 0, &mut Dice::of((seed, "family")))
+        Self::new("a".to_owned(), Place::Root, 0, &mut Rng::of((seed, "family")))
     }
 
     pub(super) fn find(&self, name: &str) -> Option<&Self> {
@@ -74,7 +74,7 @@ impl Node {
         self.below.iter().find_map(|node| node.find(name))
     }
 
-    /// Whether a turn ends with an output of a type.
+    /// Returns `true` if a turn ends with a typed output.
     pub(super) fn has_output(&self) -> bool {
         self.place != Place::Root || self.finish_tool
     }
@@ -86,37 +86,37 @@ pub(super) struct Done {
     pub(super) calls: Vec<String>,
 }
 
-/// What tools work with.
+/// The environment of the tools.
 #[derive(Debug, Clone)]
 pub struct Scene {
     /// The seed of the story.
     pub seed: u64,
-    /// What tools did.
-    pub trace: Arc<Notes<Execution>>,
-    /// What hooks were told.
-    pub told: Arc<Notes<Told>>,
-    /// The store itself, whichever process dies.
+    /// The executions of tools.
+    pub trace: Arc<Records<Execution>>,
+    /// The calls of hooks.
+    pub told: Arc<Records<HookCall>>,
+    /// The store itself, which no crash affects.
     pub store: Arc<dyn StateStore>,
     /// The processes of runs.
-    pub lives: Lives,
-    /// How many calls of a step run side by side.
+    pub lives: RunProcesses,
+    /// Number of calls of a step that run concurrently.
     pub tool_concurrency: usize,
-    /// The build of the program, which decides prompts, descriptions and tools that no model calls.
+    /// The build of the program, which determines prompts, descriptions and tools that no model calls.
     pub build: u32,
 }
 
 /// The agents of a family by name.
 #[derive(Debug, Clone)]
 pub struct Family {
-    /// The agent at the top.
+    /// The root agent.
     pub root: Node,
     agents: BTreeMap<String, AnyAgent>,
-    /// All of them, for runtimes.
+    /// All agents, for runtimes.
     pub registry: AgentRegistry,
 }
 
 impl Family {
-    /// The family of the scene's seed.
+    /// Creates the family of the scene's seed.
     ///
     /// # Panics
     /// If an agent cannot be built.
@@ -139,22 +139,22 @@ impl Family {
         Self { root, agents, registry }
     }
 
-    /// The agents, by name.
+    /// Returns the agents, ordered by name.
     pub fn agents(&self) -> impl Iterator<Item = &AnyAgent> {
         self.agents.values()
     }
 
-    /// The agent of that name.
+    /// Returns the agent with that name.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no agent has that name.
     #[must_use]
     pub fn agent(&self, name: &str) -> AnyAgent {
         Arc::clone(&self.agents[name])
     }
 }
 
-/// How long calls take at most that must not run twice: so long a successor waits for their owner.
+/// The timeout of calls that must not run twice. The next owner waits this long for the previous one.
 const SHORT: Duration = Duration::from_millis(400);
 
 fn word() -> Value {
@@ -217,7 +217,7 @@ impl Scene {
         agent
     }
 
-    /// A tool that notes that it ran, and whose process may die before, while and after it acts.
+    /// Creates a tool that records its execution, and whose process may crash before, during and after it.
     fn tool(&self, name: &'static str) -> Tool {
         let scene = self.clone();
         Tool::dynamic(name, "Works.", word(), move |_, cx| {
@@ -227,7 +227,7 @@ impl Scene {
     }
 
     async fn act(&self, name: &str, cx: &ToolContext) -> Result<Value, ToolError> {
-        self.lives.brink(cx.run()).await;
+        self.lives.crash_point(cx.run()).await;
         let recorded = self.is_recorded(cx.session(), cx.call()).await;
         self.trace.note(Execution {
             session: cx.session().clone(),
@@ -249,11 +249,11 @@ impl Scene {
         Ok(result_of(cx.session(), cx.call()))
     }
 
-    /// Finds out from the trace whether a call acted.
+    /// Lets the tool find out from the trace whether a call was executed.
     fn reconciled(&self, tool: Tool) -> Tool {
         let trace = Arc::clone(&self.trace);
         tool.reconcile(move |_, cx| {
-            let acted = trace.all().iter().any(|it| it.key == cx.idempotency_key());
+            let acted = trace.all().iter().any(|execution| execution.key == cx.idempotency_key());
             let found = if acted {
                 ReconcileOutcome::Completed(result_of(cx.session(), cx.call()))
             } else {
@@ -266,14 +266,14 @@ impl Scene {
     async fn is_recorded(&self, session: &SessionId, call: &CallId) -> bool {
         let log = load_events(&*self.store, session, 0).await.unwrap_or_default();
         log.iter()
-            .any(|it| matches!(&it.event, Event::ToolFinished(finish) if finish.call == *call))
+            .any(|recorded| matches!(&recorded.event, Event::ToolFinished(finish) if finish.call == *call))
     }
 }
 
-/// What a tool returns; it fits the outputs too.
+/// Returns the result of a tool, which also fits the output schemas.
 pub(super) fn result_of(session: &SessionId, call: &CallId) -> Value {
-    // Some are large, so that several do not fit into one small append.
-    let is_large = Dice::of((session.as_str(), call.as_str())).once_in(4);
+    // Some results are large, so that several do not fit into one small append.
+    let is_large = Rng::of((session.as_str(), call.as_str())).once_in(4);
     let more = if is_large { "x".repeat(1_800) } else { String::new() };
     json!({ "answer": format!("did {session}#{call}{more}") })
 }

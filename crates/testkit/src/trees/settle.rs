@@ -1,4 +1,4 @@
-//! Bringing a tree to its end: answers everything and goes on with everything, until nothing can.
+//! Brings a tree to its end: answers and continues everything until nothing is left to do.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use helix_agents_core::session::load_events;
 use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
 use tokio::time::Instant;
 
-use super::dice::Dice;
 use super::people::{Answers, is_expected};
 use super::plan::Family;
+use super::rng::Rng;
 use super::{Booted, ROOT};
 use crate::normalise;
 
-/// How often everything is gone through.
+/// The maximum number of rounds.
 const ROUNDS: usize = 120;
 
-/// How long to wait before looking again, where an engine may miss a process only later.
+/// The wait between rounds without progress, where an engine notices a crashed process late.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long to wait for what is under way, by the clock of the program.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The time limit for active runs, by the clock of the program.
+const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What can be done to a tree.
+/// The actions that bring a tree to its end.
 pub(super) struct Settling<'a> {
     pub(super) booted: &'a Booted,
     pub(super) store: &'a dyn StateStore,
@@ -33,25 +33,25 @@ pub(super) struct Settling<'a> {
     pub(super) answers: &'a Answers,
 }
 
-/// The sessions of a tree, newest first.
+/// Returns the heads of a tree's sessions, newest first.
 ///
 /// # Errors
-/// The store's, for people.
+/// The store's error as text.
 pub async fn heads(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Head>, String> {
     let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
     let page = Page { after: None, limit: 1000 };
     store.list(&filter, &page).await.map_err(|error| error.to_string())
 }
 
-/// What a process that died leaves behind is free for others at once, as if its leases had run out.
+/// Frees the leases of crashed processes at once, as if they had expired.
 ///
 /// # Errors
-/// What went wrong, for people.
+/// The store's error as text.
 pub async fn free_leases(store: &dyn StateStore) -> Result<(), String> {
     free_leases_of(store, |_| true).await
 }
 
-/// The same for the runs of some processes, while others live.
+/// Frees the leases of the runs of some processes, while others live.
 pub(super) async fn free_leases_of(
     store: &dyn StateStore,
     is_dead: impl Fn(&RunId) -> bool,
@@ -71,9 +71,9 @@ fn expected(what: &str, error: &Error) -> Result<(), String> {
 }
 
 impl Settling<'_> {
-    /// Until every session has ended. Returns how many sessions only moved when they were resumed
-    /// by themselves.
-    pub(super) async fn settle(&self, dice: &mut Dice) -> Result<(), String> {
+    /// Continues until every session has ended. Sessions are only resumed individually if nothing else makes
+    /// progress.
+    pub(super) async fn settle(&self, rng: &mut Rng) -> Result<(), String> {
         let root = SessionId::from(ROOT);
         let mut stood = 0;
         let mut failures = 0;
@@ -96,11 +96,11 @@ impl Settling<'_> {
             before = now;
             if stood > 3 && moved.elapsed() >= self.booted.misses {
                 return Err(format!(
-                    "it stands still, and nothing wakes it\n{}",
+                    "no session makes progress, and nothing wakes one\n{}",
                     self.logs().await?
                 ));
             }
-            self.answer_all(&root, dice).await?;
+            self.answer_all(&root, rng).await?;
             (self.booted.sweep)().await.map_err(|error| format!("sweep: {error:?}"))?;
             self.wait_for_runs().await?;
             if self.resume(&root, self.family.root.name.as_str()).await? {
@@ -112,7 +112,7 @@ impl Settling<'_> {
                 self.wait_for_runs().await?;
             }
         }
-        Err(format!("it did not come to an end in {ROUNDS} rounds"))
+        Err(format!("the tree did not end in {ROUNDS} rounds"))
     }
 
     pub(super) async fn execute(&self, text: &str) -> Result<(), String> {
@@ -126,21 +126,21 @@ impl Settling<'_> {
 
     async fn status(&self, session: &SessionId) -> Result<SessionStatus, String> {
         let head = self.store.head(session).await.map_err(|error| error.to_string())?;
-        head.map(|head| head.summary.status).ok_or_else(|| "a session is gone".to_owned())
+        head.map(|head| head.summary.status).ok_or_else(|| "a session is missing".to_owned())
     }
 
-    async fn answer_all(&self, root: &SessionId, dice: &mut Dice) -> Result<(), String> {
+    async fn answer_all(&self, root: &SessionId, rng: &mut Rng) -> Result<(), String> {
         let executor = &*self.booted.executor;
         let Ok(pending) = executor.pending_calls(root).await else { return Ok(()) };
         for view in pending {
-            if let Err(error) = self.answers.give(executor, root, &view, dice, true).await {
+            if let Err(error) = self.answers.give(executor, root, &view, rng, true).await {
                 expected("submit", &error)?;
             }
         }
         Ok(())
     }
 
-    /// Whether a run began.
+    /// Resumes a session. Returns `true` if a run started.
     async fn resume(&self, session: &SessionId, agent: &str) -> Result<bool, String> {
         let executor = &*self.booted.executor;
         match executor.can_resume(session).await {
@@ -155,7 +155,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Sessions of companions that were interrupted by themselves are resumed by themselves.
+    /// Resumes interrupted companions individually.
     async fn resume_below(&self, heads: &[Head]) -> Result<(), String> {
         for head in heads {
             let interrupted = head.summary.status == SessionStatus::Interrupted;
@@ -173,13 +173,13 @@ impl Settling<'_> {
             }
             Ok(())
         };
-        match tokio::time::timeout(PATIENCE, over).await {
+        match tokio::time::timeout(RUN_TIMEOUT, over).await {
             Ok(over) => over,
             Err(_) => Err(format!("a run does not end\n{}", self.logs().await?)),
         }
     }
 
-    /// What those did that have not ended.
+    /// Returns the logs of the sessions that have not ended.
     async fn logs(&self) -> Result<String, String> {
         let mut text = String::new();
         for head in heads(self.store, &ROOT.into()).await?.iter().filter(|head| !has_ended(head, 0))
@@ -192,8 +192,8 @@ impl Settling<'_> {
     }
 }
 
-/// Whether nothing is left to do. The root is gone on with a few times after a failure; a child that
-/// failed has told its parent.
+/// Returns `true` if nothing is left to do. The root continues a few times after a failure. A failed child
+/// has reported to its parent.
 fn has_ended(head: &Head, failures: usize) -> bool {
     match head.summary.status {
         SessionStatus::Completed | SessionStatus::Aborted => true,

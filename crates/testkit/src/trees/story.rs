@@ -1,4 +1,4 @@
-//! A story: what happens to one tree, by chance.
+//! A story: the random events of one tree.
 
 use std::ops::AddAssign;
 use std::path::Path;
@@ -12,42 +12,42 @@ use helix_agents_core::executor::{ExecuteOptions, ResumeOptions, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::Durability;
 
-use super::check::{Expected, Noted, check};
-use super::dice::Dice;
-use super::hooks::Told;
-use super::life::{Counted, Life, Lives, MortalStore, MortalStreams, Pace};
+use super::check::{Expected, Observations, check};
+use super::hooks::HookCall;
+use super::life::{Counted, Pace, ProcessLife, ProcessStore, ProcessStreams, RunProcesses};
 use super::model::TreeLlm;
-use super::notes::{Execution, Notes};
+use super::notes::{Execution, Records};
 use super::people::{Answers, is_expected};
 use super::plan::{Family, Node, Scene};
+use super::rng::Rng;
 use super::settle::{Settling, free_leases, free_leases_of, heads};
-use super::{Again, Boot, Booted, Open, Process, ROOT, Stores};
+use super::{Boot, Booted, Open, Process, ROOT, Redelivery, Stores};
 
-/// A story by its seed.
+/// A simulation run of one tree, determined by its seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Story {
-    /// Tells agents, answers, moves and deaths.
+    /// The seed, which determines agents, answers, moves and crashes.
     pub seed: u64,
-    /// How many things happen before everything is brought to its end.
+    /// Number of moves before everything is brought to its end.
     pub moves: usize,
 }
 
-/// What a story was made of.
+/// Statistics of a story.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Tally {
-    /// Sessions of the tree.
+pub struct Stats {
+    /// Number of sessions in the tree.
     pub sessions: usize,
-    /// Processes that died.
+    /// Number of processes that crashed.
     pub deaths: usize,
-    /// Answers that were taken.
+    /// Number of answers that were accepted.
     pub answers: usize,
-    /// Executions of tools.
+    /// Number of tool executions.
     pub executions: usize,
-    /// Events of all logs.
+    /// Number of events in all logs.
     pub events: usize,
 }
 
-impl AddAssign for Tally {
+impl AddAssign for Stats {
     fn add_assign(&mut self, other: Self) {
         self.sessions += other.sessions;
         self.deaths += other.deaths;
@@ -57,66 +57,66 @@ impl AddAssign for Tally {
     }
 }
 
-/// One process of a story told in one process.
+/// One simulated process.
 struct Slot {
-    life: Life,
+    life: ProcessLife,
     booted: Booted,
     handles: Vec<RunHandle>,
 }
 
-struct Stage<'a> {
+struct Simulation<'a> {
     story: Story,
-    /// Those of whoever looks on.
+    /// The stores as an outside observer sees them.
     stores: Stores,
     open: &'a Open,
     boot: &'a Boot,
     family: Family,
     root: Arc<Node>,
-    lives: Lives,
+    lives: RunProcesses,
     ids: Option<Counted>,
     answers: Answers,
-    trace: Arc<Notes<Execution>>,
-    told: Arc<Notes<Told>>,
+    trace: Arc<Records<Execution>>,
+    told: Arc<Records<HookCall>>,
     booted: usize,
-    again: Again,
+    again: Redelivery,
     deaths: usize,
     problems: Vec<String>,
 }
 
 impl Story {
-    /// The story of a seed.
+    /// Creates the story of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, moves: 4 + Dice::of((seed, "moves")).below(12) }
+        Self { seed, moves: 4 + Rng::of((seed, "moves")).below(12) }
     }
 
-    /// When facts are appended in this story.
+    /// Returns when events are appended in this story.
     #[must_use]
     pub fn durability(self) -> Durability {
-        if Dice::of((self.seed, "durability")).once_in(3) {
+        if Rng::of((self.seed, "durability")).once_in(3) {
             Durability::PerStep
         } else {
             Durability::PerEffect
         }
     }
 
-    /// Tells it, and says what is wrong in the end. Times are short where the clock is paused.
+    /// Runs the story and checks the tree in the end. Waits are short where the clock is paused.
     ///
     /// # Errors
-    /// What is wrong, for people.
-    pub async fn tell(self, open: &Open, boot: &Boot) -> Result<Tally, String> {
-        let mut stage = self.stage(open, boot, None).await;
-        stage.chaos().await?;
-        stage.end().await?;
-        stage.check().await
+    /// A description of all problems.
+    pub async fn run(self, open: &Open, boot: &Boot) -> Result<Stats, String> {
+        let mut simulation = self.simulation(open, boot, None).await;
+        simulation.chaos().await?;
+        simulation.end().await?;
+        simulation.check().await
     }
 
-    /// One process of it, by its number: a few moves, and then everything is brought to its end, if
-    /// the process lives so long. What cannot be told from the logs is noted in the folder. No other
-    /// process may be alive.
+    /// Runs one real process of the story, by its number: a few moves, and then everything is brought to its
+    /// end, if the process lives long enough. The folder keeps the records that the logs do not contain. No
+    /// other process may be alive.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// A description of the first problem.
     pub async fn live(
         self,
         number: usize,
@@ -124,50 +124,56 @@ impl Story {
         boot: &Boot,
         folder: &Path,
     ) -> Result<(), String> {
-        let mut stage = self.stage(open, boot, Some(folder)).await;
-        stage.booted = number;
-        free_leases(&*stage.stores.state).await?;
-        let mut slot = stage.boot(usize::MAX).await;
-        let mut dice = Dice::of((self.seed, "live", number));
-        for number in 0..dice.below(6) {
-            stage.act(&mut slot, number, &mut dice).await?;
-            tokio::time::sleep(Duration::from_millis(dice.roll() % 12)).await;
+        let mut simulation = self.simulation(open, boot, Some(folder)).await;
+        simulation.booted = number;
+        free_leases(&*simulation.stores.state).await?;
+        let mut slot = simulation.boot(usize::MAX).await;
+        let mut rng = Rng::of((self.seed, "live", number));
+        for number in 0..rng.below(6) {
+            simulation.act(&mut slot, number, &mut rng).await?;
+            tokio::time::sleep(Duration::from_millis(rng.roll() % 12)).await;
         }
-        stage.settle(&slot).await?;
-        stage.problems.into_iter().next().map_or(Ok(()), Err)
+        simulation.settle(&slot).await?;
+        simulation.problems.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Says what is wrong after the last process, whose engine did so, and went on with the runs of so many that died.
+    /// Checks the tree after the last process. Its engine repeats work as `again` says, and continued the
+    /// runs of `outlived` crashed processes.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// A description of all problems.
     pub async fn check(
         self,
         stores: &Stores,
-        again: Again,
+        again: Redelivery,
         outlived: usize,
         folder: &Path,
-    ) -> Result<Tally, String> {
-        let noted = Noted {
-            answers: Notes::new(Some(folder), "answers").all(),
-            trace: Notes::new(Some(folder), "trace").all(),
-            told: Notes::new(Some(folder), "told").all(),
+    ) -> Result<Stats, String> {
+        let noted = Observations {
+            answers: Records::new(Some(folder), "answers").all(),
+            trace: Records::new(Some(folder), "trace").all(),
+            told: Records::new(Some(folder), "told").all(),
             outlived,
         };
         check(&*stores.state, &*stores.streams, &self.expected(again), &noted).await
     }
 
-    /// What must hold of it on an engine.
-    fn expected(self, again: Again) -> Expected {
-        let (durability, overlaps) = (self.durability(), again == Again::AtOnce);
+    /// Returns the conditions that the tree must meet on an engine.
+    fn expected(self, again: Redelivery) -> Expected {
+        let (durability, overlaps) = (self.durability(), again == Redelivery::AtOnce);
         Expected { root: ROOT.into(), durability, again, gaps: false, overlaps, reborn: false }
     }
 
-    async fn stage<'a>(self, open: &'a Open, boot: &'a Boot, folder: Option<&Path>) -> Stage<'a> {
+    async fn simulation<'a>(
+        self,
+        open: &'a Open,
+        boot: &'a Boot,
+        folder: Option<&Path>,
+    ) -> Simulation<'a> {
         let stores = open().await;
-        let trace = Arc::new(Notes::new(folder, "trace"));
-        let told = Arc::new(Notes::new(folder, "told"));
-        let lives = Lives::default();
+        let trace = Arc::new(Records::new(folder, "trace"));
+        let told = Arc::new(Records::new(folder, "told"));
+        let lives = RunProcesses::default();
         let scene = Scene {
             seed: self.seed,
             trace: Arc::clone(&trace),
@@ -178,7 +184,7 @@ impl Story {
             build: 0,
         };
         let family = Family::new(&scene);
-        Stage {
+        Simulation {
             story: self,
             stores,
             open,
@@ -188,39 +194,39 @@ impl Story {
             lives,
             // Real processes must not give the same ids.
             ids: folder.is_none().then(Counted::default),
-            answers: Arc::new(Notes::new(folder, "answers")),
+            answers: Arc::new(Records::new(folder, "answers")),
             trace,
             told,
             booted: 0,
-            again: Again::default(),
+            again: Redelivery::default(),
             deaths: 0,
             problems: Vec::new(),
         }
     }
 }
 
-impl Stage<'_> {
-    fn dice(&self, what: &str) -> Dice {
-        Dice::of((self.story.seed, what))
+impl Simulation<'_> {
+    fn rng(&self, what: &str) -> Rng {
+        Rng::of((self.story.seed, what))
     }
 
-    async fn boot(&mut self, dies_at: usize) -> Slot {
+    async fn boot(&mut self, crash_tick: usize) -> Slot {
         self.booted += 1;
         let stores = (self.open)().await;
-        let dice = Dice::of((self.story.seed, "life", self.booted));
-        let life = Life::new(self.booted, dies_at, Pace::default(), dice);
+        let rng = Rng::of((self.story.seed, "life", self.booted));
+        let life = ProcessLife::new(self.booted, crash_tick, Pace::default(), rng);
         let process = Process {
-            store: Arc::new(MortalStore {
+            store: Arc::new(ProcessStore {
                 inner: stores.state,
                 life: life.clone(),
                 lives: self.lives.clone(),
             }),
-            streams: Arc::new(MortalStreams { inner: stores.streams, life: life.clone() }),
+            streams: Arc::new(ProcessStreams { inner: stores.streams, life: life.clone() }),
             llm: Arc::new(TreeLlm {
                 seed: self.story.seed,
                 root: Arc::clone(&self.root),
                 life: life.clone(),
-                fails: dies_at != usize::MAX,
+                fails: crash_tick != usize::MAX,
             }),
             registry: self.family.registry.clone(),
             ids: self.ids.clone().map(|ids| Arc::new(ids) as Arc<dyn IdSource>),
@@ -231,44 +237,44 @@ impl Stage<'_> {
         Slot { life, booted, handles: Vec::new() }
     }
 
-    /// Two processes that die and are replaced, and whatever people and programs do meanwhile.
+    /// Runs two processes that crash and are replaced, while users and programs act.
     async fn chaos(&mut self) -> Result<(), String> {
-        let mut dice = self.dice("chaos");
+        let mut rng = self.rng("chaos");
         let mut slots: [Option<Slot>; 2] = [None, None];
         for number in 0..self.story.moves {
-            let which = dice.below(slots.len());
+            let which = rng.below(slots.len());
             if slots[which].as_ref().is_some_and(|slot| slot.life.is_over()) {
-                self.bury(slots[which].take()).await?;
+                self.end_process(slots[which].take()).await?;
             }
             if slots[which].is_none() {
-                let dies_at = if dice.once_in(4) { 1_000_000 } else { 5 + dice.below(600) };
-                slots[which] = Some(self.boot(dies_at).await);
+                let crash_tick = if rng.once_in(4) { 1_000_000 } else { 5 + rng.below(600) };
+                slots[which] = Some(self.boot(crash_tick).await);
             }
             let Some(slot) = &mut slots[which] else { continue };
             let life = slot.life.clone();
-            let acting = Box::pin(self.act(slot, number, &mut dice));
-            // Some callers give up in the middle.
+            let acting = Box::pin(self.act(slot, number, &mut rng));
+            // The caller is dropped if its process crashes.
             match select(acting, Box::pin(life.over())).await {
                 Either::Left((done, _)) => done?,
                 Either::Right(_) => {}
             }
-            match dice.below(4) {
-                0 => tokio::time::sleep(Duration::from_millis(1 + dice.roll() % 300)).await,
+            match rng.below(4) {
+                0 => tokio::time::sleep(Duration::from_millis(1 + rng.roll() % 300)).await,
                 _ => {
-                    for _ in 0..dice.below(120) {
+                    for _ in 0..rng.below(120) {
                         tokio::task::yield_now().await;
                     }
                 }
             }
         }
         for slot in slots {
-            self.bury(slot).await?;
+            self.end_process(slot).await?;
         }
         Ok(())
     }
 
-    /// A process is gone. What its runs said before is looked at.
-    async fn bury(&mut self, slot: Option<Slot>) -> Result<(), String> {
+    /// Ends a process and judges the errors of its finished runs.
+    async fn end_process(&mut self, slot: Option<Slot>) -> Result<(), String> {
         let Some(slot) = slot else { return Ok(()) };
         self.deaths += 1;
         slot.life.end();
@@ -278,7 +284,7 @@ impl Stage<'_> {
                 self.judge("a run", &error);
             }
         }
-        // Those who live keep theirs: an owner that loses it unawares may do again what was done.
+        // Live processes keep their leases: an owner that loses its lease unnoticed may repeat effects.
         free_leases_of(&*self.stores.state, |run| self.lives.are_over(run)).await
     }
 
@@ -288,12 +294,12 @@ impl Stage<'_> {
         }
     }
 
-    /// One move.
-    async fn act(&mut self, slot: &mut Slot, number: usize, dice: &mut Dice) -> Result<(), String> {
+    /// Executes one move.
+    async fn act(&mut self, slot: &mut Slot, number: usize, rng: &mut Rng) -> Result<(), String> {
         let executor = Arc::clone(&slot.booted.executor);
         let root = SessionId::from(ROOT);
         let agent = self.family.agent(&self.family.root.name);
-        let kind = if number == 0 { 0 } else { dice.below(14) };
+        let kind = if number == 0 { 0 } else { rng.below(14) };
         match kind {
             0 | 1 => {
                 let options = ExecuteOptions::default().session(ROOT);
@@ -306,13 +312,13 @@ impl Stage<'_> {
             2..=5 => {
                 let Ok(pending) = executor.pending_calls(&root).await else { return Ok(()) };
                 for view in pending {
-                    if dice.once_in(3) {
+                    if rng.once_in(3) {
                         continue;
                     }
-                    let fitting = !dice.once_in(10);
-                    let times = if dice.once_in(6) { 2 } else { 1 };
+                    let fitting = !rng.once_in(10);
+                    let times = if rng.once_in(6) { 2 } else { 1 };
                     for _ in 0..times {
-                        let given = self.answers.give(&*executor, &root, &view, dice, fitting);
+                        let given = self.answers.give(&*executor, &root, &view, rng, fitting);
                         if let Err(error) = given.await {
                             self.judge("submit", &error);
                         }
@@ -320,9 +326,9 @@ impl Stage<'_> {
                 }
             }
             6 | 7 => {
-                let resumers = (0..1 + dice.below(3)).map(|_| {
+                let resumers = (0..1 + rng.below(3)).map(|_| {
                     let mut options = ResumeOptions::default();
-                    if dice.once_in(4) {
+                    if rng.once_in(4) {
                         options = options.message(format!("also {number}"));
                     }
                     executor.resume(Arc::clone(&agent), &root, options)
@@ -340,21 +346,21 @@ impl Stage<'_> {
                 }
             }
             10 => {
-                // A caller that gives up in the middle.
-                let patience = dice.below(40);
+                // A caller that drops its request while it is pending.
+                let yields = rng.below(40);
                 let resume = executor.resume(agent, &root, ResumeOptions::default());
-                let giving_up = async {
-                    for _ in 0..patience {
+                let dropping = async {
+                    for _ in 0..yields {
                         tokio::task::yield_now().await;
                     }
                 };
-                drop(select(resume, Box::pin(giving_up)).await);
+                drop(select(resume, Box::pin(dropping)).await);
             }
             _ => {
                 let heads = heads(&*self.stores.state, &ROOT.into()).await?;
-                let Some(head) = dice.pick(&heads) else { return Ok(()) };
-                let session = if dice.once_in(2) { &root } else { &head.session };
-                let asked = if dice.once_in(4) {
+                let Some(head) = rng.pick(&heads) else { return Ok(()) };
+                let session = if rng.once_in(2) { &root } else { &head.session };
+                let asked = if rng.once_in(4) {
                     executor.abort(session, Some("enough".to_owned())).await
                 } else {
                     executor.interrupt(session, None).await
@@ -367,7 +373,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A last process, which nobody kills.
+    /// Runs a last process, which does not crash.
     async fn end(&mut self) -> Result<(), String> {
         let slot = self.boot(usize::MAX).await;
         let settled = self.settle(&slot).await;
@@ -382,12 +388,12 @@ impl Stage<'_> {
             family: &self.family,
             answers: &self.answers,
         };
-        settling.settle(&mut Dice::of((self.story.seed, "settle", self.booted))).await?;
-        // Whoever looks at a session brings its stream into line.
+        settling.settle(&mut Rng::of((self.story.seed, "settle", self.booted))).await?;
+        // Opening a session's stream repairs it.
         for head in heads(&*self.stores.state, &ROOT.into()).await? {
             let looked = async {
                 let handle = slot.booted.executor.handle(&head.session).await?;
-                // A run of this process shows its end after it is on record.
+                // A run of this process shows its end after it is recorded.
                 drop(handle.result().await);
                 handle.stream().await.map(drop)
             };
@@ -396,18 +402,18 @@ impl Stage<'_> {
         Ok(())
     }
 
-    async fn check(self) -> Result<Tally, String> {
+    async fn check(self) -> Result<Stats, String> {
         if let Some(problem) = self.problems.first() {
             return Err(problem.clone());
         }
-        let noted = Noted {
+        let noted = Observations {
             answers: self.answers.all(),
             trace: self.trace.all(),
             told: self.told.all(),
             outlived: 0,
         };
         let (state, streams) = (&*self.stores.state, &*self.stores.streams);
-        let tally = check(state, streams, &self.story.expected(self.again), &noted).await?;
-        Ok(Tally { deaths: self.deaths, ..tally })
+        let stats = check(state, streams, &self.story.expected(self.again), &noted).await?;
+        Ok(Stats { deaths: self.deaths, ..stats })
     }
 }

@@ -1,4 +1,4 @@
-//! The reference store, with one thing broken.
+//! The reference store with one breakage.
 
 mod state;
 mod streams;
@@ -20,69 +20,69 @@ use helix_agents_testkit::gate::Gate;
 use helix_agents_testkit::store_suite::StoreHarness;
 use helix_agents_testkit::stream_suite::StreamHarness;
 
-/// What is lost of an id.
+/// A function that maps an id to the part that is kept of it.
 pub(crate) type Loss = fn(&str) -> String;
 
 /// One way to break a store.
 #[derive(Clone, Copy)]
 pub(crate) enum Breakage {
-    /// Each handle has a clock of its own, seven seconds after that of the one before.
+    /// Each handle has a clock of its own, seven seconds ahead of the previous handle's.
     ClockPerHandle,
-    /// At the very end of a lease it is still held.
+    /// A lease is still held at the exact moment of its expiry.
     LeaseHeldAtItsEnd,
-    /// A lease is free one millisecond before its end.
+    /// A lease is free one millisecond before its expiry.
     LeaseFreeBeforeItsEnd,
-    /// An append is refused at the very moment of its deadline.
+    /// An append is refused at the exact moment of its deadline.
     DeadlineExcluded,
-    /// A list leaves out what is due, or has expired, at this very moment.
+    /// A list omits sessions that become due, or expire, at this exact moment.
     MomentNotListed,
-    /// A renewal never brings the end of a lease forward.
+    /// A renewal never shortens a lease.
     RenewalOnlyExtends,
     /// A summary without a run clears the lease.
     LeaseEndsWithRun,
-    /// A handle answers with the head of its own last append.
+    /// A handle returns the head of its own last append.
     HeadOfWriterCached,
-    /// A session is there before its log is.
+    /// A session is visible before its log.
     CreatedInParts,
-    /// Ids of sessions that are the same after this are the same session.
+    /// Sessions whose mapped ids are equal are the same session.
     Sessions(Loss),
-    /// Likewise those of appends.
+    /// Appends whose mapped ids are equal are the same append.
     Appends(Loss),
-    /// Likewise those of runs.
+    /// Runs whose mapped ids are equal are the same run.
     Runs(Loss),
-    /// Ids other than those of sessions are not looked at.
+    /// Only the ids of sessions are validated.
     IdsUnchecked,
-    /// The schema of an append is kept in one byte.
+    /// The schema of an append is stored in one byte.
     SchemaOfOneByte,
-    /// The number of its events is kept in two bytes.
+    /// The number of events of an append is stored in two bytes.
     CountOfTwoBytes,
-    /// A conflict brings so many appends at most.
+    /// A conflict returns at most this many appends.
     Missed(usize),
-    /// A list has what was appended to last first.
+    /// A list is ordered by the last append.
     ListedByUpdate,
-    /// A list is in the order of the ids alone.
+    /// A list is ordered by id alone.
     ListedByName,
-    /// A session's age is counted from its creation.
+    /// The age of a session is counted from its creation.
     PurgedByCreation,
-    /// Bodies stay where they lie when their session is deleted.
+    /// Bodies stay when their session is deleted.
     BodiesKept,
     /// Streams stay when their session is purged.
     StreamsKept,
-    /// So many batches of a stream are known again.
+    /// Only this many batches of a stream are recognised.
     Answers(usize),
     /// The snapshot that was saved last is kept, whatever its version.
     LastSnapshot,
     /// Snapshots stay when their session is deleted.
     SnapshotsKept,
-    /// A fork begins with its original's snapshot.
+    /// A fork starts with the snapshot of its original.
     SnapshotsForked,
-    /// Snapshots are there only for the handle that saved them.
+    /// Only the handle that saved a snapshot can read it.
     SnapshotsPerHandle,
-    /// An append that says nothing of usage clears it.
+    /// An append without usage clears it.
     UsageCleared,
-    /// The usage of an append is kept whether the append is taken or not.
+    /// The usage of an append is kept even if the append is refused.
     UsageOfRefused,
-    /// A fork begins with its original's usage.
+    /// A fork starts with the usage of its original.
     UsageForked,
     /// Usage stays when its session is deleted.
     UsageKept,
@@ -92,28 +92,28 @@ pub(crate) enum Breakage {
     Writers(Mistake),
 }
 
-/// What is wrong with the writers of batches.
+/// A mistake with the writers of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// Tokens are not looked at.
+    /// Fencing tokens are not checked.
     TokensIgnored,
-    /// Only those that this handle wrote are known.
+    /// Only the tokens of this handle's batches are known.
     OthersUnknown,
-    /// Tokens are not looked at where a batch has only chunks.
+    /// Tokens are not checked for batches that have only chunks.
     ChunksTaken,
-    /// Tokens are not looked at where a batch begins something.
+    /// Tokens are not checked for batches that start an attempt.
     TriesTaken,
-    /// Tokens are not looked at where a batch marks.
+    /// Tokens are not checked for batches that write a watermark.
     MarksTaken,
-    /// A mark supersedes no earlier run.
+    /// A watermark supersedes no earlier run.
     MarksSupersedeNothing,
-    /// What a run tries supersedes no earlier run.
+    /// An attempt supersedes no earlier run.
     TriesSupersedeNothing,
     /// Each handle is a run of its own.
     HandlesAreRuns,
     /// All sessions of a stream share one token.
     SessionsShareToken,
-    /// Tokens outlive what is forgotten of a stream.
+    /// Tokens stay when the stream is forgotten.
     TokensKept,
     /// A batch may be for another session.
     SessionsUnchecked,
@@ -126,30 +126,30 @@ impl fmt::Debug for Breakage {
             Self::LeaseHeldAtItsEnd => "leases that are held at their end",
             Self::LeaseFreeBeforeItsEnd => "leases that are free before their end",
             Self::DeadlineExcluded => "deadlines that exclude their moment",
-            Self::MomentNotListed => "lists that leave out this moment",
+            Self::MomentNotListed => "lists that omit this moment",
             Self::RenewalOnlyExtends => "renewals that only extend",
             Self::LeaseEndsWithRun => "leases that end with their run",
             Self::HeadOfWriterCached => "a cached head",
             Self::CreatedInParts => "sessions that are created in parts",
-            Self::Sessions(_) => "session ids that are not kept whole",
-            Self::Appends(_) => "append ids that are not kept whole",
-            Self::Runs(_) => "run ids that are not kept whole",
+            Self::Sessions(_) => "session ids that are stored incompletely",
+            Self::Appends(_) => "append ids that are stored incompletely",
+            Self::Runs(_) => "run ids that are stored incompletely",
             Self::IdsUnchecked => "ids that are not checked",
             Self::SchemaOfOneByte => "schemas of one byte",
             Self::CountOfTwoBytes => "counts of two bytes",
-            Self::Missed(_) => "conflicts that bring too little",
+            Self::Missed(_) => "conflicts that omit appends",
             Self::ListedByUpdate => "lists by the last append",
             Self::ListedByName => "lists by name",
             Self::PurgedByCreation => "purges by creation",
             Self::BodiesKept => "bodies that are kept",
             Self::StreamsKept => "streams that are kept",
-            Self::Answers(_) => "too few answers",
+            Self::Answers(_) => "too few recognised batches",
             Self::LastSnapshot => "the last snapshot instead of the newest",
             Self::SnapshotsKept => "snapshots that are kept",
             Self::SnapshotsForked => "snapshots that are forked",
             Self::SnapshotsPerHandle => "snapshots per handle",
             Self::UsageCleared => "usage that is cleared",
-            Self::UsageOfRefused => "usage of appends that were not taken",
+            Self::UsageOfRefused => "usage of refused appends",
             Self::UsageForked => "usage that is forked",
             Self::UsageKept => "usage that is kept",
             Self::UsageLater => "usage that comes later",
@@ -158,35 +158,35 @@ impl fmt::Debug for Breakage {
     }
 }
 
-/// What all handles of one harness share.
+/// The state that all handles of one harness share.
 #[derive(Debug)]
 struct Shared {
     sessions: MemoryStore,
-    /// Another store where streams do not go with their sessions.
+    /// A separate store, for streams that are not deleted with their sessions.
     streams: MemoryStore,
     broken: Option<Breakage>,
     handles: AtomicU32,
-    /// Ids of sessions as they were given first, by what is kept of them.
+    /// The first ids of sessions, by the part that is kept of them.
     names: Mutex<HashMap<String, SessionId>>,
-    /// Sessions that are there in part.
+    /// Sessions that exist partly.
     partly: Mutex<Vec<SessionId>>,
-    /// Opened when one was seen so.
+    /// Opened when a partly existing session was read.
     seen: Gate,
-    /// Bodies of sessions that were deleted.
+    /// The bodies of deleted sessions.
     attic: Mutex<Vec<Bytes>>,
-    /// The batches that were written, the newest first.
+    /// The batches that were written, newest first.
     written: Mutex<HashMap<SessionId, VecDeque<BatchId>>>,
     /// Snapshots that are kept wrongly.
     snapshots: Mutex<HashMap<SessionId, Snapshot>>,
     /// Usage that is kept wrongly.
     usages: Mutex<HashMap<SessionId, Option<Arc<UsageRollup>>>>,
-    /// How often usage was listed.
+    /// Number of usage lists.
     looks: AtomicU32,
-    /// The greatest fencing token, by stream and by session.
+    /// The highest fencing token, by stream and by session.
     tokens: Mutex<HashMap<(SessionId, SessionId), u64>>,
 }
 
-/// A handle of a store with one thing broken, or with none.
+/// A handle of a store with one breakage or none.
 #[derive(Debug, Clone)]
 pub(crate) struct Broken {
     shared: Arc<Shared>,
@@ -195,7 +195,7 @@ pub(crate) struct Broken {
     heads: Arc<Mutex<HashMap<SessionId, Head>>>,
     /// The snapshots that this handle saved.
     snapshots: Arc<Mutex<HashMap<SessionId, Snapshot>>>,
-    /// The greatest fencing tokens of its own batches, as those of all.
+    /// The highest fencing tokens of this handle's batches.
     tokens: Arc<Mutex<HashMap<(SessionId, SessionId), u64>>>,
 }
 
@@ -204,7 +204,7 @@ impl Broken {
         self.shared.broken
     }
 
-    /// The session that this id is taken for.
+    /// Returns the session for which this id is mistaken.
     fn name(&self, session: &SessionId) -> SessionId {
         let Some(Breakage::Sessions(loss)) = self.breakage() else { return session.clone() };
         let mut names = self.shared.names.lock().unwrap();
@@ -212,11 +212,11 @@ impl Broken {
     }
 }
 
-/// Opens handles of one broken store.
+/// A harness that opens handles of one broken store.
 #[derive(Debug)]
 pub(crate) struct Harness(Arc<Shared>);
 
-/// The store with nothing broken.
+/// Returns a harness without a breakage.
 pub(crate) async fn sound() -> Harness {
     Harness::with(None)
 }
@@ -269,7 +269,7 @@ impl StoreHarness for Harness {
     }
 
     async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
-        // Where all of it lies.
+        // The debug output contains all data.
         let text = String::from_utf8_lossy(bytes);
         Some(format!("{:?}", self.0).contains(&*text))
     }

@@ -1,4 +1,4 @@
-//! The suites themselves: a sound store passes them, and each way to break it is noticed.
+//! Tests of the conformance suites: a correct store passes them, and they detect each breakage.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod broken;

@@ -1,7 +1,7 @@
-//! Ways to break a store, each with a scenario that notices it.
+//! Ways to break a store, each with a scenario that detects it.
 //!
-//! The suites are the contract only as far as they notice what breaks it. A sound store passes every
-//! scenario (see `main.rs`), so a scenario that fails here fails because of the breakage.
+//! The suites are only as strict as the breakages that they detect. A correct store passes every scenario
+//! (see `main.rs`), so a scenario that fails here fails because of the breakage.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! Processes that die.
+//! Helpers for crashes of processes.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use helix_agents_core::agent::Agent;
 use helix_agents_core::executor::RunHandle;
 use helix_agents_core::store::{Page, SessionFilter};
 
-use super::begin;
+use super::start_run;
 use crate::gate::Gate;
 use crate::runtime_suite::{RuntimeHarness, World};
 
-/// Begins the story in a process that is killed when somebody stands at the gate, which is open for
-/// those that come later.
+/// Starts a run in a process that is killed when a caller waits at the gate. The gate is open for later
+/// callers.
 pub(in crate::runtime_suite) async fn killed_at<S, O>(
     harness: &impl RuntimeHarness,
     world: World,
@@ -19,23 +19,23 @@ pub(in crate::runtime_suite) async fn killed_at<S, O>(
     gate: &Gate,
 ) -> RunHandle {
     let executor = harness.boot(world).await;
-    let handle = begin(&*executor, agent, "go").await;
+    let handle = start_run(&*executor, agent, "go").await;
     gate.reached().await;
-    all_dead(harness).await;
+    all_crashed(harness).await;
     gate.open();
     handle
 }
 
-/// Kills what was booted, some time ago: no dead owner counts as alive any more.
+/// Kills all booted processes and expires their leases, as if the crash were long ago.
 ///
 /// So their leases can be long, and a slow machine loses none of them while they live.
-pub(in crate::runtime_suite) async fn all_dead(harness: &impl RuntimeHarness) {
+pub(in crate::runtime_suite) async fn all_crashed(harness: &impl RuntimeHarness) {
     harness.kill().await;
-    leases_run_out(harness).await;
+    expire_leases(harness).await;
 }
 
-/// No owner counts as alive any more.
-pub(in crate::runtime_suite) async fn leases_run_out(harness: &impl RuntimeHarness) {
+/// Expires the leases of all owners.
+pub(in crate::runtime_suite) async fn expire_leases(harness: &impl RuntimeHarness) {
     let store = harness.store();
     let heads = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
     for head in heads.iter().filter(|head| head.is_leased()) {

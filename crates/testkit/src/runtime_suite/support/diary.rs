@@ -1,4 +1,4 @@
-//! A recorder of what hooks are told.
+//! A recorder of hook calls.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,11 +13,11 @@ use helix_agents_core::llm::{LlmConfig, LlmResponse};
 use helix_agents_core::message::Message;
 use helix_agents_core::state::Patch;
 
-/// Writes down what it is told, a line each: of whom, by which hook, and what. Clones write on the
-/// same pages.
+/// Hooks that record their calls, one line each: the agent, the hook, and the content. Clones share their
+/// lines.
 #[derive(Clone, Default)]
 pub(in crate::runtime_suite) struct Diary {
-    /// Whose hooks these are, if there are others beside them.
+    /// The name of these hooks, if there are several.
     name: Option<&'static str>,
     lines: Arc<Mutex<Vec<Line>>>,
 }
@@ -30,17 +30,17 @@ struct Line {
 }
 
 impl Diary {
-    /// One that writes on the same pages under this name.
+    /// Returns hooks that record into the same lines under this name.
     pub(in crate::runtime_suite) fn named(&self, name: &'static str) -> Self {
         Self { name: Some(name), lines: Arc::clone(&self.lines) }
     }
 
-    /// Everything.
+    /// Returns all lines.
     pub(in crate::runtime_suite) fn all(&self) -> String {
         self.of(|_| true)
     }
 
-    /// What it was told of results, in their order.
+    /// Returns the lines about results, in order.
     pub(in crate::runtime_suite) fn results(&self) -> String {
         self.of(|line| {
             let is_message = line.hook == "on_message" && line.what.starts_with("tool ");
@@ -48,8 +48,8 @@ impl Diary {
         })
     }
 
-    /// What it was told by these hooks.
-    pub(in crate::runtime_suite) fn told_by(&self, hooks: &[&str]) -> String {
+    /// Returns the lines of these hooks.
+    pub(in crate::runtime_suite) fn lines_of(&self, hooks: &[&str]) -> String {
         self.of(|line| hooks.contains(&line.hook))
     }
 

@@ -1,4 +1,4 @@
-//! A teller that notes words, and a trace of what it noted: for sessions that fork and go back.
+//! A root agent that notes words, and a trace of them, for sessions that are forked and rewound.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,12 +13,12 @@ use crate::normalise;
 use crate::runtime_suite::RuntimeHarness;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// Which calls ran, with their keys.
+/// The executed calls with their keys.
 #[derive(Debug, Clone, Default)]
 pub(in crate::runtime_suite) struct Trace(Arc<Mutex<Vec<(String, String)>>>);
 
 impl Trace {
-    /// A tool that notes its word in the state, and on the trace.
+    /// Returns a tool that adds its word to the state and the trace.
     pub(in crate::runtime_suite) fn tool(&self) -> Tool {
         let trace = self.clone();
         Tool::function("note", "Notes a word.", move |input: Word, cx: ToolContext| {
@@ -30,44 +30,44 @@ impl Trace {
         })
     }
 
-    /// A teller with that tool.
+    /// Returns a root agent with that tool.
     pub(in crate::runtime_suite) fn scribe(&self) -> Agent<Notes> {
         teller().state::<Notes>().tool(self.tool()).build().unwrap()
     }
 
-    /// What was noted, in order.
+    /// Returns the noted words, in order.
     pub(in crate::runtime_suite) fn words(&self) -> String {
         let calls = self.0.lock().unwrap();
         calls.iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The keys under which it was.
+    /// Returns the keys of the calls.
     pub(in crate::runtime_suite) fn keys(&self) -> Vec<String> {
         self.0.lock().unwrap().iter().map(|(_, key)| key.clone()).collect()
     }
 }
 
-/// A reply that notes a word.
-pub(in crate::runtime_suite) fn notes(it: &str) -> Reply {
-    Reply::tool_call("note", word(it))
+/// Returns a reply that notes a word.
+pub(in crate::runtime_suite) fn notes(text: &str) -> Reply {
+    Reply::tool_call("note", word(text))
 }
 
-/// Two notes, and a word at the end.
+/// Returns a script of two notes and a text at the end.
 pub(in crate::runtime_suite) fn noted() -> ScriptedLlm {
     ScriptedLlm::new([notes("a"), notes("b"), Reply::text("Noted.")])
 }
 
-/// A session's transcript, as text.
+/// Returns the transcript of a session as text.
 pub(in crate::runtime_suite) fn transcript(fold: &Session) -> String {
     normalise::transcript(fold.transcript())
 }
 
-/// The versions at which a step of the story was closed.
+/// Returns the versions at which a step of the session [`S`](super::S) was closed.
 pub(in crate::runtime_suite) async fn checkpoints(harness: &impl RuntimeHarness) -> Vec<u64> {
-    fold(harness).await.checkpoints().iter().map(|it| it.version).collect()
+    fold(harness).await.checkpoints().iter().map(|checkpoint| checkpoint.version).collect()
 }
 
-/// A fork of the story from there.
+/// Forks the session [`S`](super::S) at a version.
 pub(in crate::runtime_suite) async fn forked(
     executor: &dyn AgentExecutor,
     at: u64,

@@ -1,4 +1,4 @@
-//! Effects and answers: nothing that was recorded is lost, and nothing happens twice.
+//! Checks of effects and answers: nothing recorded is lost, and nothing happens twice.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::session::Durability;
 use helix_agents_core::tool::EffectClass;
 
-use super::super::Again;
+use super::super::Redelivery;
 use super::super::notes::Execution;
-use super::super::people::{Taken, denies};
+use super::super::people::{AcceptedAnswer, denies};
 use super::super::plan::{Done, result_of};
 use super::{Expected, Member, Members};
 
@@ -18,7 +18,7 @@ pub(super) fn check(
     expected: &Expected,
     outlived: usize,
     members: &Members,
-    answers: &[Taken],
+    answers: &[AcceptedAnswer],
     trace: &[Execution],
     problems: &mut Vec<String>,
 ) {
@@ -27,8 +27,8 @@ pub(super) fn check(
         let member = members.get(&execution.session);
         let may_run =
             member.is_some_and(|member| may_run_although_recorded(member, &execution.call));
-        if execution.recorded && expected.again < Again::AtOnce && !may_run {
-            problems.push(format!("it was on record and ran again: {execution:?}"));
+        if execution.recorded && expected.again < Redelivery::AtOnce && !may_run {
+            problems.push(format!("it was recorded and ran again: {execution:?}"));
         }
         by_key.entry(&execution.key).or_default().push(execution);
     }
@@ -40,11 +40,12 @@ pub(super) fn check(
     for taken in answers {
         match members.get(&taken.session) {
             Some(member) => problems.extend(lost(member, taken)),
-            None => problems.push(format!("the session of {taken:?} is gone")),
+            None => problems.push(format!("the session of {taken:?} is missing")),
         }
     }
     for member in members.values() {
-        // A call has the key of a call of the deleted session, and may find that this one has acted.
+        // The calls of the deleted session have the same keys, so this call may find that the other one has
+        // acted.
         if !expected.reborn {
             problems.extend(invented(member, trace));
         }
@@ -53,14 +54,15 @@ pub(super) fn check(
     }
 }
 
-/// Whether a call may run after its result was recorded: by a later run that had not read the result of an earlier one,
-/// or because the budget was used up by a companion whose report arrived just after the owner had started the call.
+/// Returns `true` if a call may run after its result was recorded: by a later run that had not read the
+/// result of an earlier one, or because a companion's report exhausted the budget just after the owner had
+/// started the call.
 fn may_run_although_recorded(member: &Member, call: &CallId) -> bool {
     let refused = member.finish(call).is_some_and(|finish| match &finish.outcome {
         ToolOutcome::Error(error) => error.is(ErrorCode::BudgetExceeded),
         _ => false,
     });
-    refused || member.was_handed_in(call)
+    refused || member.was_recorded_late(call)
 }
 
 fn class(tool: &str) -> EffectClass {
@@ -82,12 +84,12 @@ fn too_often(
     let member = members.get(&first.session)?;
     let most = match (class(&first.tool), member.finish(&first.call)) {
         (EffectClass::AtMostOnce, _) => 1,
-        // A try whose result did not get into the log is done again.
-        (_, _) if again >= Again::Dropped || (again == Again::Later && expected.gaps) => {
+        // An attempt whose result is not in the log is repeated.
+        (_, _) if again >= Redelivery::Dropped || (again == Redelivery::Later && expected.gaps) => {
             2 * times_tried(executions) * member.runs()
         }
-        (_, _) if member.was_handed_in(&first.call) => member.runs() + outlived,
-        // A step that was not recorded whole is repeated whole.
+        (_, _) if member.was_recorded_late(&first.call) => member.runs() + outlived,
+        // A step that was not recorded completely is repeated completely.
         (_, _) if expected.durability == Durability::PerStep => member.runs() + outlived,
         (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize + outlived,
         _ => member.runs() + outlived,
@@ -95,18 +97,18 @@ fn too_often(
     (times > most).then(|| format!("it ran {times} times, {most} at most: {executions:?}"))
 }
 
-/// How often one of those who carried a call out tried it.
+/// Returns the highest number of attempts of one execution.
 fn times_tried(executions: &[&Execution]) -> usize {
     let most = executions.iter().map(|execution| execution.attempt).max().unwrap_or_default();
     usize::try_from(most).unwrap_or(usize::MAX).saturating_add(1)
 }
 
-/// What became of an answer that was taken.
-fn lost(member: &Member, taken: &Taken) -> Option<String> {
+/// Returns the problem if an accepted answer had no effect.
+fn lost(member: &Member, taken: &AcceptedAnswer) -> Option<String> {
     let id = member.fold.id();
-    let answer = member.log.iter().find_map(|it| match &it.event {
+    let answer = member.log.iter().find_map(|recorded| match &recorded.event {
         Event::Submitted { request, answer, .. } if *request == taken.request => {
-            Some((it.seq, answer))
+            Some((recorded.seq, answer))
         }
         _ => None,
     });
@@ -114,7 +116,7 @@ fn lost(member: &Member, taken: &Taken) -> Option<String> {
         return Some(format!("{id}: the answer {taken:?} is not in the log"));
     };
     let Some(finish) = member.finish(&taken.call) else {
-        if member.went_back_after(seq) {
+        if member.was_rewound_after(seq) {
             return None;
         }
         return Some(format!("{id}: the answered call {} has no result", taken.call));
@@ -125,37 +127,41 @@ fn lost(member: &Member, taken: &Taken) -> Option<String> {
             result.to_value() == result_of(id, &taken.call)
         }
         (Answer::Approved { .. }, ToolOutcome::Error(error)) => {
-            // Whether it acted may not be known, if processes died or were slow; or nothing of the budget was left.
+            // Whether the call acted may be unknown if processes crashed or were slow. The budget may also
+            // have been exhausted.
             let unknown = ["tool_outcome_unknown", "tool_timeout", "budget_exceeded", "crash_loop"];
             unknown.contains(&&*error.code)
         }
         (answer, ToolOutcome::Error(_)) => denies(answer),
         _ => false,
     };
-    // What was aborted in between has another result.
+    // An aborted call has another result.
     let fits = fits || (member.was_aborted() && matches!(finish.outcome, ToolOutcome::Error(_)));
-    (!fits).then(|| format!("{id}: {answer:?} came to {:?}", finish.outcome))
+    (!fits).then(|| format!("{id}: {answer:?} led to {:?}", finish.outcome))
 }
 
-/// Successes that no execution stands behind.
+/// Returns successes without an execution.
 fn invented(member: &Member, trace: &[Execution]) -> Vec<String> {
     let id = member.fold.id();
     let ran = |finish: &&helix_agents_core::event::ToolFinish| {
         let acted = matches!(&finish.outcome, ToolOutcome::Success(result)
             if result.to_value() == result_of(id, &finish.call));
-        acted && !trace.iter().any(|it| it.session == *id && it.call == finish.call)
+        acted
+            && !trace
+                .iter()
+                .any(|execution| execution.session == *id && execution.call == finish.call)
     };
     let invented = member.finishes().filter(ran);
     invented.map(|finish| format!("{id}: {} succeeded and never ran", finish.call)).collect()
 }
 
-/// Every call of `work` that succeeded is in the state, once.
+/// Checks that the state contains each successful call of `work` once.
 fn state(member: &Member) -> Option<String> {
     let state = serde_json::Value::clone(member.fold.state());
     let mut noted = serde_json::from_value::<Done>(state).unwrap_or_default().calls;
     noted.sort();
     let mut succeeded: Vec<_> = member
-        .standing()
+        .effective_finishes()
         .into_iter()
         .filter(|finish| matches!(finish.outcome, ToolOutcome::Success(_)))
         .filter(|finish| member.tool_of(&finish.call) == Some("work"))
@@ -169,8 +175,8 @@ fn state(member: &Member) -> Option<String> {
 fn answered_twice(member: &Member) -> Vec<String> {
     let mut calls = Vec::new();
     let mut problems = Vec::new();
-    for it in &member.log {
-        let Event::Submitted { call, .. } = &it.event else { continue };
+    for recorded in &member.log {
+        let Event::Submitted { call, .. } = &recorded.event else { continue };
         if calls.contains(&call) {
             problems.push(format!("{}: {call} was answered twice", member.fold.id()));
         }

@@ -1,4 +1,4 @@
-//! Hooks: in their order, once in a run, and none left out by a run that came to its end.
+//! Checks of hooks: they ran in order, once in a run, and a run that ended skipped none.
 
 use std::collections::BTreeMap;
 
@@ -7,47 +7,53 @@ use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::session::{RunRecord, RunStatus};
 
-use super::super::Again;
-use super::super::hooks::{Hook, Told};
+use super::super::Redelivery;
+use super::super::hooks::{Hook, HookCall};
 use super::{Member, Members};
 
 type Of<'a> = (&'a SessionId, &'a RunId, &'a CallId);
 
-pub(super) fn check(members: &Members, again: Again, told: &[Told], problems: &mut Vec<String>) {
+pub(super) fn check(
+    members: &Members,
+    again: Redelivery,
+    told: &[HookCall],
+    problems: &mut Vec<String>,
+) {
     let mut of_calls: BTreeMap<Of<'_>, Vec<Hook>> = BTreeMap::new();
-    for it in told {
-        of_calls.entry((&it.session, &it.run, &it.call)).or_default().push(it.hook);
+    for call in told {
+        of_calls.entry((&call.session, &call.run, &call.call)).or_default().push(call.hook);
     }
     for (of, hooks) in &of_calls {
-        // A call that is tried again is asked about again.
+        // The hook before a call runs again if the call is repeated.
         let mut after = hooks.clone();
         after.retain(|hook| *hook != Hook::BeforeTool);
         let repeated = after.windows(2).any(|pair| pair[0] >= pair[1]);
-        if again == Again::Never && (repeated || !hooks.is_sorted()) {
+        if again == Redelivery::Never && (repeated || !hooks.is_sorted()) {
             problems.push(format!("the hooks of {of:?} ran as {hooks:?}"));
         }
     }
-    if again == Again::AtOnce {
-        // Each of two may have left it to the other one.
+    if again == Redelivery::AtOnce {
+        // Each of two executions may have left it to the other one.
         return;
     }
     for member in members.values() {
-        problems.extend(left_out(member, &of_calls));
+        problems.extend(skipped(member, &of_calls));
     }
 }
 
-/// What a run recorded that died nowhere its hooks were told of. A run that was superseded may have died
+/// Returns results that a completed run recorded without calling all hooks. A superseded run may have crashed
 /// between a result and its hooks, and a call without attempts was answered without a tool.
-fn left_out(member: &Member, of_calls: &BTreeMap<Of<'_>, Vec<Hook>>) -> Vec<String> {
+fn skipped(member: &Member, of_calls: &BTreeMap<Of<'_>, Vec<Hook>>) -> Vec<String> {
     let id = member.fold.id();
     let mut problems = Vec::new();
     for recorded in member.own() {
         let (Event::ToolFinished(finish), Some(run)) = (&recorded.event, &recorded.run) else {
             continue;
         };
-        // Hooks that no process outlives are left out.
-        let looped =
-            |run: &RunRecord| run.error.as_ref().is_some_and(|it| it.is(ErrorCode::CrashLoop));
+        // The hooks are skipped if their process crashes every time.
+        let looped = |run: &RunRecord| {
+            run.error.as_ref().is_some_and(|error| error.is(ErrorCode::CrashLoop))
+        };
         let lived = member
             .fold
             .run(run)
@@ -61,7 +67,7 @@ fn left_out(member: &Member, of_calls: &BTreeMap<Of<'_>, Vec<Hook>>) -> Vec<Stri
             expected.push(Hook::OnStateChange);
         }
         if let Some(hook) = expected.iter().find(|hook| !hooks.contains(hook)) {
-            problems.push(format!("{id}: {hook:?} was not told of {}: {hooks:?}", finish.call));
+            problems.push(format!("{id}: {hook:?} was not called for {}: {hooks:?}", finish.call));
         }
     }
     problems

@@ -1,4 +1,4 @@
-//! What parents and children say of each other.
+//! Checks of the relations between parents and children.
 
 use helix_agents_core::agent::CompanionMode;
 use helix_agents_core::event::{ChildStart, Event, ParentRef, ToolFinish, ToolOutcome};
@@ -21,51 +21,53 @@ pub(super) fn check(members: &Members, counted: &UsageRollup, problems: &mut Vec
 }
 
 fn start<'a>(member: &'a Member, call: &helix_agents_core::id::CallId) -> Option<&'a ChildStart> {
-    member.log.iter().find_map(|it| match &it.event {
+    member.log.iter().find_map(|recorded| match &recorded.event {
         Event::ChildStarted(start) if start.call == *call => Some(&**start),
         _ => None,
     })
 }
 
-/// A child is known to its parent, and was given what the parent's call says.
+/// Checks that the parent knows its child, and that the child got the message of the parent's call.
 fn below(members: &Members, child: &Member, parent: &ParentRef) -> Option<String> {
     let id = child.fold.id();
     let Some(above) = members.get(&parent.session) else {
-        return Some(format!("{id}: its parent {} is gone", parent.session));
+        return Some(format!("{id}: its parent {} is missing", parent.session));
     };
     match start(above, &parent.call) {
         Some(start) if start.session == *id && start.agent == *child.fold.agent() => {}
-        Some(start) => return Some(format!("{id}: its parent says {start:?}")),
-        // Its caller was stopped before it could record the start.
-        None if above.was_aborted() || above.gave_up(&parent.call) => return None,
+        Some(start) => return Some(format!("{id}: its parent recorded {start:?}")),
+        // The caller was stopped before it could record the start.
+        None if above.was_aborted() || above.abandoned(&parent.call) => return None,
         None => return Some(format!("{id}: its parent does not know it")),
     }
     let call = above.fold.tool_call(&parent.call)?;
-    let told = call.arguments.as_json()?.to_value()["message"].as_str().map(str::to_owned);
+    let sent = call.arguments.as_json()?.to_value()["message"].as_str().map(str::to_owned);
     let got = child.fold.transcript().iter().find_map(|message| match &**message {
         Message::User(message) => Some(message.content.clone()),
         _ => None,
     });
-    (told != got).then(|| format!("{id}: it was told {got:?}, and its caller says {told:?}"))
+    (sent != got).then(|| format!("{id}: it received {got:?}, and its caller sent {sent:?}"))
 }
 
-/// The result of a call that waited for a child is what the child came to.
+/// Checks that the result of a call equals the outcome of the child that it waited for.
 fn ended(members: &Members, member: &Member, finish: &ToolFinish) -> Option<String> {
     let id = member.fold.id();
     let start = start(member, &finish.call)?;
     let Some(child) = members.get(&start.session) else {
-        return Some(format!("{id}: the child {} is gone", start.session));
+        return Some(format!("{id}: the child {} is missing", start.session));
     };
     let used = finish.child.as_deref()?;
     if start.companion.is_some() {
-        let ToolOutcome::Success(told) = &finish.outcome else { return None };
-        let told = told.to_value();
+        let ToolOutcome::Success(reported) = &finish.outcome else { return None };
+        let reported = reported.to_value();
         let known = child.fold.runs().any(|run| {
             let output = run.output.as_ref().map(helix_agents_core::json::Json::to_value);
-            told["status"] == run.status.as_str() && told["output"] == output.unwrap_or_default()
+            reported["status"] == run.status.as_str()
+                && reported["output"] == output.unwrap_or_default()
         });
-        return (!known)
-            .then(|| format!("{id}: {} told {told}, which it never was", start.session));
+        return (!known).then(|| {
+            format!("{id}: {} reported {reported}, which was never its outcome", start.session)
+        });
     }
     let last = child.fold.last_run()?;
     let same = match (&finish.outcome, last.status) {
@@ -80,36 +82,37 @@ fn ended(members: &Members, member: &Member, finish: &ToolFinish) -> Option<Stri
         return Some(format!("{id}: {} ended {status:?}, the call {outcome:?}", start.session));
     }
     let (is, used) = (total(&child.fold.tree_usage()), total(used));
-    // What worked beside the child and outlived it is told to the child alone.
-    let wrong = if has_beside(members, child) { is.1 < used.1 } else { is != used };
+    // Usage of concurrent companions that outlived the child is reported to the child alone.
+    let wrong = if has_concurrent(members, child) { is.1 < used.1 } else { is != used };
     wrong.then(|| format!("{id}: {} used {is:?}, the call says {used:?}", start.session))
 }
 
-/// Tokens, model calls and tool calls.
+/// Returns tokens, model calls and tool calls.
 fn total(used: &UsageRollup) -> (Usage, u64, u64) {
     (used.tokens, used.steps, used.tool_calls)
 }
 
-fn begins_beside(member: &Member) -> bool {
+fn starts_concurrent(member: &Member) -> bool {
     member.has(|event| {
         matches!(event, Event::ChildStarted(start)
-            if start.companion.as_ref().is_some_and(|it| it.mode == CompanionMode::NonBlocking))
+            if start.companion.as_ref().is_some_and(|companion| companion.mode == CompanionMode::NonBlocking))
     })
 }
 
-/// Whether somebody in the tree below works beside another.
-fn has_beside(members: &Members, member: &Member) -> bool {
+/// Returns `true` if the tree below contains a session that works concurrently to its parent.
+fn has_concurrent(members: &Members, member: &Member) -> bool {
     let of = member.fold.id();
-    let below = members.values().filter(|it| it.fold.parent().is_some_and(|up| up.session == *of));
-    begins_beside(member) || below.into_iter().any(|child| has_beside(members, child))
+    let below =
+        members.values().filter(|child| child.fold.parent().is_some_and(|up| up.session == *of));
+    starts_concurrent(member) || below.into_iter().any(|child| has_concurrent(members, child))
 }
 
-/// The steps that a fork shares with its original.
+/// Returns the number of steps that a fork shares with its origin.
 fn shared_steps(member: &Member) -> u32 {
     member.fold.forked().map_or(0, |origin| origin.step)
 }
 
-/// What is counted of the tree is what all sessions used.
+/// Checks that the usage of the tree is the sum over all sessions.
 fn usage(members: &Members, counted: &UsageRollup) -> Option<String> {
     let mut sum = UsageRollup::default();
     for member in members.values() {
@@ -121,5 +124,5 @@ fn usage(members: &Members, counted: &UsageRollup) -> Option<String> {
         };
     }
     (total(counted) != total(&sum))
-        .then(|| format!("the tree counts {counted:?}, all together used {sum:?}"))
+        .then(|| format!("the tree counts {counted:?}, the sessions used {sum:?}"))
 }

@@ -1,4 +1,4 @@
-//! The root's stream: what the logs say, each thing once, and nothing of what was discarded.
+//! Checks of the root's stream: it shows what the logs contain, once, and nothing that was discarded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,8 @@ pub(super) async fn check(
     members: &Members,
     problems: &mut Vec<String>,
 ) -> Result<(), String> {
-    // A new session clears the stream of a deleted one with the same id. It cannot if the stream is away.
+    // A new session clears the stream of a deleted one with the same id. It cannot if the stream is
+    // unavailable.
     if expected.reborn && expected.gaps {
         return Ok(());
     }
@@ -45,7 +46,7 @@ async fn read(streams: &dyn StreamManager, root: &SessionId) -> Result<Vec<Store
     Ok(chunks)
 }
 
-/// Numbers rise, by one where nothing was discarded, and nothing that was discarded is shown.
+/// Checks that numbers rise, by one where nothing was discarded, and that no discarded chunk is shown.
 fn in_order(chunks: &[StoredChunk]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut discarded = BTreeSet::new();
@@ -68,14 +69,16 @@ fn in_order(chunks: &[StoredChunk]) -> Vec<String> {
     problems
 }
 
-/// The boundaries in the log's order, and the results and texts of a session.
+/// Checks that the boundaries have the order of the log, and that the results and texts of a session are
+/// shown.
 fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -> Vec<String> {
     let Expected { overlaps, gaps, .. } = expected;
     let id = member.fold.id();
     let mut problems = Vec::new();
     let is: Vec<_> = shown.iter().filter_map(|stored| boundary(&stored.chunk.kind)).collect();
     let log = member.own().iter();
-    let mut should: Vec<_> = log.filter_map(|it| of_log(it.seq, &it.event)).collect();
+    let mut should: Vec<_> =
+        log.filter_map(|recorded| of_log(recorded.seq, &recorded.event)).collect();
     if member.forked_run_was_open() {
         should.insert(0, "interrupted".to_owned());
     }
@@ -87,12 +90,12 @@ fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -
     is.sort();
     should.sort();
     if *overlaps || *gaps {
-        // The execution whose result was not recorded may have been the last one that reached the stream.
+        // The execution whose result was not recorded may have been the last one to reach the stream.
         let may_differ = member.was_repeated() || (*gaps && member.was_taken_over());
         is.retain(|shown| should.contains(shown) || !may_differ);
     }
     if *overlaps {
-        // Of two who did the same, both may have been taken back, or shown.
+        // If two executions showed the same effect, both or neither may be discarded.
         is.dedup();
         should.retain(|result| is.contains(result));
     }
@@ -100,9 +103,9 @@ fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -
         problems.push(format!("{id}: the stream shows results\n  {is:?}\nof\n  {should:?}"));
     }
     let (mut is, mut should) = (texts(shown), said(member));
-    // What a failed call had delivered stays, and is in no transcript.
+    // The text that a failed call delivered stays in the stream, and is in no transcript.
     is.retain(|step, _| !member.has(|event| failed(event, *step)));
-    // A run or part that could not reach the stream did not discard what an earlier one showed.
+    // A run or work item that could not reach the stream did not discard the chunks of an earlier one.
     if *overlaps || (*gaps && (member.was_taken_over() || member.was_repeated())) {
         is.clear();
         should.clear();
@@ -118,13 +121,14 @@ fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -
     problems
 }
 
-/// Whether what is shown is what it should be; with gaps, whether it is in its order and not more.
+/// Returns `true` if the shown items equal the expected ones, or with gaps, if they are a subsequence of
+/// them.
 fn agree<T: PartialEq>(is: &[T], should: &[T], gaps: bool) -> bool {
     let mut rest = should.iter();
     if gaps { is.iter().all(|one| rest.any(|other| one == other)) } else { is == should }
 }
 
-/// Whether a text is another one with gaps.
+/// Returns `true` if a text is another text with gaps.
 fn is_part(text: &str, whole: &str) -> bool {
     let mut rest = whole.chars();
     text.chars().all(|one| rest.any(|other| one == other))
@@ -185,7 +189,7 @@ fn results(member: &Member) -> Vec<(String, bool, Option<String>)> {
     results.collect()
 }
 
-/// The text of each step that has one.
+/// Returns the text of each step that has one.
 fn texts(shown: &[&StoredChunk]) -> BTreeMap<u32, String> {
     let mut texts: BTreeMap<u32, String> = BTreeMap::new();
     for stored in shown {
@@ -202,8 +206,8 @@ fn failed(event: &Event, step: u32) -> bool {
 
 fn said(member: &Member) -> BTreeMap<u32, String> {
     let mut texts = BTreeMap::new();
-    for it in member.own() {
-        let Event::ModelReplied(reply) = &it.event else { continue };
+    for recorded in member.own() {
+        let Event::ModelReplied(reply) = &recorded.event else { continue };
         let content = reply.message.as_ref().and_then(|message| message.content.clone());
         // Plans are JSON. The stream shows them in chunks of their own.
         let text = content.filter(|content| !content.is_empty() && !content.starts_with('{'));

@@ -1,4 +1,4 @@
-//! Sessions of a broken store.
+//! The session store of a broken store.
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
@@ -17,10 +17,10 @@ use helix_agents_core::store::{
 
 use super::{Breakage, Broken, Loss};
 
-/// How far the clock of a handle is from that of the one before.
+/// The difference between the clocks of consecutive handles.
 const OFF: Duration = Duration::from_secs(7);
 
-/// How long a session is there in part.
+/// The time for which a session exists partly.
 const PART: Duration = Duration::from_millis(50);
 
 impl Broken {
@@ -28,13 +28,13 @@ impl Broken {
         &self.shared.sessions
     }
 
-    /// How far this handle's clock is ahead.
+    /// Returns how far this handle's clock is ahead.
     fn ahead(&self) -> Duration {
         let is_off = matches!(self.breakage(), Some(Breakage::ClockPerHandle));
         if is_off { OFF * self.number } else { Duration::ZERO }
     }
 
-    /// What is kept of an append.
+    /// Returns the append as it is stored.
     fn kept(&self, mut append: Append) -> Append {
         append.session = self.name(&append.session);
         match self.breakage() {
@@ -46,7 +46,7 @@ impl Broken {
             Some(Breakage::CountOfTwoBytes) => append.count %= 1 << 16,
             Some(Breakage::IdsUnchecked) => unchecked(&mut append),
             Some(Breakage::LeaseEndsWithRun)
-                if append.summary.as_ref().is_some_and(|it| it.run.is_none()) =>
+                if append.summary.as_ref().is_some_and(|summary| summary.run.is_none()) =>
             {
                 append.lease = LeaseChange::Clear;
             }
@@ -58,12 +58,12 @@ impl Broken {
         append
     }
 
-    /// A head as this handle reads it.
+    /// Returns a head as this handle reads it.
     fn read(&self, head: Head) -> Head {
         Head { read_at: head.read_at.after(self.ahead()), ..head }
     }
 
-    /// Judges a guard wrongly: an answer, or another guard in its place.
+    /// Judges a guard wrongly: returns an outcome, or replaces the guard.
     async fn misjudge(&self, append: &mut Append) -> Result<Option<AppendOutcome>> {
         let head = self.sessions().head(&append.session).await?;
         let Some(head) = head.filter(|head| head.position == append.expected) else {
@@ -93,7 +93,7 @@ impl Broken {
         Ok(None)
     }
 
-    /// A session that others see before its log is there.
+    /// Creates a session that others see before its log.
     async fn in_parts<T>(
         &self,
         session: &SessionId,
@@ -104,17 +104,16 @@ impl Broken {
         }
         self.shared.partly.lock().unwrap().push(session.clone());
         let created = creation.await;
-        // Until another handle has seen it so, if one looks.
+        // Until another handle has read it, if one does.
         drop(tokio::time::timeout(PART, self.shared.seen.pass()).await);
-        self.shared.partly.lock().unwrap().retain(|it| it != session);
+        self.shared.partly.lock().unwrap().retain(|other| other != session);
         created
     }
 
-    /// Notes what an append says of usage, in the way that is broken. `before` is what a fork's
-    /// original has.
+    /// Records the usage of an append in the broken way. `before` is the original of a fork.
     async fn note_usage(&self, append: &Append, was_taken: bool, before: Option<&SessionId>) {
         if matches!(self.breakage(), Some(Breakage::UsageLater)) {
-            // Until another handle has had a look, if one has.
+            // Until another handle has listed usage, if one does.
             let before = self.shared.looks.load(Ordering::SeqCst);
             let looked = async {
                 while self.shared.looks.load(Ordering::SeqCst) == before {
@@ -156,19 +155,19 @@ impl Broken {
             && self.sessions().head(session).await?.is_some()
         {
             let log = self.sessions().read_log(session, 0, u32::MAX).await?;
-            self.shared.attic.lock().unwrap().extend(log.into_iter().map(|it| it.body));
+            self.shared.attic.lock().unwrap().extend(log.into_iter().map(|append| append.body));
         }
         Ok(())
     }
 }
 
-/// Puts an id in place of one that would be refused.
+/// Replaces ids that would be refused.
 fn unchecked(append: &mut Append) {
     let any = || "any";
     if append.id.check().is_err() {
         append.id = AppendId::from(any());
     }
-    let current = append.summary.as_mut().and_then(|it| it.run.as_mut());
+    let current = append.summary.as_mut().and_then(|summary| summary.run.as_mut());
     for run in [append.run.as_mut(), current].into_iter().flatten() {
         if run.check().is_err() {
             *run = RunId::from(any());
@@ -268,11 +267,11 @@ impl StateStore for Broken {
         let filter = SessionFilter { root, ..filter.clone() };
         let mut heads = self.sessions().list(&filter, page).await?;
         match self.breakage() {
-            Some(Breakage::ListedByUpdate) => heads.sort_by_key(|it| Reverse(it.updated_at)),
-            Some(Breakage::ListedByName) => heads.sort_by_key(|it| Reverse(it.session.clone())),
-            Some(Breakage::MomentNotListed) => heads.retain(|it| {
-                let moment = if filter.wake_due { it.summary.wake_at } else { it.lease_until };
-                !(filter.wake_due || filter.lease_expired) || moment != Some(it.read_at)
+            Some(Breakage::ListedByUpdate) => heads.sort_by_key(|head| Reverse(head.updated_at)),
+            Some(Breakage::ListedByName) => heads.sort_by_key(|head| Reverse(head.session.clone())),
+            Some(Breakage::MomentNotListed) => heads.retain(|head| {
+                let moment = if filter.wake_due { head.summary.wake_at } else { head.lease_until };
+                !(filter.wake_due || filter.lease_expired) || moment != Some(head.read_at)
             }),
             _ => {}
         }
@@ -285,10 +284,10 @@ impl StateStore for Broken {
         let mut found = self.sessions().list_usage(&filter, page).await?;
         self.shared.looks.fetch_add(1, Ordering::SeqCst);
         let usages = self.shared.usages.lock().unwrap();
-        for it in &mut found {
-            it.head = self.read(it.head.clone());
-            if let Some(usage) = usages.get(&it.head.session) {
-                it.usage = usage.clone();
+        for usage in &mut found {
+            usage.head = self.read(usage.head.clone());
+            if let Some(kept) = usages.get(&usage.head.session) {
+                usage.usage = kept.clone();
             }
         }
         Ok(found)

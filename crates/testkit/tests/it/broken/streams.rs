@@ -1,4 +1,4 @@
-//! Streams of a broken store.
+//! The stream manager of a broken store.
 
 use std::collections::HashMap;
 
@@ -17,12 +17,12 @@ impl Broken {
         &self.shared.streams
     }
 
-    /// The id under which a batch is written: another one where it is not known again.
+    /// Returns the id under which a batch is written: a new one if the batch is not to be recognised.
     fn known_as(&self, stream: &SessionId, batch: BatchId) -> BatchId {
         let Some(Breakage::Answers(kept)) = self.breakage() else { return batch };
         let mut written = self.shared.written.lock().unwrap();
         let batches = written.entry(stream.clone()).or_default();
-        match batches.iter().position(|it| *it == batch) {
+        match batches.iter().position(|other| *other == batch) {
             None => {
                 batches.push_front(batch);
                 batch
@@ -32,7 +32,7 @@ impl Broken {
         }
     }
 
-    /// What the writer of a batch is taken for; none for one that is taken to be superseded.
+    /// Returns the writer for which a batch's writer is mistaken, or `None` if it counts as superseded.
     fn writer(&self, stream: &SessionId, batch: &Batch) -> Option<Writer> {
         let Writer { session, fencing_token } = batch.writer.clone();
         let Some(Breakage::Writers(mistake)) = self.breakage() else {

@@ -1,20 +1,20 @@
-//! Chance that can be repeated.
+//! Random numbers that can be repeated.
 
 use std::hash::{Hash, Hasher};
 
-/// A small generator of numbers (SplitMix64): the same seed gives the same numbers everywhere.
+/// A small random number generator (SplitMix64). The same seed gives the same numbers on every machine.
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
-    /// Dice that fall the same way for everything that is hashed the same way.
+impl Rng {
+    /// Creates a generator whose seed is the hash of a value.
     pub fn of(seed: impl Hash) -> Self {
         let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
         seed.hash(&mut hasher);
         Self(hasher.finish())
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -23,24 +23,24 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 if there is none.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.roll() % end).unwrap_or(0)
     }
 
-    /// Whether a thing happens that happens once in `times`.
+    /// Returns `true` once in `times` calls on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of several.
+    /// Returns a random element.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }
 }
 
-/// A hash that is the same in every build.
+/// A hash function that is the same in every build.
 struct Fnv(u64);
 
 impl Hasher for Fnv {
