@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use helix_agents_testkit::trees::{Redelivery, Booted, Process, Stores, Story};
+use helix_agents_testkit::trees::{Booted, Process, Redelivery, Stores, Story};
 
 use crate::runtimes::{self, RuntimeConfig};
 

@@ -27,7 +27,11 @@ pub(crate) struct WorkItemRuntime {
 forward_executor!(WorkItemRuntime);
 
 impl WorkItemRuntime {
-    pub(crate) fn new(settings: Settings, redelivery: Redelivery, reached: Reached) -> Result<Self> {
+    pub(crate) fn new(
+        settings: Settings,
+        redelivery: Redelivery,
+        reached: Reached,
+    ) -> Result<Self> {
         let follow = settings.lease / 8;
         let engine = TaskEngine { redelivery, follow, reached, stopped: Arc::default() };
         Ok(Self { runtime: Runtime::new(settings.context()?, Arc::new(engine)) })

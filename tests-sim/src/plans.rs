@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_planner::{PlanOptions, PlanReply, PlanRequest, Planner, PlanningLlm};
-use helix_agents_testkit::trees::{Rng, Family, ProcessLife};
+use helix_agents_testkit::trees::{Family, ProcessLife, Rng};
 use serde_json::{Value, json};
 
 use crate::knobs::Story;

@@ -10,7 +10,9 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{load, load_events};
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_testkit::normalise;
-use helix_agents_testkit::trees::{Redelivery, Rng, Expected, Observations, Stats, check, heads, is_expected};
+use helix_agents_testkit::trees::{
+    Expected, Observations, Redelivery, Rng, Stats, check, heads, is_expected,
+};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::knobs::{EngineKind, Fault, Story};
@@ -282,7 +284,11 @@ fn story_limit(story: Story) -> Duration {
 }
 
 /// Returns the records of one tree.
-async fn of_tree(world: &World, root: &SessionId, noted: &Observations) -> Result<Observations, String> {
+async fn of_tree(
+    world: &World,
+    root: &SessionId,
+    noted: &Observations,
+) -> Result<Observations, String> {
     let sessions: Vec<_> =
         heads(&*world.store, root).await?.into_iter().map(|head| head.session).collect();
     let mut noted = noted.clone();

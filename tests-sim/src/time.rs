@@ -32,7 +32,12 @@ pub(crate) struct SimClock {
 
 impl SimClock {
     /// Creates a clock with an offset in milliseconds and a drift in microseconds per second.
-    pub(crate) fn new(offset: i64, drift: i32, life: Option<ProcessLife>, trace: Arc<Trace>) -> Arc<Self> {
+    pub(crate) fn new(
+        offset: i64,
+        drift: i32,
+        life: Option<ProcessLife>,
+        trace: Arc<Trace>,
+    ) -> Arc<Self> {
         let rate = MILLION.saturating_add_signed(i128::from(drift));
         let offset = AtomicI64::new(offset);
         Arc::new(Self { started: Instant::now(), offset, rate, life, trace })

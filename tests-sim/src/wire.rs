@@ -14,7 +14,7 @@ use helix_agents_core::store::{
     SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
-use helix_agents_testkit::trees::{Rng, ProcessLife, RunProcesses};
+use helix_agents_testkit::trees::{ProcessLife, Rng, RunProcesses};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 

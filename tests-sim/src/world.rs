@@ -11,8 +11,8 @@ use helix_agents_core::executor::RunHandle;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::StateStore;
 use helix_agents_testkit::trees::{
-    Answers, Counted, Execution, Family, ProcessLife, RunProcesses, Node, Records, Scene, HookCall, TreeLlm,
-    is_expected,
+    Answers, Counted, Execution, Family, HookCall, Node, ProcessLife, Records, RunProcesses, Scene,
+    TreeLlm, is_expected,
 };
 
 use crate::always::Invariants;

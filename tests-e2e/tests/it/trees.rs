@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::FutureExt as _;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::kill::run_worker;
-use helix_agents_testkit::trees::{Redelivery, Rng, Process, Story, Stats};
+use helix_agents_testkit::trees::{Process, Redelivery, Rng, Stats, Story};
 use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind};
 use helix_agents_tests_e2e::trees::{again, boot};
@@ -95,7 +95,7 @@ fn run_disturbed(kind: &Kind, seed: u64) -> Outcome {
         let url = url.clone();
         async move { stores::open(&url).await.unwrap() }.boxed()
     };
-    let end = blocking().block_on(Story::new(seed).tell(&open, &boot));
+    let end = blocking().block_on(Story::new(seed).run(&open, &boot));
     Outcome { killed_at: Vec::new(), end }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::id::SessionId;
-use helix_agents_testkit::runtime_suite::processes::{ProcessConfig, Boot, Processes, StartedProcess};
+use helix_agents_testkit::runtime_suite::processes::{
+    Boot, ProcessConfig, Processes, StartedProcess,
+};
 
 use crate::support::TestApp;
 

@@ -13,7 +13,9 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_testkit::gate::within;
-use helix_agents_testkit::runtime_suite::processes::{ProcessConfig, Boot, Processes, StartedProcess};
+use helix_agents_testkit::runtime_suite::processes::{
+    Boot, ProcessConfig, Processes, StartedProcess,
+};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use helix_agents_testkit::servers;
 use serde_json::{Value, json};

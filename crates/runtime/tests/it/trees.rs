@@ -13,7 +13,7 @@ use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
-use helix_agents_testkit::trees::{Redelivery, Booted, Open, Process, Stores, run_all};
+use helix_agents_testkit::trees::{Booted, Open, Process, Redelivery, Stores, run_all};
 
 use crate::in_parts::InParts;
 

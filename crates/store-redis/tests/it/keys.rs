@@ -413,7 +413,8 @@ async fn a_run_or_a_wait_that_begins_with_any_append_is_listed() {
 
 /// How often the server was asked to change a sorted set, which all indexes are.
 fn changes_of_indexes(keyspace: &Keyspace) -> u64 {
-    let info: String = redis::cmd("INFO").arg("commandstats").query(&mut keyspace.server()).unwrap();
+    let info: String =
+        redis::cmd("INFO").arg("commandstats").query(&mut keyspace.server()).unwrap();
     let calls = |line: &str| -> Option<u64> {
         let name =
             ["cmdstat_zadd:", "cmdstat_zrem:"].iter().find_map(|it| line.strip_prefix(it))?;

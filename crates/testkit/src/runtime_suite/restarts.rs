@@ -20,8 +20,7 @@ use serde_json::json;
 
 use super::support::{
     Word, all_crashed, check_log, check_stream, check_transcript, completes, end, killed_at,
-    resume, resume_to_end, run, shout, start_run, submit, teller, until_shown,
-    word, Word,
+    resume, resume_to_end, run, shout, start_run, submit, teller, until_shown, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;

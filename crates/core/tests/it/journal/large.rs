@@ -19,7 +19,7 @@ use helix_agents_testkit::gate::Gate;
 use serde_json::json;
 
 use crate::support::{
-    World, agent, start_run, calls, code, id, names, new_session, reply, result, text,
+    World, agent, calls, code, id, names, new_session, reply, result, start_run, text,
 };
 
 /// How many calls a step has, each with a result of more than an eighth of an append.
@@ -261,7 +261,8 @@ async fn an_input_that_no_append_carries_is_refused() {
     let session = Session::new(id());
     let input = Input::from("x".repeat(MIN_APPEND_BYTES));
     let tags = std::collections::BTreeMap::new();
-    let events = execute_events(&session, &agent(), &start_run("r1"), &input, &tags, false).unwrap();
+    let events =
+        execute_events(&session, &agent(), &start_run("r1"), &input, &tags, false).unwrap();
     let mut journal = Journal::new(world.journal_config(), agent(), session, RunId::from("r1"));
     assert_eq!(code(journal.create(new_session(), events).await), "too_large");
     assert!(world.faults.head(&id()).await.unwrap().is_none(), "nothing was created");
