@@ -1,7 +1,7 @@
-//! Agent files: an agent as a person describes it, in TOML.
+//! Agent files: TOML descriptions of agents.
 //!
-//! Whoever wrote the file may be a stranger, so what is read is bounded, the file sees nothing
-//! beyond its own folder, and every mistake is told with its place.
+//! An agent file is untrusted input: the amount of data read is bounded, the file has no access
+//! outside its own folder, and every error is reported with its position.
 
 mod build;
 mod check;

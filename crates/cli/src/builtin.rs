@@ -21,11 +21,11 @@ pub(crate) use time::TimeForm;
 
 use crate::agent_file::{AgentFile, ToolsForm};
 
-/// The tools that an agent file asks for, but for `note`, which needs the agent's state. `seen` is
-/// the folder that file tools see, if a person named one.
+/// Creates the tools that an agent file enables, except `note`, which needs the agent's state. `seen`
+/// overrides the folder that the file tools access.
 ///
 /// # Errors
-/// [`AgentInvalid`](helix_agents::error::ErrorCode::AgentInvalid) if one cannot be set up.
+/// [`AgentInvalid`](helix_agents::error::ErrorCode::AgentInvalid) if a tool cannot be set up.
 pub(crate) fn tools(form: &ToolsForm, file: &AgentFile, seen: Option<&Path>) -> Result<Vec<Tool>> {
     let mut tools = Vec::new();
     if let Some(files) = &form.files {
@@ -46,8 +46,7 @@ pub(crate) fn tools(form: &ToolsForm, file: &AgentFile, seen: Option<&Path>) -> 
     Ok(tools)
 }
 
-/// The tool, of which each call waits for a person's approval if that is wanted. What that person
-/// sees may be changed.
+/// Makes each call of the tool require an approval with editable arguments, if `wanted`.
 fn if_approved(tool: Tool, wanted: bool) -> Tool {
     if wanted { tool.requires_approval().editable() } else { tool }
 }

@@ -1,8 +1,7 @@
-//! Who plays: an agent, the model behind it, and what a session has to remember so that any process
-//! can go on with it.
+//! The agent of a session, its model, and the session tags from which any process can recreate both.
 //!
-//! This is the one way from a command line or a recorded session to something that runs. `demo`,
-//! `run`, `resume` and `chat` all take it.
+//! `demo`, `run`, `resume` and `chat` all create their agent here, from a command line or from a recorded
+//! session.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,52 +24,53 @@ use crate::research::{self, Setting, researcher};
 use crate::screen::{Screen, notice};
 use crate::store::Store;
 
-/// How long a session has to wait after its process died. Short, so that nobody gets bored between
-/// `kill -9` and `resume`.
+/// The lease duration: how long a session stays locked after its process crashed. It is short, so that
+/// `resume` after `kill -9` does not take long.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
-/// How much longer than a lease to wait for one.
+/// The time to wait for a lease beyond the lease duration.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The tag with the model's name.
+/// The tag that records the model's name.
 pub(crate) const MODEL: &str = "model";
-/// The assistant's name, and its agent file.
+/// The name of the assistant of `helix chat`.
 const ASSISTANT: &str = "assistant";
+/// The agent file of the assistant.
 const ASSISTANT_FILE: &str = include_str!("../data/assistant.toml");
 
-/// The tag with the agent file's path.
+/// The tag that records the agent file's path.
 const AGENT_FILE: &str = "agent_file";
-/// The tag with the digest of the agent file as it was when the session began.
+/// The tag that records the digest of the agent file when the session was created.
 const AGENT_DIGEST: &str = "agent_digest";
-/// The tag with the folder of the file tools, if a person named one.
+/// The tag that records the folder of the file tools, if the user overrode it.
 const FILES: &str = "files";
 
-/// An agent, its model, and the tags that lead back to both.
+/// An agent, its model, and the session tags that identify both.
 #[derive(Debug)]
 pub(crate) struct Cast {
     agent: AnyAgent,
     model: Model,
-    /// What answers: the model, or plans around it.
+    /// The adapter of the model, wrapped in a planner if the agent has one.
     adapter: Arc<dyn LlmAdapter>,
     tags: BTreeMap<String, String>,
-    remarks: Vec<String>,
+    warnings: Vec<String>,
 }
 
-/// What a person wants to be other than an agent file or a recorded session says.
+/// Command line options that override an agent file or a recorded session.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wishes<'a> {
     /// The model, as `provider:model`.
     pub(crate) model: Option<&'a str>,
     /// The agent file.
     pub(crate) agent: Option<&'a Path>,
-    /// The folder that file tools see.
+    /// The folder that the file tools access.
     pub(crate) files: Option<&'a Path>,
-    /// Where the demo's tools leave their traces.
+    /// The trace file of the demo's tools.
     pub(crate) trace: Option<&'a Path>,
 }
 
 impl Cast {
-    /// The agent of `helix demo`.
+    /// Creates the agent of `helix demo`.
     ///
     /// # Errors
     /// If the trace file cannot be written.
@@ -84,23 +84,23 @@ impl Cast {
         Ok(Self::new(agent, model, setting.tags()))
     }
 
-    /// The agent of an agent file. Of the wishes, the model and the folder of the file tools count.
+    /// Creates the agent of an agent file. It uses the overrides of the model and of the file tools' folder.
     ///
     /// # Errors
-    /// If the file cannot be used, or its model is not to be had.
+    /// If the file is invalid, or its model is not available.
     pub(crate) async fn of_file(path: &Path, wishes: Wishes<'_>) -> Result<Self> {
         let file = AgentFile::read(path)?;
         check_files(&file, wishes)?;
-        // What is wrong with the file is told before what is missing on the machine.
+        // Reports problems of the file before problems of the machine, such as a missing model.
         file.agent(file.model().unwrap_or_default(), wishes.files)?;
         let model = Model::wanted(wishes.model.or(file.model())).await?.ok_or_else(no_model)?;
         Self::of_agent_file(&file, model, wishes.files)
     }
 
-    /// The assistant of `helix chat`. Of the wishes, the model counts.
+    /// Creates the assistant of `helix chat`. It uses the override of the model.
     ///
     /// # Errors
-    /// If its model is not to be had.
+    /// If the model is not available.
     pub(crate) async fn of_assistant(wishes: Wishes<'_>) -> Result<Self> {
         Self::assistant(Model::wanted(wishes.model).await?.ok_or_else(no_model)?)
     }
@@ -111,7 +111,7 @@ impl Cast {
     }
 
     fn of_agent_file(file: &AgentFile, model: Model, files: Option<&Path>) -> Result<Self> {
-        let files = files.map(std::path::absolute).transpose().context("no current folder")?;
+        let files = files.map(std::path::absolute).transpose().context("the current folder cannot be determined")?;
         let agent = file.agent(model.name(), files.as_deref())?;
         let mut tags = BTreeMap::from([
             (AGENT_FILE.to_owned(), file.path().to_string_lossy().into_owned()),
@@ -128,12 +128,11 @@ impl Cast {
         Ok(cast)
     }
 
-    /// The agent of a recorded session, for another turn or to resume one: whatever it was begun
-    /// with, but for the wishes.
+    /// Recreates the agent of a recorded session for another turn or a resume, with the overrides applied.
     ///
     /// # Errors
-    /// If this program did not begin the session, or its agent file or model is not to be had, or
-    /// the file describes another agent by now.
+    /// If another program created the session, if its agent file or model is not available, or if the
+    /// file now describes a different agent.
     pub(crate) async fn of_session(head: &Head, wishes: Wishes<'_>) -> Result<Self> {
         let tags = &head.created.tags;
         let recorded = tags.get(AGENT_FILE).map(Path::new);
@@ -142,7 +141,7 @@ impl Cast {
         let model = wishes.model.unwrap_or(model.ok_or_else(|| not_ours(head))?);
         let Some(recorded) = recorded else {
             if wishes.agent.is_some() {
-                let message = "the session belongs to an agent of this program, not to a file's";
+                let message = "the session belongs to a built-in agent, not to an agent file";
                 let error = Error::new(ErrorCode::AgentMismatch, message);
                 return Err(error.with_context("agent", agent).into());
             }
@@ -165,21 +164,21 @@ impl Cast {
         let mut cast = Self::of_agent_file(&file, Model::again(model).await?, files)?;
         if path.canonicalize().is_ok_and(|path| path != recorded) {
             let recorded = recorded.display();
-            cast.remarks.push(format!("The session was begun from the agent file {recorded}."));
+            cast.warnings.push(format!("The session was created with the agent file {recorded}."));
         }
         if tags.get(AGENT_DIGEST).is_some_and(|digest| digest != file.digest()) {
-            cast.remarks.push(format!(
-                "The agent file {} is not as it was when the session began.",
+            cast.warnings.push(format!(
+                "The agent file {} has changed since the session was created.",
                 path.display()
             ));
         }
         Ok(cast)
     }
 
-    /// The agent of a recorded session, for what asks no model, so that none has to be there.
+    /// Recreates the agent of a recorded session without its model, for operations that need none.
     ///
     /// # Errors
-    /// As [`of_session`](Self::of_session), but for the model.
+    /// The errors of [`of_session`](Self::of_session), except those about the model.
     pub(crate) fn agent_of_session(head: &Head, agent: Option<&Path>) -> Result<AnyAgent> {
         let tags = &head.created.tags;
         let model = tags.get(MODEL).map_or("", String::as_str);
@@ -204,97 +203,97 @@ impl Cast {
     fn new(agent: AnyAgent, model: Model, mut tags: BTreeMap<String, String>) -> Self {
         tags.insert(MODEL.to_owned(), model.name().to_owned());
         let adapter = model.adapter();
-        Self { agent, model, adapter, tags, remarks: Vec::new() }
+        Self { agent, model, adapter, tags, warnings: Vec::new() }
     }
 
-    /// The agent.
+    /// Returns the agent.
     pub(crate) fn agent(&self) -> &AnyAgent {
         &self.agent
     }
 
-    /// The model.
+    /// Returns the model.
     pub(crate) fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The tags of a new session, by which [`of_session`](Self::of_session) finds everything again.
+    /// The tags of a new session, from which [`of_session`](Self::of_session) recreates the agent.
     pub(crate) fn tags(&self) -> BTreeMap<String, String> {
         self.tags.clone()
     }
 
-    /// Tells people what they should know before it begins.
-    pub(crate) fn tell_remarks(&self, screen: &Screen) {
+    /// Shows the warnings to the user.
+    pub(crate) fn show_warnings(&self, screen: &Screen) {
         if !screen.is_json() {
-            self.remarks.iter().for_each(|remark| notice(remark));
+            self.warnings.iter().for_each(|remark| notice(remark));
         }
     }
 
-    /// What carries out the runs.
+    /// Creates the runtime that executes the runs.
     ///
     /// # Errors
-    /// If it contradicts itself, which is a bug.
+    /// If the configuration is inconsistent, which is a bug.
     pub(crate) fn runtime(&self, store: Store) -> Result<LocalRuntime> {
         let builder = LocalRuntime::builder().store(store).llm_adapter(Arc::clone(&self.adapter));
         Ok(builder.lease(LEASE).build()?)
     }
 }
 
-/// Whether a session is one of `helix demo`: no file or other program describes its agent.
+/// Returns `true` if `helix demo` created the session.
 pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
     agent == research::NAME && tags.contains_key(MODEL) && !tags.contains_key(AGENT_FILE)
 }
 
-/// Whether this program can go on with a session: it began it, or something like it.
+/// Returns `true` if this program can resume the session, because it or a compatible program created it.
 pub(crate) fn is_ours(agent: &str, tags: &BTreeMap<String, String>) -> bool {
     let has_agent = tags.contains_key(AGENT_FILE) || [research::NAME, ASSISTANT].contains(&agent);
     has_agent && tags.contains_key(MODEL)
 }
 
-/// A wait for the lease of a process that may have died.
-pub(crate) fn patiently() -> ResumeOptions {
+/// Resume options that wait for lease expiry, in case the owner has crashed.
+pub(crate) fn wait_for_lease() -> ResumeOptions {
     ResumeOptions::default().wait(LEASE + MARGIN)
 }
 
-/// A runtime that looks at sessions and records what people say: no model answers in it.
+/// Creates a runtime that reads sessions and records answers. It has no model.
 ///
 /// # Errors
-/// If it contradicts itself, which is a bug.
+/// If the configuration is inconsistent, which is a bug.
 pub(crate) fn spectator(store: Store) -> Result<LocalRuntime> {
-    let nobody = Arc::new(ProviderRegistry::new());
-    Ok(LocalRuntime::builder().store(store).llm_adapter(nobody).build()?)
+    let no_models = Arc::new(ProviderRegistry::new());
+    Ok(LocalRuntime::builder().store(store).llm_adapter(no_models).build()?)
 }
 
-/// The same, for what has to know the agent of the session.
+/// Creates a runtime without a model for operations that need the agent of the session.
 ///
 /// # Errors
-/// Likewise.
+/// If the configuration is inconsistent, which is a bug.
 pub(crate) fn executor_of(agent: AnyAgent, store: Store) -> Result<LocalRuntime> {
-    let nobody = Arc::new(ProviderRegistry::new());
+    let no_models = Arc::new(ProviderRegistry::new());
     let registry = AgentRegistry::default();
     let name = Arc::clone(agent.name());
     registry.register_factory(&name, move |_| Ok(Arc::clone(&agent)))?;
-    let builder = LocalRuntime::builder().store(store).llm_adapter(nobody).registry(registry);
+    let builder = LocalRuntime::builder().store(store).llm_adapter(no_models).registry(registry);
     Ok(builder.lease(LEASE).build()?)
 }
 
-/// The agent file of a session, of which the session has only the path.
+/// Reads the agent file of a session again. The session records only its path.
 fn read_again(path: &Path, is_recorded: bool) -> Result<AgentFile> {
     if is_recorded && !path.exists() {
-        let message = "the agent file of the session is gone; put it back, or name its new place \
-                       with --agent FILE";
+        let message = "the agent file of the session does not exist any more; restore it, or pass its new \
+                       path with --agent FILE";
         let error = Error::new(ErrorCode::InputInvalid, message);
         return Err(error.with_context("file", path.display()).into());
     }
     Ok(AgentFile::read(path)?)
 }
 
-/// A session stays with its agent.
+/// Checks that the agent file describes the session's agent.
 fn check_name(file: &AgentFile, path: &Path, head: &Head) -> Result<()> {
     if file.name() == &*head.created.agent {
         return Ok(());
     }
     let message = format!(
-        "the session belongs to the agent `{}`, and {} describes `{}`",
+        "the session belongs to the agent `{}`, but {} describes `{}`",
         head.created.agent,
         path.display(),
         file.name()
@@ -302,14 +301,15 @@ fn check_name(file: &AgentFile, path: &Path, head: &Head) -> Result<()> {
     Err(Error::new(ErrorCode::AgentMismatch, message).into())
 }
 
-/// A folder is of use to an agent with file tools only, and is remembered as text.
+/// Checks that `--files` is used only with file tools, and that its path is UTF-8, so that a tag can
+/// record it.
 fn check_files(file: &AgentFile, wishes: Wishes<'_>) -> Result<()> {
     match wishes.files {
         Some(_) if !file.has_files() => {
             Err(no_use("--files", "the agent file has no `[tools.files]`"))
         }
         Some(folder) if folder.to_str().is_none() => {
-            Err(no_use("--files", "the folder's path is not in UTF-8"))
+            Err(no_use("--files", "the folder's path is not valid UTF-8"))
         }
         _ => Ok(()),
     }
@@ -317,25 +317,25 @@ fn check_files(file: &AgentFile, wishes: Wishes<'_>) -> Result<()> {
 
 fn check_trace(wishes: Wishes<'_>) -> Result<()> {
     match wishes.trace {
-        Some(_) => Err(no_use("--trace", "only the tools of `helix demo` leave traces")),
+        Some(_) => Err(no_use("--trace", "only the tools of `helix demo` write traces")),
         None => Ok(()),
     }
 }
 
-/// What is said in vain is not passed over.
+/// The error for an option that does not apply.
 fn no_use(option: &str, because: &str) -> anyhow::Error {
-    Error::new(ErrorCode::InputInvalid, format!("`{option}` has no use here: {because}")).into()
+    Error::new(ErrorCode::InputInvalid, format!("`{option}` does not apply: {because}")).into()
 }
 
-/// That a session is not one of this program's.
+/// The error for a session that another program created.
 pub(crate) fn not_ours(head: &Head) -> Error {
-    let message = "the session was not begun from an agent file or by `helix demo` or \
-                   `helix chat`; go on with it, or abort it, in the program that began it";
+    let message = "the session was not created from an agent file, by `helix demo` or by \
+                   `helix chat`; resume or abort it with the program that created it";
     Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)
 }
 
 fn no_model() -> Error {
-    let message = "no model is configured, and no model server answers on this machine; name one \
+    let message = "no model is configured, and no model server responds on this machine; choose one \
                    with --model, as `model` in the agent file, in HELIX_MODEL or helix.toml, or set \
                    OPENAI_API_KEY or OPENAI_BASE_URL";
     Error::new(ErrorCode::ModelUnknown, message)

@@ -1,4 +1,4 @@
-//! `helix demo`: runs the research agent once, from the question to the report.
+//! `helix demo`: runs the research agent once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::storage;
 /// The options of `helix demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Let a built-in script play the model.
+    /// Use a built-in script instead of a model.
     #[arg(long, conflicts_with = "model")]
     scripted: bool,
-    /// The script's delay between chunks, in milliseconds.
+    /// The delay of the script between chunks, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 30)]
     pace: u64,
-    /// Add one line of JSON to this file at each start of a tool, written by the tool itself.
+    /// Append a line of JSON to this file whenever a tool starts; the tool itself writes it.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The model, as `provider:model`. Default: `HELIX_MODEL`; the first that is configured by
-    /// OPENAI_API_KEY, OPENAI_BASE_URL or helix.toml; a server on a usual port of this machine; the
-    /// script.
+    /// The model, as `provider:model`. Default: `HELIX_MODEL`; else the first one configured by
+    /// OPENAI_API_KEY, OPENAI_BASE_URL or helix.toml; else a model server on a well-known port of this
+    /// machine; else the script.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
 }
@@ -50,9 +50,9 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
     };
     if model.is_script() && !args.scripted && !screen.is_json() {
         notice(
-            "No model is configured, and no model server answers on this machine: a built-in script \
-             plays the model.\nIts words are fixed; tools, log, stream and resume are real. For a real \
-             model set OPENAI_API_KEY\nor OPENAI_BASE_URL, describe one in helix.toml, or start one: \
+            "No model is configured, and no model server responds on this machine: a built-in script \
+             replaces the model.\nIts replies are fixed; tools, log, stream and resume are real. To use a real \
+             model, set OPENAI_API_KEY\nor OPENAI_BASE_URL, configure one in helix.toml, or start one: \
              cargo xtask servers model",
         );
     }
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
     );
     let stage = Stage { screen, db, model: cast.model().name(), began: Some(began), asks: false };
     let exit =
-        drive::to_the_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await;
+        drive::run_to_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await;
     storage::close(&store).await;
     exit
 }

@@ -1,4 +1,4 @@
-//! The agent that an agent file describes.
+//! Builds the agent that an agent file describes.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use super::places::FILE;
 use crate::builtin::{self, Notes};
 use crate::text::{one_line, shortened};
 
-/// How much of what core has to say is told.
+/// The maximum length of an error message from core that is shown.
 const MOST_CHARS: usize = 2000;
 
 impl AgentFile {
-    /// The agent, played by `model`. `files` takes the place of the folder that its file tools see.
+    /// Builds the agent with the model `model`. `files` overrides the folder that the file tools access.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`], with everything that is wrong.
+    /// [`ErrorCode::AgentInvalid`], with every problem found.
     pub(crate) fn agent(&self, model: &str, files: Option<&Path>) -> Result<AnyAgent> {
         let form = &self.form;
         let mut builder = Agent::builder(&form.name)
@@ -55,7 +55,7 @@ impl AgentFile {
         Ok(builder.build()?.erased())
     }
 
-    /// What core has to say, with the name of the file.
+    /// Adds the name of the file to an error from core.
     fn invalid(&self, error: &Error) -> Error {
         let file = self.path.to_string_lossy();
         let file = one_line(&file);

@@ -1,4 +1,4 @@
-//! Where in an agent file each key stands.
+//! The positions of keys and values in an agent file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,18 +11,20 @@ use toml::de::{DeTable, DeValue};
 use crate::number;
 use crate::text::{one_line, shortened};
 
-/// How many problems are told at once, and how many characters of each.
+/// The maximum number of problems in one error.
 const MOST: usize = 50;
+/// The maximum length of a problem in characters.
 const MOST_CHARS: usize = 500;
 
-/// The longest key, and the most keys and items of lists in a file.
+/// The maximum length of a key in characters.
 const MOST_KEY_CHARS: usize = 200;
+/// The maximum number of keys and list items in a file.
 const MOST_PARTS: usize = 20_000;
 
-/// The context by which an error is known as one of an agent file.
+/// The context key that marks an error as one of an agent file.
 pub(super) const FILE: &str = "file";
 
-/// Where everything in a file stands.
+/// The positions of all keys and values of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     file: String,
@@ -30,54 +32,54 @@ pub(crate) struct Places {
     spot: Spot,
 }
 
-/// The byte with which something begins, and what is in it, by key or index.
+/// The byte offset of a key or value, and the positions inside it, by key or index.
 #[derive(Debug, Default)]
 struct Spot {
     at: Option<usize>,
     parts: HashMap<String, Self>,
 }
 
-/// A line and a column, from 1.
+/// A line and a column, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     line: usize,
     column: usize,
 }
 
-/// Something that is wrong with an agent file.
+/// A problem in an agent file.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// The byte at which it stands. Lines are counted for what is told only.
+    /// The byte offset of the problem. It is converted to a line only when the problem is reported.
     at: Option<usize>,
     message: String,
 }
 
-/// The problems that an error tells of, one per line of its message, if an agent file has them.
+/// The problems in an error of an agent file, one per line of its message. `None` for other errors.
 pub(crate) fn problems(error: &Error) -> Option<Vec<&str>> {
     let of_file = error.context().any(|(key, _)| key == FILE);
     (of_file && error.code() == ErrorCode::AgentInvalid).then(|| error.message().lines().collect())
 }
 
 impl Place {
-    /// The place of a byte.
+    /// Converts a byte offset to a line and a column.
     fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
-        let begin = before.rfind('\n').map_or(0, |it| it + 1);
-        let column = before.get(begin..).map_or(0, |it| it.chars().count()) + 1;
+        let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(begin..).map_or(0, |line| line.chars().count()) + 1;
         Self { line: before.matches('\n').count() + 1, column }
     }
 }
 
 impl Places {
-    /// Those of a file in which nothing was read yet.
+    /// Creates the positions of a file that is not parsed yet.
     pub(super) fn of_file(file: &Path, text: &str) -> Self {
         let file = one_line(&file.to_string_lossy()).into_owned();
         Self { file, text: text.to_owned(), spot: Spot::default() }
     }
 
-    /// A problem with what stands at a JSON pointer.
+    /// Creates a problem with the key or value at a JSON pointer.
     pub(crate) fn problem(&self, pointer: &str, message: impl Into<String>) -> Problem {
-        // What is missing has no place of its own; what it is missing in has.
+        // A missing key has no position, so its nearest existing parent is used.
         let mut spot = &self.spot;
         for name in pointer.split('/').skip(1) {
             match spot.parts.get(&*name.replace("~1", "/").replace("~0", "~")) {
@@ -88,22 +90,22 @@ impl Places {
         Problem { at: spot.at, message: message.into() }
     }
 
-    /// A problem at a byte of the text.
+    /// Creates a problem at a byte offset of the text.
     pub(super) fn problem_at(at: usize, message: impl Into<String>) -> Problem {
         Problem { at: Some(at), message: message.into() }
     }
 
-    /// The error that tells of all the problems, in the order in which they stand in the file.
+    /// Combines the problems into one error, in the order of their positions.
     pub(crate) fn error(&self, mut problems: Vec<Problem>) -> Error {
-        problems.sort_by_key(|it| it.at);
+        problems.sort_by_key(|problem| problem.at);
         let mut lines: Vec<String> =
-            problems.iter().take(MOST).map(|it| self.describe(it)).collect();
+            problems.iter().take(MOST).map(|problem| self.describe(problem)).collect();
         if let Some(more) = problems.len().checked_sub(MOST).filter(|more| *more > 0) {
             lines.push(format!("and {more} more"));
         }
         let mut error = Error::new(ErrorCode::AgentInvalid, lines.join("\n"));
         error = error.with_context(FILE, &self.file);
-        match problems.iter().find_map(|it| it.at) {
+        match problems.iter().find_map(|problem| problem.at) {
             Some(at) => {
                 let place = Place::of(&self.text, at);
                 error.with_context("line", place.line).with_context("column", place.column)
@@ -112,7 +114,7 @@ impl Places {
         }
     }
 
-    /// In one line, and without what would move the cursor of whoever reads it.
+    /// Formats a problem as one line without control characters.
     fn describe(&self, problem: &Problem) -> String {
         let message = shortened(&problem.message, MOST_CHARS);
         match problem.at.map(|at| Place::of(&self.text, at)) {
@@ -123,7 +125,7 @@ impl Places {
         }
     }
 
-    /// Notes where everything in a table stands, and makes JSON of it.
+    /// Records the positions in a table and converts it to JSON.
     pub(super) fn take_in(&mut self, table: &DeTable<'_>) -> (Map<String, Value>, Vec<Problem>) {
         let mut reader = Reader { parts: 0, problems: Vec::new() };
         let members = reader.table(&mut self.spot, table);
@@ -131,9 +133,9 @@ impl Places {
     }
 }
 
-/// The parser refuses more than 80 levels, so this may recurse.
+/// Converts TOML to JSON. It recurses, because the parser rejects more than 80 levels.
 struct Reader {
-    /// How many keys and items were read.
+    /// The number of keys and items read so far.
     parts: usize,
     problems: Vec<Problem>,
 }
@@ -159,12 +161,13 @@ impl Reader {
         members
     }
 
-    /// Whether there may be one more key or item. The first one too many is a problem.
+    /// Counts a key or item and returns `true` if it is within the limit. The first one above the limit
+    /// is recorded as a problem.
     fn has_room(&mut self, at: usize) -> bool {
         self.parts = self.parts.saturating_add(1);
         if self.parts == MOST_PARTS + 1 {
             let message = format!(
-                "the file has more than {MOST_PARTS} keys and items; what follows is too much"
+                "the file has more than {MOST_PARTS} keys and items; the rest is not read"
             );
             self.problems.push(Places::problem_at(at, message));
         }
@@ -186,7 +189,7 @@ impl Reader {
                 None => self.refuse(value, "the number is not finite, or too large"),
             },
             DeValue::Datetime(_) => {
-                self.refuse(value, "no dates are needed here; a text needs quotes")
+                self.refuse(value, "dates are not supported; write a string in quotes")
             }
             DeValue::Array(items) => {
                 let mut list = Vec::new();

@@ -1,4 +1,4 @@
-//! The plans of an agent file's agent.
+//! The plan-execute options of an agent file.
 
 use helix_agents::agent::AnyAgent;
 use helix_agents::planner::PlanOptions;
@@ -9,7 +9,7 @@ use super::form::Form;
 use super::places::{Places, Problem};
 
 impl AgentFile {
-    /// How its agent plans, if it does.
+    /// The plan-execute options, if the file has a `[planner]` table.
     pub(crate) fn plan(&self, agent: &AnyAgent) -> Option<PlanOptions> {
         let form = self.form.planner.as_ref()?;
         let mut options = PlanOptions::default()
@@ -27,7 +27,7 @@ impl AgentFile {
     }
 }
 
-/// What cannot work together, although each of it could.
+/// Returns problems of settings that are valid alone but not together.
 pub(super) fn problems(form: &Form, places: &Places) -> Vec<Problem> {
     let Some(planner) = &form.planner else { return Vec::new() };
     let mut problems = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn problems(form: &Form, places: &Places) -> Vec<Problem> {
         problems.push(places.problem("/planner/max_rounds", message));
     }
     if form.tools.is_empty() {
-        let message = "there is nothing to plan with: the file has no `[tools.…]`";
+        let message = "a planner needs tools: the file has no `[tools.…]`";
         problems.push(places.problem("/planner", message));
     }
     problems

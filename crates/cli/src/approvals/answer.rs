@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::summary;
 use crate::text::{count, quoted};
 
-/// Where answers are recorded and told.
+/// The store that records an answer and the screen that reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Desk<'a> {
     pub(super) store: &'a Store,
@@ -30,18 +30,18 @@ pub(super) struct Desk<'a> {
     pub(super) screen: &'a Screen,
 }
 
-/// What every answer can say beside itself.
+/// The options that all answers have in common.
 #[derive(Debug, Args)]
 struct Common {
     #[command(flatten)]
     which: WhichCall,
-    /// Only if this still is the digest of the arguments, as `helix approvals show` tells it.
+    /// Answer only if the arguments still have this digest, as shown by `helix approvals show`.
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
-    /// Who answers, for people who read the log. Default: the name of the user.
+    /// The name of the approver that the log records. Default: the name of the user.
     #[arg(long, value_name = "WHO")]
     by: Option<String>,
-    /// Go on with the session at once.
+    /// Resume the session immediately.
     #[arg(long)]
     resume: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) struct ApproveArgs {
 pub(crate) struct DenyArgs {
     #[command(flatten)]
     common: Common,
-    /// Why; the model reads it.
+    /// The reason; the model sees it.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct DenyArgs {
 pub(crate) struct EditArgs {
     #[command(flatten)]
     common: Common,
-    /// The new arguments, as JSON; `-` reads them from standard input. Without this an editor opens.
+    /// The new arguments, as JSON; `-` reads them from standard input. Without it an editor opens.
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     arguments: Option<String>,
 }
@@ -82,13 +82,13 @@ pub(crate) struct AnswerArgs {
     /// The result, as JSON; `-` reads it from standard input.
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     result: Option<String>,
-    /// The tool failed; the model reads why.
+    /// The error message if the tool failed; the model sees it.
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 }
 
 impl ApproveArgs {
-    /// Runs the command. Answers which session is to be resumed, if one is.
+    /// Runs the command. Returns the session to resume, if any.
     pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
         let named = self.common.which.find(desk.store).await?;
         let answer = Submission::approve(named.call.clone());
@@ -97,7 +97,7 @@ impl ApproveArgs {
 }
 
 impl DenyArgs {
-    /// Runs the command, likewise.
+    /// Runs the command. Returns the session to resume, if any.
     pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
         let named = self.common.which.find(desk.store).await?;
         let answer = Submission::deny(named.call.clone(), self.reason);
@@ -106,34 +106,34 @@ impl DenyArgs {
 }
 
 impl AnswerArgs {
-    /// Runs the command, likewise.
+    /// Runs the command. Returns the session to resume, if any.
     pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
         let named = self.common.which.find(desk.store).await?;
         let call = named.call.clone();
-        let (answer, told) = match (&self.result, self.error) {
+        let (answer, label) = match (&self.result, self.error) {
             (Some(result), _) => {
                 (Submission::result(call, &given::json(result, "the result")?)?, "answered")
             }
             (None, error) => (Submission::error(call, error.unwrap_or_default()), "failed"),
         };
-        self.common.submit(&named, answer, told, desk).await
+        self.common.submit(&named, answer, label, desk).await
     }
 }
 
 impl EditArgs {
-    /// Runs the command, likewise.
+    /// Runs the command. Returns the session to resume, if any.
     pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
         let named = self.common.which.find(desk.store).await?;
         let call = named.call.clone();
         if let Some(arguments) = &self.arguments {
             let arguments = given::json(arguments, "the arguments")?;
             let answer = Submission::approve_edited(call, &arguments)?;
-            return self.common.submit(&named, answer, "approved with other arguments", desk).await;
+            return self.common.submit(&named, answer, "approved with changed arguments", desk).await;
         }
         let waiting = named.waiting(desk.store).await?;
-        // Nobody is to write what is refused afterwards.
+        // Fails before the editor opens, so that the user does not write something that is rejected.
         if waiting.view.pending.kind != (PendingKind::Approval { editable: true }) {
-            let message = "the arguments of the call cannot be changed";
+            let message = "the arguments of the call are not editable";
             let error = Error::new(ErrorCode::AnswerInvalid, message);
             return Err(error.with_context("call", &waiting.reference).into());
         }
@@ -143,23 +143,23 @@ impl EditArgs {
             Edited::Unchanged => {
                 let approve = waiting.command("approve", desk.db);
                 let message = format!(
-                    "the arguments are as they were, so nothing was approved; to approve them so: \
-                     {approve}"
+                    "the arguments are unchanged, so nothing was approved; to approve the call \
+                     unchanged: {approve}"
                 );
                 return Err(Error::new(ErrorCode::InputInvalid, message).into());
             }
         };
         let answer = Submission::approve_edited(call, &edited.value)?
             .digest(waiting.view.pending.digest.clone());
-        let told = "approved with other arguments";
-        match self.common.submit(&named, answer, told, desk).await {
-            // What somebody has written is not thrown away.
+        let label = "approved with changed arguments";
+        match self.common.submit(&named, answer, label, desk).await {
+            // Keeps the text that the user wrote.
             Err(error) => {
                 let again = waiting.command("edit", desk.db);
                 let kept = edited.keep()?;
                 let kept = kept.display().to_string();
                 Err(error.context(format!(
-                    "what you wrote is kept; to use it: {again} --arguments - < {}",
+                    "your edit was saved; to use it: {again} --arguments - < {}",
                     quoted(&kept)
                 )))
             }
@@ -173,7 +173,7 @@ impl Common {
         self,
         named: &Named,
         mut answer: Submission,
-        told: &str,
+        label: &str,
         desk: &Desk<'_>,
     ) -> Result<Option<SessionId>> {
         let Desk { store, db, screen } = *desk;
@@ -185,22 +185,22 @@ impl Common {
         }
         let resume = summary::resume_root(&named.root, store, db).await?;
         if self.resume && resume.is_none() {
-            // Before anything is recorded.
+            // Fails before anything is recorded.
             return Err(cast::not_ours(&storage::head(store, named.root.as_str()).await?).into());
         }
         let runtime = cast::spectator(store.clone())?;
         runtime.submit_tool_result(&named.root, answer).await?;
-        let left = below(store, &named.root).await.context("the answer is recorded, but")?.len();
+        let left = below(store, &named.root).await.context("the answer was recorded, but")?.len();
         if screen.is_json() && !self.resume {
             screen.json(&json!({
                 "root": named.root,
                 "call": named.call.to_string(),
-                "answer": told,
+                "answer": label,
                 "waiting": left,
                 "resume_command": resume,
             }))?;
         } else if !screen.is_json() {
-            screen.line(format!("{told}: {}", crate::text::one_line(&named.call.to_string())))?;
+            screen.line(format!("{label}: {}", crate::text::one_line(&named.call.to_string())))?;
             if left > 0 {
                 let still = count(left as u64, "other call");
                 let wait = if left == 1 { "waits" } else { "wait" };
@@ -214,7 +214,7 @@ impl Common {
     }
 }
 
-/// The name of whoever runs this.
+/// The name of the current user.
 pub(crate) fn user() -> Option<String> {
     env::USER.text()
 }

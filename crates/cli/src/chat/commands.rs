@@ -1,4 +1,4 @@
-//! The commands to the chat.
+//! The slash commands of the chat.
 
 use std::ops::ControlFlow::Continue;
 
@@ -17,17 +17,17 @@ use crate::sessions::{list, log};
 use crate::signals::Signals;
 use crate::storage;
 
-/// How many sessions `/sessions` lists.
+/// The number of sessions that `/sessions` lists.
 const LISTED: u32 = 20;
 
 impl Conversation<'_> {
-    /// Does what a command says.
+    /// Executes a command.
     pub(super) async fn command(
         &mut self,
         command: Command,
         argument: Option<&str>,
         signals: &mut Signals,
-    ) -> Result<Then> {
+    ) -> Result<Flow> {
         match (command, argument) {
             (Command::Help, _) if self.screen.is_json() => {
                 self.screen.json(&entry::help_as_json())?
@@ -41,10 +41,10 @@ impl Conversation<'_> {
                 list::show(page, self.store, self.screen).await?;
             }
             (Command::State, _) => self.show_state().await?,
-            (Command::Model, None) if self.screen.is_json() => self.tell_model()?,
+            (Command::Model, None) if self.screen.is_json() => self.show_model_as_json()?,
             (Command::Model, None) => self.screen.line(self.cast.model())?,
             (Command::Model, Some(model)) => {
-                // A server of a model can take its time to answer.
+                // A model server may respond slowly.
                 tokio::select! {
                     biased;
                     chosen = self.choose(model) => chosen?,
@@ -53,7 +53,7 @@ impl Conversation<'_> {
             }
             (Command::New, _) => {
                 self.session = None;
-                aside(self.screen, "the next message begins a new session")?;
+                aside(self.screen, "the next message starts a new session")?;
             }
             (Command::Quit, _) => {}
         }
@@ -63,28 +63,28 @@ impl Conversation<'_> {
     fn session(&self) -> Result<&SessionId> {
         self.session
             .as_ref()
-            .ok_or_else(|| unusable("there is no session yet: say something first"))
+            .ok_or_else(|| unusable("there is no session yet: send a message first"))
     }
 
-    /// Goes on with another session, and with what it was doing.
-    async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Then> {
+    /// Switches to another session and resumes its unfinished run.
+    async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Flow> {
         let head = storage::head(self.store, session).await?;
         let cast = tokio::select! {
             cast = Cast::of_session(&head, Wishes::default()) => cast?,
             signal = signals.next() => return Ok(stopped_by(signal)),
         };
-        self.recast(cast)?;
+        self.set_agent(cast)?;
         self.file = None;
         self.session = Some(head.session.clone());
-        self.cast.tell_remarks(self.screen);
-        self.tell_standing().await?;
+        self.cast.show_warnings(self.screen);
+        self.show_status().await?;
         if self.is_open().await? {
             return self.resume(signals).await;
         }
         Ok(Continue(Exit::Completed))
     }
 
-    /// The same players with another model.
+    /// Changes the model of the conversation.
     async fn choose(&mut self, model: &str) -> Result<()> {
         let agent = self.file.as_deref();
         let wishes = Wishes { model: Some(model), agent, ..Wishes::default() };
@@ -95,14 +95,14 @@ impl Conversation<'_> {
             }
             None => cast(self.file.as_deref(), wishes).await?,
         };
-        self.recast(cast)?;
+        self.set_agent(cast)?;
         if self.screen.is_json() {
-            return self.tell_model();
+            return self.show_model_as_json();
         }
-        aside(self.screen, &format!("from now on: {}", self.cast.model()))
+        aside(self.screen, &format!("model: {}", self.cast.model()))
     }
 
-    fn tell_model(&self) -> Result<()> {
+    fn show_model_as_json(&self) -> Result<()> {
         Ok(self.screen.json(&json!({ "model": self.cast.model().name() }))?)
     }
 
@@ -111,7 +111,7 @@ impl Conversation<'_> {
         if self.screen.is_json() {
             self.screen.json(&**fold.state())?;
         } else if fold.state().is_null() {
-            self.screen.line("the agent keeps no custom state")?;
+            self.screen.line("the agent has no custom state")?;
         } else {
             self.screen.line(serde_json::to_string_pretty(&**fold.state())?)?;
         }

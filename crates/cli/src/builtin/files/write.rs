@@ -1,4 +1,4 @@
-//! `write_file`.
+//! The tool `write_file`.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -14,26 +14,26 @@ use sha2::{Digest as _, Sha256};
 use super::{Shelf, refused, tidied};
 
 const DESCRIPTION: &str = "\
-Write a text file as a whole: a new one, or in place of one that is there. Missing folders are made.";
+Write a whole text file. It creates the file or replaces an existing one, and creates missing folders.";
 
-/// What to write.
+/// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Write {
     /// The file, relative to the agent's folder.
     #[schemars(length(min = 1, max = 1000))]
     path: String,
-    /// All that is to stand in it.
+    /// The whole content of the file.
     text: String,
 }
 
-/// What was written.
+/// The output of the tool.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Written {
     pub(super) path: String,
     pub(super) bytes: usize,
 }
 
-/// The tool. Writing the same text again changes nothing.
+/// Creates the tool. It is idempotent: writing the same text again changes nothing.
 pub(super) fn tool(shelf: &Shelf) -> Tool {
     let shelf = shelf.clone();
     let run = move |input: Write, cx: ToolContext| {
@@ -47,8 +47,8 @@ pub(super) fn tool(shelf: &Shelf) -> Tool {
     Tool::function("write_file", DESCRIPTION, run).effect(EffectClass::Idempotent)
 }
 
-/// Writes beside the file first, so that a reader sees the old text or the new one, whatever dies.
-/// Of the files beside, `mark` names this call's own.
+/// Writes a temporary file and renames it, so that a reader sees either the old or the new text, even
+/// after a crash. `mark` is unique to the call and makes the name of the temporary file its own.
 pub(super) fn write(
     shelf: &Shelf,
     path: &str,
@@ -57,7 +57,7 @@ pub(super) fn write(
 ) -> Result<Written, ToolError> {
     if text.len() > shelf.max_bytes {
         let message = format!(
-            "the text has {} bytes, and {} are allowed; write it in parts, to several files",
+            "the text has {} bytes, but only {} are allowed; split it into several files",
             text.len(),
             shelf.max_bytes
         );
@@ -69,7 +69,7 @@ pub(super) fn write(
         _ => return Err(ToolError::new(format!("`{path}` does not name a file"))),
     };
     let refused = |error: io::Error| refused(path, &error);
-    if let Some(folder) = target.parent().filter(|it| !it.as_os_str().is_empty()) {
+    if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         match shelf.root.metadata(folder) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -80,7 +80,7 @@ pub(super) fn write(
     }
     let permissions = match shelf.root.symlink_metadata(target) {
         Ok(there) if !there.is_file() => {
-            return Err(ToolError::new(format!("`{path}` is there already, and is no file")));
+            return Err(ToolError::new(format!("`{path}` exists and is not a file")));
         }
         Ok(there) => Some(there.permissions()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -90,14 +90,14 @@ pub(super) fn write(
     let written = write_whole(shelf, &beside, text, permissions)
         .and_then(|()| shelf.root.rename(&beside, &shelf.root, target));
     if let Err(error) = written {
-        // The error that counts is the first one.
+        // The first error is the one that is reported.
         let _left = shelf.root.remove_file(&beside);
         return Err(refused(error));
     }
     Ok(Written { path: path.to_owned(), bytes: text.len() })
 }
 
-/// A name of its own for each call and file, however long theirs are.
+/// The name of the temporary file. It is unique per call and file, and of fixed length.
 fn name_beside(name: &OsStr, mark: &str) -> String {
     let digest = Sha256::new().chain_update(mark).chain_update([0]).chain_update(name.as_bytes());
     let digest: String =
@@ -105,15 +105,15 @@ fn name_beside(name: &OsStr, mark: &str) -> String {
     format!(".{digest}.part")
 }
 
-/// With the permissions of the file that it will take the place of. Nobody else may see the text
-/// before it has them.
+/// Writes the temporary file with the permissions of the file that it replaces. Until it has them, only
+/// the owner can read it.
 fn write_whole(
     shelf: &Shelf,
     path: &Path,
     text: &str,
     permissions: Option<Permissions>,
 ) -> io::Result<()> {
-    // What this very call left behind when its process died.
+    // A previous attempt of this call may have left its temporary file behind when its process crashed.
     match shelf.root.remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
