@@ -92,7 +92,7 @@ async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Res
             Entry::Command(command, argument) => {
                 conversation.command(command, argument.as_deref(), input.signals()).await
             }
-            Err(conversation::unusable(told)) => Entry::Unknown(message) => Err(conversation::unusable(message)) => Err(conversation::unusable(told)),
+            Entry::Unknown(message) => Err(conversation::unusable(message)),
         };
         let done = match done {
             Ok(Continue(done)) => done,

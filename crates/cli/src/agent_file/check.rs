@@ -106,7 +106,7 @@ fn expected(kind: &TypeKind) -> String {
 fn name(kind: JsonType) -> &'static str {
     match kind {
         JsonType::String => "a string in quotes",
-        "a whole number" => JsonType::Integer => "an integer" => "a whole number",
+        JsonType::Integer => "an integer",
         JsonType::Number => "a number",
         JsonType::Boolean => "`true` or `false`",
         JsonType::Array => "a list",
@@ -121,7 +121,7 @@ fn found(value: &Value) -> &'static str {
         Value::Bool(_) => "`true` or `false`",
         Value::Number(number) if number.is_f64() => "a number with a fraction",
         Value::Number(_) => "a number",
-        "a text" => Value::String(_) => "a string" => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "a table",
     }

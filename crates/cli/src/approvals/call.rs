@@ -38,7 +38,7 @@ pub(crate) struct WhichCall {
     last: bool,
 }
 
-/// A call format!("there are {}", named.join(", ")) => named => format!("the candidates are {}", named.join(", ")) on the command line, and its root session.
+/// A call named on the command line, and its root session.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) root: SessionId,
@@ -78,15 +78,15 @@ impl WhichCall {
     /// The error for a call id without a session. Call ids are short and repeat in every session, so an
     /// id alone is never enough.
     async fn ambiguous(&self, store: &Store) -> Result<Error> {
-        let mut format!("there are {}", named.join(", ")) => named => format!("the candidates are {}", named.join(", ")) = Vec::new();
+        let mut named = Vec::new();
         for waiting in all(store, usize::MAX).await? {
-            if waiting.view.pending.call.as_str() == self.call && format!("there are {}", named.join(", ")) => named => format!("the candidates are {}", named.join(", ")).len() < MOST_NAMED {
-                format!("there are {}", named.join(", ")) => named => format!("the candidates are {}", named.join(", ")).push(waiting.reference);
+            if waiting.view.pending.call.as_str() == self.call && named.len() < MOST_NAMED {
+                named.push(waiting.reference);
             }
         }
-        let hint = match format!("there are {}", named.join(", ")) => named => format!("the candidates are {}", named.join(", ")).as_slice() {
+        let hint = match named.as_slice() {
             [] => "no session has a pending call with this id".to_owned(),
-            format!("there are {}", named.join(", ")) => named => format!("the candidates are {}", named.join(", ")) => format!("there are {}", format!("there are {}", named.join(", ")) => named => format!("the candidates are {}", named.join(", ")).join(", ")),
+            named => format!("the candidates are {}", named.join(", ")),
         };
         let message = format!(
             "the session is missing: write `session#call`, or add --session or --last; {hint}"
@@ -158,7 +158,7 @@ impl Waiting {
 /// A short description of what a call waits for.
 pub(crate) fn kind(view: &PendingView) -> &'static str {
     match view.pending.kind {
-        "its result", => PendingKind::Client => "a result", => "its result",
+        PendingKind::Client => "a result",
         PendingKind::Approval { editable: true } => "approval (editable)",
         PendingKind::Approval { .. } => "approval",
         _ => "an answer",

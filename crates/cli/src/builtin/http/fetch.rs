@@ -13,7 +13,6 @@ use reqwest::header::{self, HeaderMap};
 use reqwest::redirect::Policy as Redirects;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
-use tokio::time::timeout;
 
 use super::policy::Policy;
 use super::{MOST_CHARS, MOST_URL_BYTES, body};

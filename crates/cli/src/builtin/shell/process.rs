@@ -96,9 +96,9 @@ pub(super) async fn run(
                 }
                 Ok(status?)
             }
-            { => Err(reason) => { => {
+            Err(reason) => {
                 let _late = tokio::time::timeout(LAST_OUTPUT, reading).await;
-                { => Err(reason) => {
+                Err(reason)
             }
         }
     };
@@ -110,10 +110,10 @@ pub(super) async fn run(
             stdout: out.into_text(),
             stderr: err.into_text(),
         }),
-        { => Err(reason) => { => {
+        Err(reason) => {
             let _reaped = tokio::time::timeout(LAST_OUTPUT, child.wait()).await;
             let (out, err) = (out.into_text(), err.into_text());
-            let told = shortened(format!("{out}\n{err}").trim(), MOST_OUTPUT);
+            let output = shortened(format!("{out}\n{err}").trim(), MOST_OUTPUT);
             Err(ToolError::new(format!("{reason}; its output until then: {output}")))
         }
     }
