@@ -93,7 +93,7 @@ impl Cast {
         check_files(&file, wishes)?;
         // Reports problems of the file before problems of the machine, such as a missing model.
         file.agent(file.model().unwrap_or_default(), wishes.files)?;
-        let model = Model::wanted(wishes.model.or(file.model())).await?.ok_or_else(no_model)?;
+        let model = Model::select(wishes.model.or(file.model())).await?.ok_or_else(no_model)?;
         Self::of_agent_file(&file, model, wishes.files)
     }
 
@@ -102,7 +102,7 @@ impl Cast {
     /// # Errors
     /// If the model is not available.
     pub(crate) async fn of_assistant(wishes: Wishes<'_>) -> Result<Self> {
-        Self::assistant(Model::wanted(wishes.model).await?.ok_or_else(no_model)?)
+        Self::assistant(Model::select(wishes.model).await?.ok_or_else(no_model)?)
     }
 
     fn assistant(model: Model) -> Result<Self> {
@@ -150,7 +150,7 @@ impl Cast {
             }
             if agent == ASSISTANT {
                 check_trace(wishes)?;
-                return Self::assistant(Model::again(model).await?);
+                return Self::assistant(Model::recorded(model).await?);
             }
             let (model, setting) = Setting::of_tags(tags, model, wishes.trace).await?;
             return Self::of_setting(model, &setting);
@@ -161,7 +161,7 @@ impl Cast {
         check_files(&file, wishes)?;
         check_name(&file, path, head)?;
         let files = wishes.files.or_else(|| tags.get(FILES).map(Path::new));
-        let mut cast = Self::of_agent_file(&file, Model::again(model).await?, files)?;
+        let mut cast = Self::of_agent_file(&file, Model::recorded(model).await?, files)?;
         if path.canonicalize().is_ok_and(|path| path != recorded) {
             let recorded = recorded.display();
             cast.warnings.push(format!("The session was created with the agent file {recorded}."));

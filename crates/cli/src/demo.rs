@@ -46,7 +46,7 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
     let model = match named.as_deref() {
         _ if args.scripted => Model::script(pace),
         Some(name) if is_script(name) => Model::script(pace),
-        name => Model::wanted(name).await?.unwrap_or_else(|| Model::script(pace)),
+        name => Model::select(name).await?.unwrap_or_else(|| Model::script(pace)),
     };
     if model.is_script() && !args.scripted && !screen.is_json() {
         notice(

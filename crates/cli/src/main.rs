@@ -1,4 +1,4 @@
-//! `helix`: runs agents, resumes their sessions, and shows what they recorded.
+//! `helix`: runs agents, resumes their sessions and shows what they recorded.
 //!
 //! Exit codes: 0 completed, 1 failed, 2 usage, 3 suspended, 4 interrupted or aborted.
 
@@ -66,7 +66,8 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// One agent runs here at a time, so one thread is enough, and the fastest.
+/// Runs the command on a single-threaded tokio runtime, which is enough because only one agent runs at a
+/// time.
 fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let db = storage::path(args.db);
@@ -90,7 +91,7 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Schema => schema::run(screen),
         }
     });
-    // Whatever still runs on other threads has nothing left to say.
+    // Does not wait for blocking threads: their results are no longer needed.
     runtime.shutdown_background();
     exit
 }

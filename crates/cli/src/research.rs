@@ -1,5 +1,4 @@
-//! The agent of `helix demo`: it looks things up in a table of the Solar System and hands in a
-//! report.
+//! The agent of `helix demo`: it looks up facts in a table of the Solar System and submits a report.
 
 mod agent;
 mod bodies;

@@ -1,4 +1,4 @@
-//! `helix run`: one turn of the agent that an agent file describes.
+//! `helix run`: runs one turn of the agent in an agent file.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -26,19 +26,19 @@ pub(crate) struct RunArgs {
     /// The agent file.
     #[arg(value_name = "AGENT_FILE")]
     agent: PathBuf,
-    /// What to ask. `-`, or nothing where standard input is no terminal: what is on standard input.
+    /// The prompt. `-`, or no prompt if standard input is not a terminal, reads standard input.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
     /// The model, as `provider:model`. Default: the agent file's, else as for `helix demo`.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
-    /// Make it a further turn of this session.
+    /// Run another turn of this session.
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Let the agent's file tools see this folder instead of the one in the agent file.
+    /// The folder that the agent's file tools may access, instead of the one in the agent file.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Do not ask at the terminal what the run waits for; `helix approvals` answers.
+    /// Do not ask for approvals at the terminal; use `helix approvals` to answer.
     #[arg(long)]
     no_input: bool,
 }
@@ -48,19 +48,19 @@ pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exi
     let began = Instant::now();
     let screen = &screen.for_answers();
     let Some(prompt) = prompt(args.prompt.as_deref())? else {
-        let message = "there is no prompt, or an empty one; give one behind the agent file, or on \
-                       standard input";
-        let told = if screen.is_json() {
+        let message = "the prompt is missing or empty; pass one after the agent file or on standard \
+                       input";
+        let text = if screen.is_json() {
             failure::usage(message).to_string()
         } else {
             format!("helix: {message}")
         };
-        notice(&told);
+        notice(&text);
         return Ok(Exit::Usage);
     };
     let (began, asks) = (Some(began), ask::is_possible(screen, args.no_input));
     let Some(session) = &args.session else {
-        // What is wrong with the file is found out before a database is made for it.
+        // Checks the agent file before a database is created.
         let cast = Cast::of_file(&args.agent, args.wishes()).await?;
         let store = storage::open_or_create(db).await?;
         let stage = Stage { screen, db, model: cast.model().name(), began, asks };
@@ -89,7 +89,7 @@ async fn turn(
     stage: Stage<'_>,
 ) -> Result<Exit> {
     options.tags = cast.tags();
-    cast.tell_remarks(stage.screen);
+    cast.show_warnings(stage.screen);
     let runtime = cast.runtime(store.clone())?;
     let agent = Arc::clone(cast.agent());
     let handle = runtime.execute(agent, prompt.into(), options).await?;
@@ -100,7 +100,7 @@ async fn turn(
         handle.session(),
         stage.db.display()
     );
-    drive::to_the_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await
+    drive::run_to_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await
 }
 
 impl RunArgs {
@@ -114,9 +114,9 @@ impl RunArgs {
     }
 }
 
-/// What to ask. Nothing if nobody says, or there is nothing in it.
-fn prompt(given: Option<&str>) -> Result<Option<String>> {
-    let prompt = match given {
+/// Reads the prompt. Returns `None` if it is missing or empty.
+fn prompt(argument: Option<&str>) -> Result<Option<String>> {
+    let prompt = match argument {
         Some("-") => given::standard_input("the prompt")?,
         None if std::io::stdin().is_terminal() => return Ok(None),
         None => given::standard_input("the prompt")?,

@@ -1,27 +1,28 @@
-//! What a run is played on.
+//! The context in which a run is shown.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::screen::Screen;
 
-/// Where a run is shown and kept, and who plays the model in it.
+/// The screen, database and model of a run that is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stage<'a> {
-    /// Where it is shown.
+    /// The screen that shows the run.
     pub(crate) screen: &'a Screen,
-    /// The database file.
+    /// The database of the run.
     pub(crate) db: &'a Path,
     /// The model's name.
     pub(crate) model: &'a str,
-    /// When the command began, or the turn of a conversation. None if nothing runs here.
+    /// The start time of the command or of the conversation turn. `None` if this process does not execute
+    /// the run.
     pub(crate) began: Option<Instant>,
-    /// Whether somebody is there to be asked what it waits for.
+    /// Whether the user can be asked for approvals.
     pub(crate) asks: bool,
 }
 
 impl Stage<'_> {
-    /// How long it has taken until now, if it runs here.
+    /// The time since the start, if this process executes the run.
     pub(crate) fn took(&self) -> Option<Duration> {
         self.began.map(|began| began.elapsed())
     }

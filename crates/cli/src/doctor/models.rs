@@ -104,7 +104,7 @@ impl Models {
     }
 }
 
-/// A provider that was checked, and what to do if it did not answer.
+/// A provider, its models and the remedy if it does not respond.
 #[derive(Debug)]
 struct CheckedProvider {
     provider: Provider,
@@ -114,7 +114,7 @@ struct CheckedProvider {
 
 impl Chosen {
     async fn check(checked: &[CheckedProvider], findings: &mut Findings) -> Option<Self> {
-        let model = match Model::wanted(None).await {
+        let model = match Model::select(None).await {
             Ok(Some(model)) => model,
             Ok(None) => {
                 findings.problem(
@@ -145,7 +145,7 @@ impl Chosen {
             findings.problem(code.as_str(), error.message(), remedy_of_provider(code));
         }
         Self::check_server(model.name(), checked, findings);
-        Some(Self { name: model.name().to_owned(), why: model.why().to_string() })
+        Some(Self { name: model.name().to_owned(), why: model.source().to_string() })
     }
 
     /// Checks that the model's provider responds and lists the model.

@@ -1,5 +1,4 @@
-//! What a session of the research agent is carried out with, here and by whoever resumes it:
-//! written into its tags.
+//! The settings of a demo session. They are recorded in its tags, so that any process can resume it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use crate::model::{Model, is_script};
 const PACE: &str = "pace_ms";
 const TRACE: &str = "trace";
 
-/// What the agent's tools have around them.
+/// The settings of a demo session.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pace: Duration,
@@ -22,21 +21,21 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// The setting of a new session. Only the script has a pace.
+    /// Creates the settings of a new session. Only the script has a pace.
     ///
     /// # Errors
     /// If the trace file cannot be written.
     pub(crate) fn new(model: &Model, pace: Duration, trace: Option<&Path>) -> Result<Self> {
         let pace = if model.is_script() { pace } else { Duration::ZERO };
         let desk = Desk::new(pace, trace)?;
-        let trace = trace.map(std::path::absolute).transpose().context("no current folder")?;
+        let trace = trace.map(std::path::absolute).transpose().context("the current folder cannot be determined")?;
         Ok(Self { pace, trace, desk })
     }
 
-    /// The model and the setting of a recorded session. A `trace` of now takes precedence.
+    /// Recreates the model and the settings of a recorded session. `trace` overrides the recorded file.
     ///
     /// # Errors
-    /// If its model is not to be had, or the trace file cannot be written.
+    /// If the model is not available, or the trace file cannot be written.
     pub(crate) async fn of_tags(
         tags: &BTreeMap<String, String>,
         model: &str,
@@ -45,7 +44,7 @@ impl Setting {
         let pace = tags.get(PACE).and_then(|pace| pace.parse().ok()).unwrap_or_default();
         let pace = Duration::from_millis(pace);
         let model =
-            if is_script(model) { Model::script(pace) } else { Model::again(model).await? };
+            if is_script(model) { Model::script(pace) } else { Model::recorded(model).await? };
         let setting = Self::new(&model, pace, trace.or_else(|| tags.get(TRACE).map(Path::new)))?;
         Ok((model, setting))
     }
@@ -62,7 +61,7 @@ impl Setting {
         tags
     }
 
-    /// What the tools have around them.
+    /// The environment of the tools.
     pub(crate) fn desk(&self) -> &Desk {
         &self.desk
     }

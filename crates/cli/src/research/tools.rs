@@ -1,4 +1,4 @@
-//! The tools: each a typed function over the table.
+//! The tools of the demo: typed functions over the table.
 
 use helix_agents::tool;
 use helix_agents::tool::ToolError;
