@@ -129,7 +129,7 @@ impl Model {
     }
 
     /// The reason why the model was selected.
-    pub(crate) fn why(&self) -> Why {
+    pub(crate) fn source(&self) -> Why {
         self.source
     }
 

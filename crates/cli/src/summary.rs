@@ -1,4 +1,4 @@
-//! What a person, or a program, is told when a run has ended.
+//! The summary of a run that has ended, as text or JSON.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,13 +26,13 @@ use crate::terminal::{self, Output};
 use crate::text::{count, duration, one_line, quoted, shortened};
 use crate::{cast, env, storage};
 
-/// How much of a waiting call's arguments is shown.
+/// The maximum length of a pending call's arguments.
 const MOST: usize = 200;
 
-/// How to go on with a session of another program.
-pub(crate) const ELSEWHERE: &str = "in the program that began the session";
+/// The hint on how to resume a session of another program.
+pub(crate) const ELSEWHERE: &str = "with the program that created the session";
 
-/// A run that has ended, and what the session waits for then.
+/// The result of a run that has ended, and the pending calls of the session.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) result: AgentResult,
@@ -40,10 +40,10 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// With the calls of the session, and of those below it, that wait for people.
+    /// Loads the pending calls of the session and its sub-agents.
     ///
     /// # Errors
-    /// The store's.
+    /// The errors of the store.
     pub(crate) async fn new(
         result: AgentResult,
         runtime: &LocalRuntime,
@@ -59,7 +59,7 @@ impl Ended {
     }
 }
 
-/// Tells how a run ended, and turns that into an exit code.
+/// Shows the result of a run and returns the exit code.
 pub(crate) async fn show(handle: &RunHandle, ended: &Ended, stage: Stage<'_>) -> Result<Exit> {
     let session = handle.fold().await?;
     if stage.screen.is_json() {
@@ -123,7 +123,7 @@ fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<(
     let calls = count(session.tool_calls(), "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
     if is_script(model) {
-        screen.field("tokens", "none: no model was asked")?;
+        screen.field("tokens", "none: no model was called")?;
     } else {
         let Usage { input_tokens, cached_tokens, output_tokens, .. } = usage;
         let tokens = format!("{input_tokens} in ({cached_tokens} cached), {output_tokens} out");
@@ -135,21 +135,21 @@ fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<(
     for call in waiting {
         show_waiting(screen, call, db)?;
     }
-    let goes_on = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
-    if goes_on || result.status.is_suspended() {
+    let is_resumable = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
+    if is_resumable || result.status.is_suspended() {
         let mut resume = resume(session.id(), session.agent(), session.tags(), db);
         let is_used_up = |error: &ErrorRecord| error.code == ErrorCode::BudgetExceeded.as_str();
         if let Some(resume) = &mut resume
             && result.error.as_ref().is_some_and(is_used_up)
         {
-            resume.push_str(" (with more under `limits` in the agent file)");
+            resume.push_str(" (after raising `limits` in the agent file)");
         }
-        screen.field("go on", resume.as_deref().unwrap_or(ELSEWHERE))?;
+        screen.field("resume", resume.as_deref().unwrap_or(ELSEWHERE))?;
     }
     Ok(())
 }
 
-/// What a run waits for, and how to answer.
+/// Shows a pending call and the command that answers it.
 fn show_waiting(screen: &Screen, waiting: &Waiting, db: &Path) -> io::Result<()> {
     let Waiting { reference, view, expired, .. } = waiting;
     let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MOST));
@@ -168,16 +168,16 @@ fn show_waiting(screen: &Screen, waiting: &Waiting, db: &Path) -> io::Result<()>
     screen.field("answer", answer)
 }
 
-/// A turn of a conversation.
+/// Details of a conversation turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// The session's tokens before it.
+    /// The token usage of the session before the turn.
     pub(crate) before: Usage,
-    /// Whether the model's last words were shown already.
+    /// Whether the last text of the model is already shown.
     pub(crate) said: bool,
 }
 
-/// Tells how a turn of a conversation ended, and turns that into an exit code.
+/// Shows the result of a conversation turn and returns the exit code.
 pub(crate) async fn show_turn(
     handle: &RunHandle,
     ended: &Ended,
@@ -187,11 +187,11 @@ pub(crate) async fn show_turn(
     let (screen, result) = (stage.screen, &ended.result);
     let session = handle.fold().await?;
     if screen.is_json() {
-        let mut told = as_json(handle, ended, &session, stage);
-        if let Some(told) = told.as_object_mut() {
-            told.insert("turn".to_owned(), own_costs(handle, &session, turn.before, stage));
+        let mut document = as_json(handle, ended, &session, stage);
+        if let Some(members) = document.as_object_mut() {
+            members.insert("turn".to_owned(), own_costs(handle, &session, turn.before, stage));
         }
-        screen.json(&told)?;
+        screen.json(&document)?;
         return Ok(Exit::of(result.status));
     }
     if let Some(output) = &result.output {
@@ -207,10 +207,10 @@ pub(crate) async fn show_turn(
             for call in &ended.waiting {
                 show_waiting(screen, call, stage.db)?;
             }
-            screen.line("suspended: /resume goes on once that is answered")?;
+            screen.line("suspended: /resume continues once the calls are answered")?;
         }
         status => screen
-            .line(format!("{}: /resume goes on, a message begins another turn", status.as_str()))?,
+            .line(format!("{}: /resume continues the turn, a message starts another one", status.as_str()))?,
     }
     if terminal::is_shown(Output::Out) {
         screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, stage)))?;
@@ -218,7 +218,7 @@ pub(crate) async fn show_turn(
     Ok(Exit::of(result.status))
 }
 
-/// What a turn took by itself, where the rest is the session's.
+/// The steps, tokens and time of the turn alone, in contrast to those of the session.
 fn own_costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>) -> Value {
     let usage = session.usage();
     json!({
@@ -233,7 +233,7 @@ fn own_costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<
     })
 }
 
-/// What a turn took: `2 steps · 310 in, 25 out · 4.2 s`.
+/// Formats the costs of a turn: `2 steps · 310 in, 25 out · 4.2 s`.
 fn costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>) -> String {
     let steps = session.run(handle.run()).map_or(0, |run| u64::from(run.steps));
     let mut parts = vec![count(steps, "step")];
@@ -249,7 +249,7 @@ fn costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>)
     parts.join(" · ")
 }
 
-/// The demo's report, or whatever else it is. A text that was shown as it came is not shown again.
+/// Shows the output: the demo's report, text or JSON. Text that was streamed is not shown again.
 fn show_output(
     screen: &Screen,
     session: &Session,
@@ -279,18 +279,18 @@ fn show_output(
     screen.line("")
 }
 
-/// The output as a report, if it is the demo's agent that handed it in.
+/// Parses the output as a report, if the session is a demo session.
 fn report(session: &Session, output: &Json) -> Option<Report> {
     let is_demo = cast::is_demo(session.agent(), session.tags());
     is_demo.then(|| output.to_typed().ok()).flatten()
 }
 
-/// A command on a session, ready to be typed.
+/// A shell command for a session.
 pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
     format!("{} {words} {session}{}", env::program(), db_option(db))
 }
 
-/// The command that goes on with a session, if this program can.
+/// The command that resumes a session, if this program can resume it.
 pub(crate) fn resume(
     session: &SessionId,
     agent: &str,
@@ -300,10 +300,10 @@ pub(crate) fn resume(
     cast::is_ours(agent, tags).then(|| command("resume", session, db))
 }
 
-/// The same of the session at the top of a tree, which need not be the one that somebody looks at.
+/// The command that resumes a root session, if this program can resume it.
 ///
 /// # Errors
-/// The store's.
+/// The errors of the store.
 pub(crate) async fn resume_root(
     root: &SessionId,
     store: &Store,
@@ -313,7 +313,7 @@ pub(crate) async fn resume_root(
     Ok(resume(root, &created.agent, &created.tags, db))
 }
 
-/// The option that names the database, where it has to be named.
+/// The `--db` option for a command, or an empty string if it is not needed.
 pub(crate) fn db_option(db: &Path) -> String {
     if storage::is_implied(db) {
         return String::new();

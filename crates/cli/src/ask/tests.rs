@@ -1,4 +1,4 @@
-//! What counts as which answer.
+//! Tests of how replies are parsed.
 
 use super::*;
 

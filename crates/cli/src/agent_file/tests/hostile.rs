@@ -1,4 +1,4 @@
-//! Agent files that somebody wrote to do harm end in an error, and quickly.
+//! Malicious agent files are rejected quickly.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,14 +33,14 @@ fn nesting_without_end_is_refused() {
         format!("[{}a]", "a.".repeat(100_000)),
         format!("[[{}a]]", "a.".repeat(100_000)),
     ] {
-        refused(&text, "this is not TOML");
+        refused(&text, "the file is not valid TOML");
     }
     let deep = format!("schema = {}1{}", "{items=".repeat(70), "}".repeat(70));
     refused(&with(&format!("[output]\n{deep}")), "nested more than 64 levels deep");
 }
 
 #[test]
-fn thousands_of_mistakes_are_not_all_told() {
+fn the_number_of_reported_problems_is_limited() {
     let keys: String = (0..5000).map(|number| format!("key{number} = 1\n")).collect();
     let problem = Place::new(&with(&keys)).agent().unwrap_err();
     assert_eq!(problem.lines().count(), 51, "{problem}");
@@ -82,7 +82,7 @@ fn files_outside_the_folder_are_refused() {
         let error = file.and_then(|file| file.agent("m", None)).unwrap_err();
         let message = error.message();
         assert!(message.contains("line 3, column"), "{text}: {message}");
-        assert!(message.contains("folder or below it") || message.contains("sees its own folder"));
+        assert!(message.contains("folder or below it") || message.contains("may access its own folder"));
         assert!(!message.contains("secret\""), "{message}");
     };
     for path in
@@ -121,9 +121,9 @@ fn output_schemas_that_go_in_circles_or_lead_out_are_refused() {
 }
 
 #[test]
-fn an_agent_cannot_write_what_it_is_made_of() {
+fn an_agent_cannot_write_the_files_that_it_references() {
     let files = "[tools.files]\nroot = \"data\"\nwrite = true";
-    let because = "lies in the folder that the agent may write in";
+    let because = "is in the folder that the agent may write to";
     let refused = |text: &str, because: &str| {
         let place = Place::new(text);
         fs::write(place.path("data/prompt.md"), "prompt").unwrap();
@@ -140,17 +140,17 @@ fn an_agent_cannot_write_what_it_is_made_of() {
     for schema in ["data/sub/schema.json", "sub/schema.json"] {
         refused(&with(&format!("output.schema_file = \"{schema}\"\n{files}")), because);
     }
-    refused(&with(&files.replace("data", ".")), "`agent.toml` lies in");
+    refused(&with(&files.replace("data", ".")), "`agent.toml` is in");
 }
 
 #[test]
-fn whoever_names_the_folder_the_agent_file_is_not_written() {
+fn an_overridden_folder_must_not_contain_the_agent_file() {
     let place = Place::new(&with("[tools.files]\nroot = \"data\"\nwrite = true"));
     let agent = |files| AgentFile::read(&place.path("agent.toml")).unwrap().agent("m", Some(files));
     let outer = place.folder.path();
     for files in [outer, outer.parent().unwrap(), std::path::Path::new("/")] {
         let error = agent(files).unwrap_err();
-        assert!(error.message().contains("`agent.toml` lies in"), "{error}");
+        assert!(error.message().contains("`agent.toml` is in"), "{error}");
     }
     let other = tempfile::tempdir().unwrap();
     assert!(agent(other.path()).is_ok());

@@ -1,4 +1,4 @@
-//! What can be listed, read and written below a folder, and what cannot.
+//! Tests of listing, reading and writing below a folder, and of rejected paths.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -15,7 +15,7 @@ use super::read::read;
 use super::write::write;
 use super::{Shelf, tidied};
 
-/// A folder with a secret beside it, and links that lead to the secret and in circles.
+/// A folder next to a secret file, with links to the secret and circular links.
 struct Place {
     outer: TempDir,
     shelf: Shelf,
@@ -45,15 +45,15 @@ impl Place {
 }
 
 #[track_caller]
-fn told<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
+fn message_of<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
     result.unwrap_err().message().to_owned()
 }
 
 fn paths(place: &Place, path: &str, recursive: bool) -> Vec<String> {
     let listed = list(&place.shelf, path, recursive).unwrap();
-    let line = |it: super::list::Entry| match it.bytes {
-        Some(bytes) => format!("{} {} {bytes}", it.kind, it.path),
-        None => format!("{} {}", it.kind, it.path),
+    let line = |entry: super::list::Entry| match entry.bytes {
+        Some(bytes) => format!("{} {} {bytes}", entry.kind, entry.path),
+        None => format!("{} {}", entry.kind, entry.path),
     };
     listed.entries.into_iter().map(line).collect()
 }
@@ -78,7 +78,7 @@ fn a_folder_is_listed_in_order_and_links_are_not_followed() {
 }
 
 #[test]
-fn a_list_has_an_end() {
+fn the_length_of_a_list_is_limited() {
     let place = Place::new();
     fs::create_dir(place.inner("many")).unwrap();
     for number in 0..600 {
@@ -106,21 +106,21 @@ fn a_file_is_read_in_parts_that_join() {
     }
     // From within the first `ä`.
     assert_eq!(read(&place.shelf, "a.txt", 2, 100).unwrap().text, "llo wörld");
-    assert!(told(read(&place.shelf, "a.txt", 14, 100)).contains("13 bytes; `offset` is beyond"));
+    assert!(message_of(read(&place.shelf, "a.txt", 14, 100)).contains("13 bytes; `offset` is beyond"));
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn files_without_text_are_rejected() {
     let place = Place::new();
-    assert!(told(read(&place.shelf, "image.png", 0, 100)).contains("not a text in UTF-8"));
-    assert!(told(read(&place.shelf, "sub", 0, 100)).contains("it is a folder, not a file"));
+    assert!(message_of(read(&place.shelf, "image.png", 0, 100)).contains("not a UTF-8 text file"));
+    assert!(message_of(read(&place.shelf, "sub", 0, 100)).contains("it is a folder"));
     let made = std::process::Command::new("mkfifo").arg(place.inner("pipe")).status().unwrap();
     assert!(made.success());
-    assert!(told(read(&place.shelf, "pipe", 0, 100)).contains("it is a pipe"));
+    assert!(message_of(read(&place.shelf, "pipe", 0, 100)).contains("it is a pipe"));
 }
 
 #[test]
-fn nothing_leads_out() {
+fn paths_out_of_the_folder_are_rejected() {
     let place = Place::new();
     let absolute = place.outer.path().join("secret.txt").to_string_lossy().into_owned();
     for path in [
@@ -132,15 +132,15 @@ fn nothing_leads_out() {
         &absolute,
         "/etc/passwd",
     ] {
-        let message = told(read(&place.shelf, path, 0, 100));
-        assert!(message.contains("is not allowed: only paths below"), "{path}: {message}");
+        let message = message_of(read(&place.shelf, path, 0, 100));
+        assert!(message.contains("is not allowed: a path must be below"), "{path}: {message}");
         assert!(write(&place.shelf, path, "taken", "1").is_err() || path == "out.txt", "{path}");
     }
     for path in ["..", "up", "sub/top", "/etc"] {
         assert!(list(&place.shelf, path, true).is_err(), "{path}");
     }
     assert_eq!(fs::read_to_string(place.outer.path().join("secret.txt")).unwrap(), "secret");
-    assert!(told(read(&place.shelf, "nothing.txt", 0, 100)).contains("list_files tells"));
+    assert!(message_of(read(&place.shelf, "nothing.txt", 0, 100)).contains("list_files shows"));
 }
 
 #[test]
@@ -150,17 +150,17 @@ fn a_file_is_written_as_a_whole() {
     assert_eq!((&*written.path, written.bytes), ("new/folder/c.txt", 4));
     write(&place.shelf, "new/folder/c.txt", "other", "2.0").unwrap();
     assert_eq!(fs::read_to_string(place.inner("new/folder/c.txt")).unwrap(), "other");
-    assert_eq!(fs::read_dir(place.inner("new/folder")).unwrap().count(), 1, "nothing is left over");
+    assert_eq!(fs::read_dir(place.inner("new/folder")).unwrap().count(), 1, "no temporary file is left over");
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn write_errors_are_reported() {
     let place = Place::new();
-    let message = told(write(&place.shelf, "d.txt", &"x".repeat(101), "1"));
-    assert!(message.contains("101 bytes, and 100 are allowed"), "{message}");
-    assert!(told(write(&place.shelf, "sub", "x", "1")).contains("is no file"));
-    assert!(told(write(&place.shelf, ".", "x", "1")).contains("does not name a file"));
-    assert!(told(write(&place.shelf, "within.txt", "x", "1")).contains("is no file"));
+    let message = message_of(write(&place.shelf, "d.txt", &"x".repeat(101), "1"));
+    assert!(message.contains("101 bytes, but only 100 are allowed"), "{message}");
+    assert!(message_of(write(&place.shelf, "sub", "x", "1")).contains("is not a file"));
+    assert!(message_of(write(&place.shelf, ".", "x", "1")).contains("does not name a file"));
+    assert!(message_of(write(&place.shelf, "within.txt", "x", "1")).contains("is not a file"));
     assert!(!Path::new(&place.inner("d.txt")).exists());
 }
 
@@ -179,7 +179,7 @@ fn a_file_keeps_its_permissions() {
 }
 
 #[test]
-fn names_may_be_as_long_as_the_system_has_them_and_blanks_count() {
+fn long_names_and_names_with_spaces_work() {
     let place = Place::new();
     let mark = "0197f2a4-0000-7000-8000-000000000000-call_0123456789";
     for name in ["n".repeat(255), " blank.txt ".to_owned()] {
