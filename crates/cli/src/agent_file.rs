@@ -5,16 +5,16 @@
 
 mod build;
 mod check;
+mod config;
 mod document;
-mod form;
-mod places;
 mod plan;
 mod schema;
+mod source_map;
 
+pub(crate) use config::{Period, ToolsConfig};
 pub(crate) use document::AgentFile;
-pub(crate) use form::{Period, ToolsForm};
-pub(crate) use places::{Places, problems};
 pub(crate) use schema::schema;
+pub(crate) use source_map::{SourceMap, problems};
 
 #[cfg(test)]
 mod tests;

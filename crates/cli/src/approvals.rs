@@ -16,7 +16,7 @@ use crate::resume;
 use crate::screen::Screen;
 use crate::storage;
 
-pub(crate) use call::{Waiting, below, kind};
+pub(crate) use call::{WaitingCall, below, kind};
 
 /// The subcommands of `helix approvals`.
 #[derive(Debug, Subcommand)]
@@ -41,14 +41,14 @@ pub(crate) async fn run(command: ApprovalsCommand, db: &Path, screen: &Screen) -
         ApprovalsCommand::List(_) | ApprovalsCommand::Show(_) => storage::open_to_read(db).await?,
         _ => storage::open(db).await?,
     };
-    let prompt = answer::AnswerPrompt { store: &store, db, screen };
+    let cx = answer::AnswerContext { store: &store, db, screen };
     let answered = match command {
         ApprovalsCommand::List(args) => list::run(&args, &store, screen).await.map(|()| None),
         ApprovalsCommand::Show(which) => show::run(&which, &store, db, screen).await.map(|()| None),
-        ApprovalsCommand::Approve(args) => args.run(&prompt).await,
-        ApprovalsCommand::Deny(args) => args.run(&prompt).await,
-        ApprovalsCommand::Edit(args) => args.run(&prompt).await,
-        ApprovalsCommand::Answer(args) => args.run(&prompt).await,
+        ApprovalsCommand::Approve(args) => args.run(&cx).await,
+        ApprovalsCommand::Deny(args) => args.run(&cx).await,
+        ApprovalsCommand::Edit(args) => args.run(&cx).await,
+        ApprovalsCommand::Answer(args) => args.run(&cx).await,
     };
     let exit = match answered {
         Ok(Some(root)) => resume::session(&root, &store, db, screen).await,

@@ -92,9 +92,9 @@ pub(crate) enum Command {
 impl Args {
     /// Parses the command line. Prints the error and returns the exit code if that fails.
     pub(crate) fn read() -> Result<Self, Exit> {
-        let given: Vec<OsString> = std::env::args_os().collect();
-        let json = given.iter().any(|argument| argument == "--json");
-        Self::try_parse_from(given).map_err(|error| {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let json = arguments.iter().any(|argument| argument == "--json");
+        Self::try_parse_from(arguments).map_err(|error| {
             if !error.use_stderr() {
                 // `--help` and `--version`. A closed standard output is not an error.
                 let _unread = error.print();

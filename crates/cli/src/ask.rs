@@ -14,8 +14,8 @@ use helix_agents::executor::AgentExecutor as _;
 use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::Submission;
 
-use self::keyboard::{Said, read_line};
-use crate::approvals::Waiting;
+use self::keyboard::{Reply, read_line};
+use crate::approvals::WaitingCall;
 use crate::edit::{self, Edited};
 use crate::env;
 use crate::screen::{Screen, notice};
@@ -34,14 +34,14 @@ pub(crate) fn is_possible(screen: &Screen, no_input: bool) -> bool {
 
 /// The user at the terminal.
 #[derive(Debug, Default)]
-pub(crate) struct Person {
+pub(crate) struct Approver {
     /// The references of calls that the user postponed.
     postponed: HashSet<String>,
 }
 
 /// A parsed reply of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Word {
+enum Choice {
     Yes,
     /// A denial, with the reason that follows it.
     No(Option<String>),
@@ -58,13 +58,13 @@ enum Outcome {
     Stop,
 }
 
-impl Person {
+impl Approver {
     /// Asks about the calls. Returns `true` if at least one of them is no longer pending, so that the
     /// run can continue.
-    pub(crate) async fn answers(
+    pub(crate) async fn ask_all(
         &mut self,
         runtime: &LocalRuntime,
-        waiting: &[Waiting],
+        waiting: &[WaitingCall],
         db: &Path,
         signals: &mut Signals,
     ) -> Result<bool> {
@@ -93,7 +93,7 @@ impl Person {
 
 async fn ask(
     runtime: &LocalRuntime,
-    waiting: &Waiting,
+    waiting: &WaitingCall,
     db: &Path,
     signals: &mut Signals,
 ) -> Result<Outcome> {
@@ -102,8 +102,8 @@ async fn ask(
     let question = question(waiting, editable, db);
     loop {
         let word = match read_line(&question, signals).await? {
-            Said::Line(line) => Word::of(&line, editable),
-            Said::Nothing => return Ok(Outcome::Stop),
+            Reply::Line(line) => Choice::of(&line, editable),
+            Reply::Nothing => return Ok(Outcome::Stop),
         };
         let call = waiting.view.reference();
         let answer = match word {
@@ -111,10 +111,10 @@ async fn ask(
                 notice("type y, n, n followed by a reason, or l");
                 continue;
             }
-            Some(Word::Later) => return Ok(Outcome::Later),
-            Some(Word::Yes) => (Submission::approve(call), None),
-            Some(Word::No(reason)) => (Submission::deny(call, reason), None),
-            Some(Word::Edit) => {
+            Some(Choice::Later) => return Ok(Outcome::Later),
+            Some(Choice::Yes) => (Submission::approve(call), None),
+            Some(Choice::No(reason)) => (Submission::deny(call, reason), None),
+            Some(Choice::Edit) => {
                 let edited = edit::json(&waiting.view.arguments.to_value()).await;
                 // A Ctrl-C was meant for the editor.
                 while let Some(Signal::Interrupt) = signals.next().now_or_never() {}
@@ -162,7 +162,7 @@ async fn ask(
     }
 }
 
-fn question(waiting: &Waiting, editable: bool, db: &Path) -> String {
+fn question(waiting: &WaitingCall, editable: bool, db: &Path) -> String {
     let (pending, arguments) = (&waiting.view.pending, waiting.arguments());
     let (tool, seen) = (shortened(&pending.tool, 100), one_line(&arguments));
     let length = seen.chars().count();
@@ -177,7 +177,7 @@ fn question(waiting: &Waiting, editable: bool, db: &Path) -> String {
     format!("approve {tool} {seen}{until}? [y]es, [n]o, {edit}[l]ater: ")
 }
 
-impl Word {
+impl Choice {
     /// Parses a reply. Only `y` and `yes` approve.
     fn of(typed: &str, editable: bool) -> Option<Self> {
         let typed = typed.trim();

@@ -18,11 +18,11 @@ use self::conversation::Conversation;
 use self::entry::Entry;
 use self::input::{Happened, Input};
 use crate::ask;
-use crate::cast::{Cast, Wishes};
-use crate::drive::Unshown;
+use crate::drive::OutputFailed;
 use crate::exit::Exit;
 use crate::failure;
 use crate::screen::{Screen, Style, notice};
+use crate::session_agent::{Overrides, SessionAgent};
 use crate::storage;
 use crate::store::Store;
 
@@ -98,7 +98,7 @@ async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Res
             Ok(Continue(done)) => done,
             Ok(Break(exit)) => return Ok(exit),
             // The output is unavailable and the runtime is shut down, so the chat ends.
-            Err(error) if error.is::<Unshown>() => return Err(error),
+            Err(error) if error.is::<OutputFailed>() => return Err(error),
             // Only this entry failed; the chat continues with the next one.
             Err(error) => report(&error, screen),
         };
@@ -125,29 +125,33 @@ async fn open<'a>(
     db: &'a Path,
     screen: &'a Screen,
 ) -> Result<Conversation<'a>> {
-    let wishes =
-        Wishes { model: args.model.as_deref(), agent: args.agent.as_deref(), ..Wishes::default() };
+    let overrides = Overrides {
+        model: args.model.as_deref(),
+        agent: args.agent.as_deref(),
+        ..Overrides::default()
+    };
     let head = match &args.session {
         Some(session) => Some(storage::head(store, session).await?),
         None if args.last => Some(storage::newest(store).await?),
         None => None,
     };
-    let cast = match &head {
-        Some(head) => Cast::of_session(head, wishes).await?,
-        None => cast(args.agent.as_deref(), wishes).await?,
+    let session_agent = match &head {
+        Some(head) => SessionAgent::of_session(head, overrides).await?,
+        None => session_agent(args.agent.as_deref(), overrides).await?,
     };
     let session = head.map(|head| head.session);
-    let mut conversation = Conversation::new(cast, args.agent.clone(), session, store, db, screen)?;
-    conversation.asks = ask::is_possible(screen, args.no_input);
+    let mut conversation =
+        Conversation::new(session_agent, args.agent.clone(), session, store, db, screen)?;
+    conversation.interactive = ask::is_possible(screen, args.no_input);
     Ok(conversation)
 }
 
 /// Creates the agent of a new session.
-async fn cast(file: Option<&Path>, wishes: Wishes<'_>) -> Result<Cast> {
+async fn session_agent(file: Option<&Path>, overrides: Overrides<'_>) -> Result<SessionAgent> {
     let usual = Path::new(AGENT_FILE);
     match file.or_else(|| usual.exists().then_some(usual)) {
-        Some(file) => Cast::of_file(file, wishes).await,
-        None => Cast::of_assistant(wishes).await,
+        Some(file) => SessionAgent::of_file(file, overrides).await,
+        None => SessionAgent::of_assistant(overrides).await,
     }
 }
 

@@ -8,15 +8,15 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 
-use crate::ask::Person;
-use crate::cast::Cast;
+use crate::ask::Approver;
 use crate::drive;
 use crate::env;
 use crate::exit::Exit;
 use crate::model::{Model, is_script};
 use crate::research::QUESTION;
+use crate::run_view::RunView;
 use crate::screen::{Screen, Style, notice};
-use crate::stage::Stage;
+use crate::session_agent::SessionAgent;
 use crate::storage;
 
 /// The options of `helix demo`.
@@ -40,7 +40,7 @@ pub(crate) struct DemoArgs {
 
 /// Runs the command.
 pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let began = Instant::now();
+    let started = Instant::now();
     let pace = Duration::from_millis(args.pace);
     let named = args.model.clone().or_else(|| env::HELIX_MODEL.text());
     let model = match named.as_deref() {
@@ -56,23 +56,36 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
              cargo xtask servers model",
         );
     }
-    let cast = Cast::of_demo(model, pace, args.trace.as_deref())?;
+    let session_agent = SessionAgent::of_demo(model, pace, args.trace.as_deref())?;
     let store = storage::open_or_create(db).await?;
-    let runtime = cast.runtime(store.clone())?;
+    let runtime = session_agent.runtime(store.clone())?;
     let mut options = ExecuteOptions::default();
-    options.tags = cast.tags();
-    let agent = Arc::clone(cast.agent());
+    options.tags = session_agent.tags();
+    let agent = Arc::clone(session_agent.agent());
     let handle = runtime.execute(agent, QUESTION.into(), options).await?;
     let heading = format!(
         "model    {}\nsession  {} in {}\nquestion {}\n\n",
-        cast.model(),
+        session_agent.model(),
         handle.session(),
         storage::shown(db),
         screen.styled(Style::Bold, QUESTION)
     );
-    let stage = Stage { screen, db, model: cast.model().name(), began: Some(began), asks: false };
-    let exit =
-        drive::run_to_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await;
+    let run_view = RunView {
+        screen,
+        db,
+        model: session_agent.model().name(),
+        started: Some(started),
+        interactive: false,
+    };
+    let exit = drive::run_to_end(
+        &runtime,
+        session_agent.agent(),
+        handle,
+        Approver::default(),
+        run_view,
+        &heading,
+    )
+    .await;
     storage::close(&store).await;
     exit
 }

@@ -18,14 +18,14 @@ use helix_agents::usage::Usage;
 use tokio::time::timeout;
 
 use self::requests::Requests;
-use crate::ask::Person;
+use crate::ask::Approver;
 use crate::exit::Exit;
 use crate::failure;
 use crate::live::{LiveView, ticks};
+use crate::run_view::RunView;
 use crate::screen::notice;
 use crate::signals::Signals;
-use crate::stage::Stage;
-use crate::summary::{self, Ended, Turn};
+use crate::summary::{self, EndedRun, Turn};
 
 /// The time to wait for the last chunks after the run has ended.
 const LAST_CHUNKS: Duration = Duration::from_millis(500);
@@ -35,25 +35,26 @@ const LAST_CHUNKS: Duration = Duration::from_millis(500);
 /// signal ends the program immediately.
 ///
 /// # Errors
-/// [`Unshown`] if the output fails. The runtime is shut down then.
+/// [`OutputFailed`] if the output fails. The runtime is shut down then.
 pub(crate) async fn run_to_end(
     runtime: &LocalRuntime,
     agent: &AnyAgent,
     handle: RunHandle,
-    person: Person,
-    stage: Stage<'_>,
+    approver: Approver,
+    run_view: RunView<'_>,
     heading: &str,
 ) -> Result<Exit> {
-    let mut followed = FollowedRun { runtime, agent, handle, stage, before: Usage::default(), person };
+    let mut followed =
+        FollowedRun { runtime, agent, handle, run_view, before: Usage::default(), approver };
     let mut signals = Signals::listen()?;
     let shown = async {
-        if !stage.screen.is_json() {
-            stage.screen.text(heading)?;
+        if !run_view.screen.is_json() {
+            run_view.screen.text(heading)?;
         }
-        let mut view = LiveView::new(stage.screen);
+        let mut view = LiveView::new(run_view.screen);
         match followed.perform(&mut view, &mut signals).await? {
-            Ok(ended) => summary::show(&followed.handle, &ended, stage).await,
-            Err(error) => Ok(stopped(error, &followed.handle, stage)),
+            Ok(ended) => summary::show(&followed.handle, &ended, run_view).await,
+            Err(error) => Ok(stopped(error, &followed.handle, run_view)),
         }
     };
     let shown = shown.await;
@@ -64,25 +65,25 @@ pub(crate) async fn run_to_end(
 /// the token usage of the session before the turn.
 ///
 /// # Errors
-/// [`Unshown`] if the output fails. The runtime is shut down then.
+/// [`OutputFailed`] if the output fails. The runtime is shut down then.
 pub(crate) async fn turn(
     runtime: &LocalRuntime,
     agent: &AnyAgent,
     handle: RunHandle,
-    person: Person,
-    stage: Stage<'_>,
+    approver: Approver,
+    run_view: RunView<'_>,
     before: Usage,
 ) -> Result<Exit> {
-    let mut followed = FollowedRun { runtime, agent, handle, stage, before, person };
+    let mut followed = FollowedRun { runtime, agent, handle, run_view, before, approver };
     let mut signals = Signals::listen()?;
     let shown = async {
-        let mut view = LiveView::new(stage.screen).within_conversation();
+        let mut view = LiveView::new(run_view.screen).within_conversation();
         match followed.perform(&mut view, &mut signals).await? {
             Ok(ended) => {
-                let turn = Turn { before, said: view.has_said() };
-                summary::show_turn(&followed.handle, &ended, turn, stage).await
+                let turn = Turn { before, text_shown: view.is_text_shown() };
+                summary::show_turn(&followed.handle, &ended, turn, run_view).await
             }
-            Err(error) => Ok(stopped(error, &followed.handle, stage)),
+            Err(error) => Ok(stopped(error, &followed.handle, run_view)),
         }
     };
     let shown = shown.await;
@@ -91,22 +92,22 @@ pub(crate) async fn turn(
 
 /// The error if the output of a run failed, with the command that resumes the run.
 #[derive(Debug)]
-pub(crate) struct Unshown {
+pub(crate) struct OutputFailed {
     resume: String,
 }
 
-impl fmt::Display for Unshown {
+impl fmt::Display for OutputFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the output of the run cannot be written (to resume: {})", self.resume)
     }
 }
 
 /// Reports a run that stopped without ending, usually because the user shut the runtime down.
-fn stopped(error: Error, handle: &RunHandle, stage: Stage<'_>) -> Exit {
+fn stopped(error: Error, handle: &RunHandle, run_view: RunView<'_>) -> Exit {
     let is_requested = error.code() == ErrorCode::Closed;
-    let is_json = stage.screen.is_json();
+    let is_json = run_view.screen.is_json();
     if is_requested && !is_json {
-        let resume = summary::command("resume", handle.session(), stage.db);
+        let resume = summary::command("resume", handle.session(), run_view.db);
         notice(&format!("stopped; to resume: {resume}"));
     } else {
         failure::report(&error.into(), is_json);
@@ -120,10 +121,10 @@ struct FollowedRun<'a> {
     agent: &'a AnyAgent,
     /// The handle of the run; replaced when the run is resumed after an answer.
     handle: RunHandle,
-    stage: Stage<'a>,
+    run_view: RunView<'a>,
     /// The token usage of the session before the run.
     before: Usage,
-    person: Person,
+    approver: Approver,
 }
 
 impl FollowedRun<'_> {
@@ -133,15 +134,17 @@ impl FollowedRun<'_> {
         &mut self,
         view: &mut LiveView<'_>,
         signals: &mut Signals,
-    ) -> Result<Result<Ended, Error>> {
+    ) -> Result<Result<EndedRun, Error>> {
         loop {
             let result = match self.follow(view, signals).await? {
                 Ok(result) => result,
                 Err(error) => return Ok(Err(error)),
             };
-            let ended = Ended::new(result, self.runtime, &self.handle).await?;
-            let Stage { db, asks, .. } = self.stage;
-            if !asks || !self.person.answers(self.runtime, &ended.waiting, db, signals).await? {
+            let ended = EndedRun::new(result, self.runtime, &self.handle).await?;
+            let RunView { db, interactive, .. } = self.run_view;
+            if !interactive
+                || !self.approver.ask_all(self.runtime, &ended.waiting, db, signals).await?
+            {
                 return Ok(Ok(ended));
             }
             let (agent, session) = (Arc::clone(self.agent), self.handle.session().clone());
@@ -155,8 +158,8 @@ impl FollowedRun<'_> {
         view: &mut LiveView<'_>,
         signals: &mut Signals,
     ) -> Result<Result<AgentResult, Error>> {
-        let is_json = self.stage.screen.is_json();
-        let mut requests = Requests::new(&self.handle, self.stage);
+        let is_json = self.run_view.screen.is_json();
+        let mut requests = Requests::new(&self.handle, self.run_view);
         let mut ticks = ticks();
         let mut chunks = self.handle.stream().await?;
         let mut follows = !is_json;
@@ -203,9 +206,9 @@ impl FollowedRun<'_> {
         let Err(error) = shown else { return shown };
         tokio::select! {
             () = self.runtime.shutdown() => {}
-            _ = signals.next() => requests::leave(&self.handle, self.stage),
+            _ = signals.next() => requests::leave(&self.handle, self.run_view),
         }
-        let resume = summary::command("resume", self.handle.session(), self.stage.db);
-        Err(error.context(Unshown { resume }))
+        let resume = summary::command("resume", self.handle.session(), self.run_view.db);
+        Err(error.context(OutputFailed { resume }))
     }
 }

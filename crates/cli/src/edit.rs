@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
-use crate::{env, given, regular};
+use crate::{env, input, safe_read};
 
 /// The maximum size of the edited text in bytes.
 const MOST_BYTES: u64 = 1024 * 1024;
@@ -55,13 +55,14 @@ pub(crate) async fn json(value: &Value) -> Result<Edited> {
     command.args(["-c", &format!("{editor} \"$@\""), "editor"]).arg(file.path());
     let status = command.status().await.context("the editor could not be started")?;
     if !status.success() {
-        let message = format!("the editor `{editor}` failed with {status}, so nothing was submitted");
+        let message =
+            format!("the editor `{editor}` failed with {status}, so nothing was submitted");
         return Err(Error::new(ErrorCode::InputInvalid, message).into());
     }
     // Reads by path, because some editors replace the file.
     let text =
-        regular::read_text(file.path(), MOST_BYTES).context("the edited file cannot be read")?;
-    match given::value(&text, "the arguments") {
+        safe_read::read_text(file.path(), MOST_BYTES).context("the edited file cannot be read")?;
+    match input::value(&text, "the arguments") {
         Ok(edited) if edited == *value => Ok(Edited::Unchanged),
         Ok(value) => Ok(Edited::Changed(Change { value, file })),
         Err(error) => {

@@ -23,12 +23,8 @@ pub(crate) const HELIX_LOG: EnvVar = EnvVar {
 };
 
 /// The variable that disables colours, <https://no-color.org>.
-pub(crate) const NO_COLOR: EnvVar = EnvVar {
-    name: "NO_COLOR",
-    doc: "Any value: no colours.",
-    since: "0.1.0",
-    is_secret: false,
-};
+pub(crate) const NO_COLOR: EnvVar =
+    EnvVar { name: "NO_COLOR", doc: "Any value: no colours.", since: "0.1.0", is_secret: false };
 
 /// The variable for the type of the terminal.
 pub(crate) const TERM: EnvVar = EnvVar {
@@ -47,8 +43,12 @@ pub(crate) const XDG_STATE_HOME: EnvVar = EnvVar {
 };
 
 /// The variable for the user's home folder.
-pub(crate) const HOME: EnvVar =
-    EnvVar { name: "HOME", doc: "The home folder, for the default above.", since: "0.1.0", is_secret: false };
+pub(crate) const HOME: EnvVar = EnvVar {
+    name: "HOME",
+    doc: "The home folder, for the default above.",
+    since: "0.1.0",
+    is_secret: false,
+};
 
 /// The variable for the editor.
 pub(crate) const VISUAL: EnvVar = EnvVar {
@@ -59,8 +59,12 @@ pub(crate) const VISUAL: EnvVar = EnvVar {
 };
 
 /// The variable for the editor if VISUAL is not set.
-pub(crate) const EDITOR: EnvVar =
-    EnvVar { name: "EDITOR", doc: "The editor if VISUAL is not set.", since: "0.1.0", is_secret: false };
+pub(crate) const EDITOR: EnvVar = EnvVar {
+    name: "EDITOR",
+    doc: "The editor if VISUAL is not set.",
+    since: "0.1.0",
+    is_secret: false,
+};
 
 /// The variable for the user's name.
 pub(crate) const USER: EnvVar = EnvVar {

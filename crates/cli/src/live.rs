@@ -49,7 +49,7 @@ pub(crate) struct LiveView<'a> {
     outcomes: bool,
     boundaries: bool,
     /// Whether the last thing shown is text of the root session's model.
-    said: bool,
+    text_shown: bool,
     /// The start times of running calls and sub-agents.
     started: HashMap<(SessionId, CallId), Timestamp>,
     /// The tools of shown calls without a result.
@@ -70,7 +70,7 @@ impl<'a> LiveView<'a> {
             screen,
             outcomes: false,
             boundaries: true,
-            said: false,
+            text_shown: false,
             started: HashMap::new(),
             open: HashMap::new(),
             margin: String::new(),
@@ -93,8 +93,8 @@ impl<'a> LiveView<'a> {
     }
 
     /// Returns `true` if the last thing shown is text of the model.
-    pub(crate) fn has_said(&self) -> bool {
-        self.said
+    pub(crate) fn is_text_shown(&self) -> bool {
+        self.text_shown
     }
 
     /// Returns `true` if there is a status line, so that [`tick`](Self::tick) has to be called.
@@ -141,10 +141,10 @@ impl<'a> LiveView<'a> {
         self.activity.take(chunk, self.last);
         self.margin = margin(chunk);
         match &chunk.kind {
-            ChunkKind::TextDelta { .. } => self.said = self.margin.is_empty(),
+            ChunkKind::TextDelta { .. } => self.text_shown = self.margin.is_empty(),
             ChunkKind::ToolStart { .. }
             | ChunkKind::SubagentStart { .. }
-            | ChunkKind::StepDiscarded { .. } => self.said = false,
+            | ChunkKind::StepDiscarded { .. } => self.text_shown = false,
             _ => {}
         }
         if !self.boundaries && is_boundary(&chunk.kind) {
@@ -184,9 +184,9 @@ impl<'a> LiveView<'a> {
             ChunkKind::ToolApprovalRequest { call, tool, arguments, .. } => {
                 let tool = shortened(tool, MOST_NAME);
                 self.open.insert(call_key(call, chunk), tool.clone());
-                let waits = self.screen.styled(Style::Bold, "?");
+                let lease_wait = self.screen.styled(Style::Bold, "?");
                 let arguments = shortened(arguments, MOST);
-                self.line(format!("  {waits} {tool} waits for approval {arguments}"))
+                self.line(format!("  {lease_wait} {tool} waits for approval {arguments}"))
             }
             // The status line shows it.
             ChunkKind::ToolProgress { .. } if self.has_status() => Ok(()),
@@ -213,7 +213,8 @@ impl<'a> LiveView<'a> {
             ChunkKind::RunSuspended { calls, deadline } => {
                 let named: Vec<_> = calls.iter().map(|call| self.named(call, chunk)).collect();
                 let until = deadline.map_or_else(String::new, |at| format!(" until {at}"));
-                let named = if named.is_empty() { "sub-agents".to_owned() } else { named.join(", ") };
+                let named =
+                    if named.is_empty() { "sub-agents".to_owned() } else { named.join(", ") };
                 self.dim(format!("run {} waits for {named}{until}", chunk.run))
             }
             ChunkKind::Checkpoint { version } => {

@@ -36,7 +36,8 @@ pub(crate) fn run(args: &ManArgs, screen: &Screen) -> Result<Exit> {
         }
         return Ok(Exit::Completed);
     };
-    fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.display()))?;
+    fs::create_dir_all(dir)
+        .with_context(|| format!("cannot create the folder {}", dir.display()))?;
     let mut written = Vec::new();
     for command in commands(&root) {
         let file = dir.join(Man::new(command.clone()).get_filename());
@@ -64,7 +65,9 @@ fn root() -> clap::Command {
 /// A command and all its visible subcommands.
 fn commands(command: &clap::Command) -> Vec<clap::Command> {
     let mut all = vec![command.clone()];
-    all.extend(command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).flat_map(commands));
+    all.extend(
+        command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).flat_map(commands),
+    );
     all
 }
 

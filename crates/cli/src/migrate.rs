@@ -9,13 +9,13 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::screen::Screen;
-use crate::storage::{self, Place};
+use crate::storage::{self, Location};
 
 /// Runs the command.
 pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
-    let (before, after) = match Place::of(db) {
-        Place::Postgres(url) => PostgresStore::builder(url).migrate().await?,
-        Place::Sqlite(_) | Place::Redis(_) => {
+    let (before, after) = match Location::of(db) {
+        Location::Postgres(url) => PostgresStore::builder(url).migrate().await?,
+        Location::Sqlite(_) | Location::Redis(_) => {
             let message = "a SQLite file is upgraded when it is opened, and Redis has no tables; choose \
                            a PostgreSQL database with --db postgres://… or HELIX_DB";
             return Err(Error::new(ErrorCode::InputInvalid, message).into());

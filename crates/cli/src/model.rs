@@ -14,7 +14,7 @@ use helix_agents::store::{Head, StateStore as _};
 
 use crate::research::script;
 use crate::store::Store;
-use crate::{cast, env};
+use crate::{env, session_agent};
 
 /// The model name of the built-in script.
 const SCRIPT: &str = "script";
@@ -36,12 +36,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Model {
     name: String,
     adapter: Arc<dyn LlmAdapter>,
-    source: Why,
+    source: ModelSource,
 }
 
 /// The reason why a model was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum ModelSource {
     /// The command line or a recorded session names the model.
     Named,
     /// The environment variable names the model.
@@ -56,7 +56,7 @@ impl Model {
     /// Creates the built-in script.
     pub(crate) fn script(pace: Duration) -> Self {
         let adapter = Arc::new(script::model(pace));
-        Self { name: SCRIPT.to_owned(), adapter, source: Why::Named }
+        Self { name: SCRIPT.to_owned(), adapter, source: ModelSource::Named }
     }
 
     /// Selects the model: the one named by `name` or the environment, else the first available one.
@@ -66,8 +66,8 @@ impl Model {
     /// If no provider serves the named model, or the configuration is invalid.
     pub(crate) async fn select(name: Option<&str>) -> Result<Option<Self>> {
         let (name, source) = match name {
-            Some(name) => (Some(name.to_owned()), Why::Named),
-            None => (env::HELIX_MODEL.text(), Why::Variable),
+            Some(name) => (Some(name.to_owned()), ModelSource::Named),
+            None => (env::HELIX_MODEL.text(), ModelSource::Variable),
         };
         match name {
             Some(name) => Ok(Some(Self { source, ..Self::find(&name, Duration::ZERO).await? })),
@@ -107,12 +107,12 @@ impl Model {
     async fn first() -> Result<Option<Self>> {
         let registry = ProviderRegistry::from_env()?;
         if !registry.is_empty() {
-            return Ok(Some(Self { source: Why::Configured, ..Self::of(registry, "")? }));
+            return Ok(Some(Self { source: ModelSource::Configured, ..Self::of(registry, "")? }));
         }
         match ProviderRegistry::detect_local().await {
             Some(server) => {
                 let model = Self::of(registry.with_local(&server)?, "")?;
-                Ok(Some(Self { source: Why::Found(server.port), ..model }))
+                Ok(Some(Self { source: ModelSource::Found(server.port), ..model }))
             }
             None => Ok(None),
         }
@@ -120,7 +120,7 @@ impl Model {
 
     fn of(registry: ProviderRegistry, name: &str) -> Result<Self> {
         let name = registry.model(name)?.to_string();
-        Ok(Self { name, adapter: Arc::new(registry), source: Why::Named })
+        Ok(Self { name, adapter: Arc::new(registry), source: ModelSource::Named })
     }
 
     /// The model's name: `provider:model`, or `script`.
@@ -129,7 +129,7 @@ impl Model {
     }
 
     /// The reason why the model was selected.
-    pub(crate) fn source(&self) -> Why {
+    pub(crate) fn source(&self) -> ModelSource {
         self.source
     }
 
@@ -172,7 +172,7 @@ pub(crate) fn is_script(name: &str) -> bool {
 /// # Errors
 /// The errors of the store.
 pub(crate) async fn of(head: &Head, store: &Store) -> Result<Option<String>> {
-    if let Some(model) = head.created.tags.get(cast::MODEL) {
+    if let Some(model) = head.created.tags.get(session_agent::MODEL) {
         return Ok(Some(model.clone()));
     }
     let beginning = match store.read_log(&head.session, 0, BEGINNING).await {
@@ -193,7 +193,7 @@ pub(crate) async fn of(head: &Head, store: &Store) -> Result<Option<String>> {
     Ok(None)
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for ModelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named => f.write_str("named explicitly"),

@@ -11,7 +11,10 @@ pub(crate) fn json(number: f64) -> Option<Number> {
     if number.fract() != 0.0 || number.abs() >= MOST_WHOLE {
         return Number::from_f64(number);
     }
-    #[expect(clippy::cast_possible_truncation, reason = "the value is integral and within the range")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the value is integral and within the range"
+    )]
     let whole = number as i64;
     Some(whole.into())
 }

@@ -2,10 +2,10 @@
 
 mod agent;
 mod bodies;
-mod desk;
+mod environment;
 pub(crate) mod script;
-mod setting;
+mod settings;
 mod tools;
 
 pub(crate) use agent::{NAME, QUESTION, Report, researcher};
-pub(crate) use setting::Setting;
+pub(crate) use settings::DemoSettings;

@@ -13,19 +13,19 @@ use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::load;
 use helix_agents::store::{Head, SessionStatus};
 
-use crate::ask::{self, Person};
-use crate::cast::{self, Cast, Wishes};
+use crate::ask::{self, Approver};
 use crate::checkpoint;
 use crate::drive;
 use crate::exit::Exit;
+use crate::lease_wait;
 use crate::model::{self, is_script};
+use crate::run_view::RunView;
 use crate::screen::{Screen, notice};
+use crate::session_agent::{self, Overrides, SessionAgent};
 use crate::signals::Signals;
-use crate::stage::Stage;
 use crate::storage::{self, Which};
 use crate::store::Store;
-use crate::summary::{self, Ended};
-use crate::waits;
+use crate::summary::{self, EndedRun};
 
 /// The options of `helix resume`.
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(crate) struct ResumeArgs {
 /// The options of a resume.
 #[derive(Debug, Clone, Copy, Default)]
 struct ResumeRequest<'a> {
-    wishes: Wishes<'a>,
+    overrides: Overrides<'a>,
     from: Option<u64>,
     message: Option<&'a str>,
     no_input: bool,
@@ -105,8 +105,7 @@ async fn resume_with(
     }
     // A checkpoint or a message starts something new, even in a completed session.
     let is_plain = request.from.is_none() && request.message.is_none();
-    if is_plain
-        && matches!(head.summary.status, SessionStatus::Completed | SessionStatus::Aborted)
+    if is_plain && matches!(head.summary.status, SessionStatus::Completed | SessionStatus::Aborted)
     {
         if !screen.is_json() {
             let status = head.summary.status;
@@ -114,72 +113,71 @@ async fn resume_with(
         }
         return show_status(head, store, db, screen).await;
     }
-    let asks = ask::is_possible(screen, request.no_input);
-    let spectator = cast::spectator(store.clone())?;
-    let mut person = Person::default();
+    let interactive = ask::is_possible(screen, request.no_input);
+    let runtime_without_model = session_agent::runtime_without_model(store.clone())?;
+    let mut approver = Approver::default();
     if is_plain
-        && spectator.can_resume(&head.session).await? == Resumable::Waiting
-        && !(asks && is_answered(&mut person, &spectator, head, db).await?)
+        && runtime_without_model.can_resume(&head.session).await? == Resumable::Waiting
+        && !(interactive && is_answered(&mut approver, &runtime_without_model, head, db).await?)
     {
         return show_status(head, store, db, screen).await;
     }
-    let cast = Cast::of_session(head, request.wishes).await?;
-    let runtime = cast.runtime(store.clone())?;
-    let model = cast.model().name();
-    cast.show_warnings(screen);
+    let session_agent = SessionAgent::of_session(head, request.overrides).await?;
+    let runtime = session_agent.runtime(store.clone())?;
+    let model = session_agent.model().name();
+    session_agent.show_warnings(screen);
     if !screen.is_json() {
         if is_script(model) {
-            notice(
-                "The session was created with the built-in script, which is used again.",
-            );
+            notice("The session was created with the built-in script, which is used again.");
         }
-        waits::messages(head, store).await?.iter().for_each(|message| notice(message));
+        lease_wait::messages(head, store).await?.iter().for_each(|message| notice(message));
     }
-    let agent = Arc::clone(cast.agent());
+    let agent = Arc::clone(session_agent.agent());
     let handle = runtime.resume(agent, &head.session, request.options()).await?;
-    let stage = Stage { screen, db, model, began: Some(started), asks };
-    drive::run_to_end(&runtime, cast.agent(), handle, person, stage, "").await
+    let run_view = RunView { screen, db, model, started: Some(started), interactive };
+    drive::run_to_end(&runtime, session_agent.agent(), handle, approver, run_view, "").await
 }
 
 /// Asks the user at the terminal about the pending calls. Returns `true` if one of them was settled.
 async fn is_answered(
-    person: &mut Person,
+    approver: &mut Approver,
     runtime: &LocalRuntime,
     head: &Head,
     db: &Path,
 ) -> Result<bool> {
     let handle = runtime.handle(&head.session).await?;
-    let ended = Ended::new(handle.result().await?, runtime, &handle).await?;
+    let ended = EndedRun::new(handle.result().await?, runtime, &handle).await?;
     let mut signals = Signals::listen()?;
-    person.answers(runtime, &ended.waiting, db, &mut signals).await
+    approver.ask_all(runtime, &ended.waiting, db, &mut signals).await
 }
 
 /// Shows the result or the pending calls of a session. It needs neither its agent nor its model.
 async fn show_status(head: &Head, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
-    let runtime = cast::spectator(store.clone())?;
+    let runtime = session_agent::runtime_without_model(store.clone())?;
     let handle = runtime.handle(&head.session).await?;
-    let ended = Ended::new(handle.result().await?, &runtime, &handle).await?;
+    let ended = EndedRun::new(handle.result().await?, &runtime, &handle).await?;
     let model = model::of(head, store).await?;
     let model = model.as_deref().unwrap_or("not recorded");
-    summary::show(&handle, &ended, Stage { screen, db, model, began: None, asks: false }).await
+    summary::show(&handle, &ended, RunView { screen, db, model, started: None, interactive: false })
+        .await
 }
 
 impl ResumeArgs {
     fn request(&self) -> ResumeRequest<'_> {
-        let wishes = Wishes {
+        let overrides = Overrides {
             model: self.model.as_deref(),
             agent: self.agent.as_deref(),
             files: self.files.as_deref(),
             trace: self.trace.as_deref(),
         };
         let message = self.message.as_deref();
-        ResumeRequest { wishes, from: self.from, message, no_input: self.no_input }
+        ResumeRequest { overrides, from: self.from, message, no_input: self.no_input }
     }
 }
 
 impl ResumeRequest<'_> {
     fn options(self) -> ResumeOptions {
-        let mut options = cast::wait_for_lease();
+        let mut options = session_agent::wait_for_lease();
         if let Some(version) = self.from {
             options = options.from_checkpoint(version);
         }

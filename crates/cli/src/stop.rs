@@ -11,9 +11,9 @@ use helix_agents::id::SessionId;
 use helix_agents::store::{Head, SessionStatus};
 use serde_json::json;
 
-use crate::cast::{self, Cast};
 use crate::exit::Exit;
 use crate::screen::{Screen, notice};
+use crate::session_agent::{self, SessionAgent};
 use crate::storage::{self, Which};
 use crate::store::Store;
 use crate::summary;
@@ -76,7 +76,7 @@ async fn request_interrupt(
         };
         return Err(nothing_runs("interrupted", reason, &head).into());
     }
-    let runtime = cast::spectator(store.clone())?;
+    let runtime = session_agent::runtime_without_model(store.clone())?;
     runtime.interrupt(&head.session, args.reason.clone()).await?;
     let resume = summary::resume_root(&head.created.root, store, db).await?;
     if screen.is_json() {
@@ -112,7 +112,9 @@ async fn end(args: &AbortArgs, store: &Store, screen: &Screen) -> Result<()> {
     }
     let session = head.session.clone();
     if head.is_leased() {
-        cast::spectator(store.clone())?.abort(&session, args.reason.clone()).await?;
+        session_agent::runtime_without_model(store.clone())?
+            .abort(&session, args.reason.clone())
+            .await?;
         if !screen.is_json() {
             let most = ABORT_TIMEOUT.as_secs();
             notice(&format!("Abort requested: waiting for up to {most} s for the run to stop."));
@@ -131,8 +133,8 @@ async fn end(args: &AbortArgs, store: &Store, screen: &Screen) -> Result<()> {
         if !screen.is_json() && head.summary.run.is_some() {
             notice("The process of the run has crashed; aborting the run here.");
         }
-        let agent = Cast::agent_of_session(&head, args.agent.as_deref())?;
-        let runtime = cast::executor_of(agent, store.clone())?;
+        let agent = SessionAgent::agent_of_session(&head, args.agent.as_deref())?;
+        let runtime = session_agent::runtime_for_agent(agent, store.clone())?;
         runtime.abort(&session, args.reason.clone()).await?;
     }
     head = storage::head(store, session.as_str()).await?;
@@ -140,7 +142,8 @@ async fn end(args: &AbortArgs, store: &Store, screen: &Screen) -> Result<()> {
         return report(screen, &session, true);
     }
     // The run may have ended by itself in the meantime.
-    let message = format!("the run ended as {} in the meantime and was not aborted", head.summary.status);
+    let message =
+        format!("the run ended as {} in the meantime and was not aborted", head.summary.status);
     Err(Error::new(ErrorCode::NothingToResume, message).with_context("session", &session).into())
 }
 

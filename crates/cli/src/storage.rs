@@ -20,7 +20,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// The kind and location of a database.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum Location<'a> {
     /// The path of a SQLite file.
     Sqlite(&'a Path),
     /// The URL of a PostgreSQL database.
@@ -29,7 +29,7 @@ pub(crate) enum Place<'a> {
     Redis(&'a str),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     /// Parses a database name. Everything that is not the URL of a server is a file.
     pub(crate) fn of(db: &'a Path) -> Self {
         let scheme =
@@ -44,9 +44,9 @@ impl<'a> Place<'a> {
 
 /// The name of the database for output, without the password.
 pub(crate) fn shown(db: &Path) -> String {
-    match Place::of(db) {
-        Place::Sqlite(file) => file.display().to_string(),
-        Place::Postgres(url) | Place::Redis(url) => without_password(url),
+    match Location::of(db) {
+        Location::Sqlite(file) => file.display().to_string(),
+        Location::Postgres(url) | Location::Redis(url) => without_password(url),
     }
 }
 
@@ -86,19 +86,19 @@ pub(crate) fn is_implied(db: &Path) -> bool {
 
 /// Opens a database and creates it if it does not exist.
 pub(crate) async fn open_or_create(db: &Path) -> Result<Store> {
-    Ok(match Place::of(db) {
-        Place::Sqlite(file) => Store::sqlite(file).await?,
-        Place::Postgres(url) => Store::postgres(url, true).await?,
-        Place::Redis(url) => Store::redis(url).await?,
+    Ok(match Location::of(db) {
+        Location::Sqlite(file) => Store::sqlite(file).await?,
+        Location::Postgres(url) => Store::postgres(url, true).await?,
+        Location::Redis(url) => Store::redis(url).await?,
     })
 }
 
 /// Opens an existing database. Commands that read or change sessions must not create one.
 pub(crate) async fn open(db: &Path) -> Result<Store> {
-    match Place::of(db) {
-        Place::Postgres(url) => return Ok(Store::postgres(url, false).await?),
-        Place::Redis(url) => return Ok(Store::redis(url).await?),
-        Place::Sqlite(_) => {}
+    match Location::of(db) {
+        Location::Postgres(url) => return Ok(Store::postgres(url, false).await?),
+        Location::Redis(url) => return Ok(Store::redis(url).await?),
+        Location::Sqlite(_) => {}
     }
     if !db.exists() {
         let message = "the database does not exist; `helix run` and `helix demo` create one";
@@ -112,7 +112,7 @@ pub(crate) async fn open(db: &Path) -> Result<Store> {
 /// or its folder is not writable.
 pub(crate) async fn open_to_read(db: &Path) -> Result<Store> {
     match open(db).await {
-        Err(error) if is_read_only(&error) && matches!(Place::of(db), Place::Sqlite(_)) => {
+        Err(error) if is_read_only(&error) && matches!(Location::of(db), Location::Sqlite(_)) => {
             // The first error describes the cause better.
             Ok(Store::sqlite_to_read(db).await.map_err(|_| error)?)
         }

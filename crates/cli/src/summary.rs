@@ -15,16 +15,16 @@ use helix_agents::session::{RunStatus, Session};
 use helix_agents::usage::Usage;
 use serde_json::{Value, json};
 
-use crate::approvals::{Waiting, kind};
+use crate::approvals::{WaitingCall, kind};
 use crate::exit::Exit;
 use crate::model::is_script;
 use crate::research::Report;
+use crate::run_view::RunView;
 use crate::screen::{Screen, Style};
-use crate::stage::Stage;
 use crate::store::Store;
 use crate::terminal::{self, Output};
 use crate::text::{count, duration, one_line, quoted, shortened};
-use crate::{cast, env, storage};
+use crate::{env, session_agent, storage};
 
 /// The maximum length of a pending call's arguments.
 const MOST: usize = 200;
@@ -34,12 +34,12 @@ pub(crate) const ELSEWHERE: &str = "with the program that created the session";
 
 /// The result of a run that has ended, and the pending calls of the session.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedRun {
     pub(crate) result: AgentResult,
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<WaitingCall>,
 }
 
-impl Ended {
+impl EndedRun {
     /// Loads the pending calls of the session and its sub-agents.
     ///
     /// # Errors
@@ -54,30 +54,39 @@ impl Ended {
         }
         let (root, now) = (handle.session(), handle.fold().await?.clock());
         let views = runtime.pending_calls(root).await?;
-        let waiting = views.into_iter().map(|view| Waiting::new(view, root, now)).collect();
+        let waiting = views.into_iter().map(|view| WaitingCall::new(view, root, now)).collect();
         Ok(Self { result, waiting })
     }
 }
 
 /// Shows the result of a run and returns the exit code.
-pub(crate) async fn show(handle: &RunHandle, ended: &Ended, stage: Stage<'_>) -> Result<Exit> {
+pub(crate) async fn show(
+    handle: &RunHandle,
+    ended: &EndedRun,
+    run_view: RunView<'_>,
+) -> Result<Exit> {
     let session = handle.fold().await?;
-    if stage.screen.is_json() {
-        stage.screen.json(&as_json(handle, ended, &session, stage))?;
+    if run_view.screen.is_json() {
+        run_view.screen.json(&as_json(handle, ended, &session, run_view))?;
     } else {
-        show_text(ended, &session, stage)?;
+        show_text(ended, &session, run_view)?;
     }
     Ok(Exit::of(ended.result.status))
 }
 
-fn as_json(handle: &RunHandle, ended: &Ended, session: &Session, stage: Stage<'_>) -> Value {
-    let Ended { result, waiting } = ended;
+fn as_json(
+    handle: &RunHandle,
+    ended: &EndedRun,
+    session: &Session,
+    run_view: RunView<'_>,
+) -> Value {
+    let EndedRun { result, waiting } = ended;
     let suspended = result.suspended.as_ref().map(|on| {
         json!({
             "reason": on.reason(),
             "deadline": on.deadline(),
             "calls": waiting,
-            "resume_command": resume(session.id(), session.agent(), session.tags(), stage.db),
+            "resume_command": resume(session.id(), session.agent(), session.tags(), run_view.db),
         })
     });
     json!({
@@ -88,25 +97,25 @@ fn as_json(handle: &RunHandle, ended: &Ended, session: &Session, stage: Stage<'_
         "error": result.error,
         "reason": result.reason,
         "suspended": suspended,
-        "model": stage.model,
-        "scripted": is_script(stage.model),
+        "model": run_view.model,
+        "scripted": is_script(run_view.model),
         "runs": session.runs().count(),
         "steps": session.checkpoints().len(),
         "tool_calls": session.tool_calls(),
         "usage": session.usage(),
-        "took_ms": stage.took().map(|took| took.as_millis()),
-        "db": storage::shown(stage.db),
-        "log_command": command("sessions log", session.id(), stage.db),
+        "took_ms": run_view.took().map(|took| took.as_millis()),
+        "db": storage::shown(run_view.db),
+        "log_command": command("sessions log", session.id(), run_view.db),
     })
 }
 
-fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<()> {
-    let Ended { result, waiting } = ended;
-    let Stage { screen, db, model, .. } = stage;
+fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::Result<()> {
+    let EndedRun { result, waiting } = ended;
+    let RunView { screen, db, model, .. } = run_view;
     screen.line("")?;
     if let Some(output) = &result.output {
         let ran_here = session.last_run().is_some_and(|run| run.steps > 0);
-        show_output(screen, session, output, stage.began.is_some() && ran_here)?;
+        show_output(screen, session, output, run_view.started.is_some() && ran_here)?;
     }
     if let Some(error) = &result.error {
         screen.error(error)?;
@@ -118,7 +127,7 @@ fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<(
         status => screen.styled(Style::Bad, status.as_str()),
     };
     let (usage, runs) = (session.usage(), session.runs().count() as u64);
-    let took = stage.took().map_or_else(String::new, |took| format!(" in {}", duration(took)));
+    let took = run_view.took().map_or_else(String::new, |took| format!(" in {}", duration(took)));
     let steps = count(session.checkpoints().len() as u64, "step");
     let calls = count(session.tool_calls(), "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
@@ -150,8 +159,8 @@ fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<(
 }
 
 /// Shows a pending call and the command that answers it.
-fn show_waiting(screen: &Screen, waiting: &Waiting, db: &Path) -> io::Result<()> {
-    let Waiting { reference, view, expired, .. } = waiting;
+fn show_waiting(screen: &Screen, waiting: &WaitingCall, db: &Path) -> io::Result<()> {
+    let WaitingCall { reference, view, expired, .. } = waiting;
     let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MOST));
     screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(view)))?;
     match view.pending.deadline {
@@ -174,28 +183,28 @@ pub(crate) struct Turn {
     /// The token usage of the session before the turn.
     pub(crate) before: Usage,
     /// Whether the last text of the model is already shown.
-    pub(crate) said: bool,
+    pub(crate) text_shown: bool,
 }
 
 /// Shows the result of a conversation turn and returns the exit code.
 pub(crate) async fn show_turn(
     handle: &RunHandle,
-    ended: &Ended,
+    ended: &EndedRun,
     turn: Turn,
-    stage: Stage<'_>,
+    run_view: RunView<'_>,
 ) -> Result<Exit> {
-    let (screen, result) = (stage.screen, &ended.result);
+    let (screen, result) = (run_view.screen, &ended.result);
     let session = handle.fold().await?;
     if screen.is_json() {
-        let mut document = as_json(handle, ended, &session, stage);
+        let mut document = as_json(handle, ended, &session, run_view);
         if let Some(members) = document.as_object_mut() {
-            members.insert("turn".to_owned(), own_costs(handle, &session, turn.before, stage));
+            members.insert("turn".to_owned(), own_costs(handle, &session, turn.before, run_view));
         }
         screen.json(&document)?;
         return Ok(Exit::of(result.status));
     }
     if let Some(output) = &result.output {
-        show_output(screen, &session, output, turn.said)?;
+        show_output(screen, &session, output, turn.text_shown)?;
     }
     if let Some(error) = &result.error {
         screen.error(error)?;
@@ -205,21 +214,23 @@ pub(crate) async fn show_turn(
         RunStatus::Aborted => screen.line("aborted")?,
         status if status.is_suspended() => {
             for call in &ended.waiting {
-                show_waiting(screen, call, stage.db)?;
+                show_waiting(screen, call, run_view.db)?;
             }
             screen.line("suspended: /resume continues once the calls are answered")?;
         }
-        status => screen
-            .line(format!("{}: /resume continues the turn, a message starts another one", status.as_str()))?,
+        status => screen.line(format!(
+            "{}: /resume continues the turn, a message starts another one",
+            status.as_str()
+        ))?,
     }
     if terminal::is_shown(Output::Out) {
-        screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, stage)))?;
+        screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, run_view)))?;
     }
     Ok(Exit::of(result.status))
 }
 
 /// The steps, tokens and time of the turn alone, in contrast to those of the session.
-fn own_costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>) -> Value {
+fn own_costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView<'_>) -> Value {
     let usage = session.usage();
     json!({
         "steps": session.run(handle.run()).map_or(0, |run| run.steps),
@@ -229,12 +240,12 @@ fn own_costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<
             "cached_tokens": usage.cached_tokens.saturating_sub(before.cached_tokens),
             "reasoning_tokens": usage.reasoning_tokens.saturating_sub(before.reasoning_tokens),
         },
-        "took_ms": stage.took().map(|took| took.as_millis()),
+        "took_ms": run_view.took().map(|took| took.as_millis()),
     })
 }
 
 /// Formats the costs of a turn: `2 steps · 310 in, 25 out · 4.2 s`.
-fn costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>) -> String {
+fn costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView<'_>) -> String {
     let steps = session.run(handle.run()).map_or(0, |run| u64::from(run.steps));
     let mut parts = vec![count(steps, "step")];
     let usage = session.usage();
@@ -245,7 +256,7 @@ fn costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>)
             usage.output_tokens.saturating_sub(before.output_tokens)
         ));
     }
-    parts.extend(stage.took().map(duration));
+    parts.extend(run_view.took().map(duration));
     parts.join(" · ")
 }
 
@@ -281,7 +292,7 @@ fn show_output(
 
 /// Parses the output as a report, if the session is a demo session.
 fn report(session: &Session, output: &Json) -> Option<Report> {
-    let is_demo = cast::is_demo(session.agent(), session.tags());
+    let is_demo = session_agent::is_demo(session.agent(), session.tags());
     is_demo.then(|| output.to_typed().ok()).flatten()
 }
 
@@ -297,7 +308,7 @@ pub(crate) fn resume(
     tags: &BTreeMap<String, String>,
     db: &Path,
 ) -> Option<String> {
-    cast::is_ours(agent, tags).then(|| command("resume", session, db))
+    session_agent::is_supported(agent, tags).then(|| command("resume", session, db))
 }
 
 /// The command that resumes a root session, if this program can resume it.

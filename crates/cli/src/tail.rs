@@ -85,7 +85,9 @@ impl Watch<'_> {
         let Some(head) = self.store.head(self.session).await? else { return Ok(true) };
         if head.summary.run.is_some() {
             if !head.is_leased() && !self.warned {
-                notice("The process of the run has crashed; waiting for another process to resume it.");
+                notice(
+                    "The process of the run has crashed; waiting for another process to resume it.",
+                );
                 self.warned = true;
             }
             return Ok(false);

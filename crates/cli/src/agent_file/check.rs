@@ -5,37 +5,38 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use super::places::{Places, Problem};
 use super::schema::schema;
+use super::source_map::{Problem, SourceMap};
 use crate::suggest::near;
 
 /// Returns every violation of the schema.
 ///
 /// # Errors
 /// If the schema itself is invalid, which is a bug.
-pub(super) fn problems(document: &Value, places: &Places) -> Result<Vec<Problem>> {
+pub(super) fn problems(document: &Value, source_map: &SourceMap) -> Result<Vec<Problem>> {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).map_err(|error| {
         Error::new(ErrorCode::Internal, format!("the schema of agent files: {error}"))
     })?;
-    let describe = |error: ValidationError<'_>| describe(&error, &schema, places);
+    let describe = |error: ValidationError<'_>| describe(&error, &schema, source_map);
     Ok(validator.iter_errors(document).flat_map(describe).collect())
 }
 
-fn describe(error: &ValidationError<'_>, schema: &Value, places: &Places) -> Vec<Problem> {
+fn describe(error: &ValidationError<'_>, schema: &Value, source_map: &SourceMap) -> Vec<Problem> {
     let pointer = error.instance_path().to_string();
     let rule = error.schema_path().to_string();
     let rules = rule.rfind('/').and_then(|end| schema.pointer(rule.get(..end)?));
     let key = dotted(&pointer);
-    let one = |message: String| vec![places.problem(&pointer, message)];
+    let one = |message: String| vec![source_map.problem(&pointer, message)];
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
             let unknown = |name: &String| {
-                let known = rules.and_then(|rules| rules.get("properties")).and_then(Value::as_object);
+                let known =
+                    rules.and_then(|rules| rules.get("properties")).and_then(Value::as_object);
                 let hint =
                     hint(name, known.into_iter().flat_map(|keys| keys.keys().map(String::as_str)));
                 let place = format!("{pointer}/{name}");
-                places.problem(&place, format!("unknown key `{}`; {hint}", dotted(&place)))
+                source_map.problem(&place, format!("unknown key `{}`; {hint}", dotted(&place)))
             };
             unexpected.iter().map(unknown).collect()
         }

@@ -13,10 +13,10 @@ use sha2::{Digest as _, Sha256};
 use toml::de::DeTable;
 
 use super::check;
-use super::form::Form;
-use super::places::Places;
+use super::config::AgentConfig;
 use super::plan;
-use crate::regular;
+use super::source_map::SourceMap;
+use crate::safe_read;
 
 /// The maximum size in bytes of an agent file and of each file that it references.
 const MOST_BYTES: u64 = 256 * 1024;
@@ -26,13 +26,13 @@ const MOST_BYTES: u64 = 256 * 1024;
 pub(crate) struct AgentFile {
     pub(super) path: PathBuf,
     pub(crate) folder: Dir,
-    pub(super) form: Form,
+    pub(super) config: AgentConfig,
     pub(super) prompt: String,
     pub(super) output: Option<Value>,
     /// The paths of the agent file and of the files that it references. The agent must not be able to
     /// write them.
     pub(crate) own: Vec<PathBuf>,
-    pub(crate) places: Places,
+    pub(crate) source_map: SourceMap,
     digest: String,
 }
 
@@ -47,7 +47,7 @@ impl AgentFile {
             let message = format!("the agent file cannot be read: {error}");
             Error::new(ErrorCode::InputInvalid, message).with_context("file", path.display())
         };
-        let text = regular::read_text(path, MOST_BYTES).map_err(unreadable)?;
+        let text = safe_read::read_text(path, MOST_BYTES).map_err(unreadable)?;
         // Resolves links: the folder that counts is the one of the file itself, not of a link to it.
         let path = path.canonicalize().map_err(unreadable)?;
         if path.to_str().is_none() {
@@ -78,53 +78,56 @@ impl AgentFile {
     /// # Errors
     /// [`ErrorCode::AgentInvalid`], with every problem found.
     pub(super) fn parse(path: PathBuf, folder: Dir, text: &str) -> Result<Self> {
-        let mut places = Places::of_file(&path, text);
+        let mut source_map = SourceMap::of_file(&path, text);
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            let message = format!("the file is not valid TOML: {}", error.message().replace('\n', "; "));
-            places.error(vec![Places::problem_at(at, message)])
+            let message =
+                format!("the file is not valid TOML: {}", error.message().replace('\n', "; "));
+            source_map.error(vec![SourceMap::problem_at(at, message)])
         })?;
-        let (members, problems) = places.take_in(table.get_ref());
+        let (members, problems) = source_map.record(table.get_ref());
         if !problems.is_empty() {
-            return Err(places.error(problems));
+            return Err(source_map.error(problems));
         }
         let document = Value::Object(members);
-        let problems = check::problems(&document, &places)?;
+        let problems = check::problems(&document, &source_map)?;
         if !problems.is_empty() {
-            return Err(places.error(problems));
+            return Err(source_map.error(problems));
         }
-        let form: Form = serde_json::from_value(document)
-            .map_err(|error| places.error(vec![places.problem("", error.to_string())]))?;
-        let problems = plan::problems(&form, &places);
+        let config: AgentConfig = serde_json::from_value(document)
+            .map_err(|error| source_map.error(vec![source_map.problem("", error.to_string())]))?;
+        let problems = plan::problems(&config, &source_map);
         if !problems.is_empty() {
-            return Err(places.error(problems));
+            return Err(source_map.error(problems));
         }
-        let mut beside = Beside { folder: &folder, places: &places, digest: Sha256::new() };
-        beside.digest.update(text);
-        let prompt = beside.prompt(&form)?;
-        let output = beside.output(&form)?;
-        let digest = beside.digest.finalize();
+        let mut referenced =
+            ReferencedFiles { folder: &folder, source_map: &source_map, digest: Sha256::new() };
+        referenced.digest.update(text);
+        let prompt = referenced.prompt(&config)?;
+        let output = referenced.output(&config)?;
+        let digest = referenced.digest.finalize();
         let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        let named = form.prompt_file.iter();
-        let named = named.chain(form.output.iter().filter_map(|output| output.schema_file.as_ref()));
+        let named = config.prompt_file.iter();
+        let named =
+            named.chain(config.output.iter().filter_map(|output| output.schema_file.as_ref()));
         let own = std::iter::once(path.clone()).chain(named.map(|name| path.with_file_name(name)));
         let own = own.collect();
-        Ok(Self { path, folder, form, prompt, output, own, places, digest })
+        Ok(Self { path, folder, config, prompt, output, own, source_map, digest })
     }
 
     /// The agent's name.
     pub(crate) fn name(&self) -> &str {
-        &self.form.name
+        &self.config.name
     }
 
     /// The model that the file names.
     pub(crate) fn model(&self) -> Option<&str> {
-        self.form.model.as_deref()
+        self.config.model.as_deref()
     }
 
     /// Returns `true` if the agent has file tools.
     pub(crate) fn has_files(&self) -> bool {
-        self.form.tools.files.is_some()
+        self.config.tools.files.is_some()
     }
 
     /// The absolute path of the file.
@@ -139,24 +142,24 @@ impl AgentFile {
 }
 
 /// Reads the files that an agent file references.
-struct Beside<'a> {
+struct ReferencedFiles<'a> {
     folder: &'a Dir,
-    places: &'a Places,
+    source_map: &'a SourceMap,
     digest: Sha256,
 }
 
-impl Beside<'_> {
-    fn prompt(&mut self, form: &Form) -> Result<String> {
-        match (&form.prompt, &form.prompt_file) {
+impl ReferencedFiles<'_> {
+    fn prompt(&mut self, config: &AgentConfig) -> Result<String> {
+        match (&config.prompt, &config.prompt_file) {
             (Some(prompt), _) => Ok(prompt.clone()),
             (None, Some(name)) => self.read("/prompt_file", name),
             (None, None) => Err(self.error("", "the prompt is missing".to_owned())),
         }
     }
 
-    fn output(&mut self, form: &Form) -> Result<Option<Value>> {
-        let Some(form) = &form.output else { return Ok(None) };
-        let (pointer, schema) = match (&form.schema, &form.schema_file) {
+    fn output(&mut self, config: &AgentConfig) -> Result<Option<Value>> {
+        let Some(config) = &config.output else { return Ok(None) };
+        let (pointer, schema) = match (&config.schema, &config.schema_file) {
             (Some(schema), _) => ("/output/schema", Value::Object(schema.clone())),
             (None, Some(name)) => {
                 let pointer = "/output/schema_file";
@@ -177,7 +180,7 @@ impl Beside<'_> {
     }
 
     fn read(&mut self, pointer: &str, name: &str) -> Result<String> {
-        let text = regular::read_text_below(self.folder, Path::new(name), MOST_BYTES);
+        let text = safe_read::read_text_below(self.folder, Path::new(name), MOST_BYTES);
         let text = text.map_err(|error| {
             let message = format!(
                 "`{name}` cannot be read: {error} (it has to be a file in the agent file's folder \
@@ -192,7 +195,7 @@ impl Beside<'_> {
     }
 
     fn error(&self, pointer: &str, message: String) -> Error {
-        self.places.error(vec![self.places.problem(pointer, message)])
+        self.source_map.error(vec![self.source_map.problem(pointer, message)])
     }
 }
 
@@ -200,7 +203,7 @@ impl fmt::Debug for AgentFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentFile")
             .field("path", &self.path)
-            .field("name", &self.form.name)
+            .field("name", &self.config.name)
             .finish_non_exhaustive()
     }
 }

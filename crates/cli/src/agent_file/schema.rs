@@ -5,13 +5,14 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform as _};
 use serde_json::{Map, Value};
 
-use super::form::Form;
+use super::config::AgentConfig;
 
 /// Generates the schema. It has no references, so that a path in it corresponds to a path in an
 /// agent file.
 pub(crate) fn schema() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<Form>();
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<AgentConfig>();
     RecursiveTransform(simplify).transform(&mut schema);
     schema.to_value()
 }

@@ -85,11 +85,11 @@ max_output_bytes = 5000
 "#;
 
 /// A folder with an agent file in it.
-struct Place {
+struct Fixture {
     folder: TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("agent.toml"), text).unwrap();
@@ -115,12 +115,12 @@ impl Place {
 #[expect(clippy::needless_pass_by_value, reason = "expect! returns an owned value")]
 #[track_caller]
 fn check_error(text: &str, expected: Expect) {
-    expected.assert_eq(&Place::new(text).agent().unwrap_err());
+    expected.assert_eq(&Fixture::new(text).agent().unwrap_err());
 }
 
 #[test]
 fn every_key_has_an_effect() {
-    let agent = Place::new(EVERYTHING).agent().unwrap();
+    let agent = Fixture::new(EVERYTHING).agent().unwrap();
     let (limits, llm) = (agent.limits(), agent.llm());
     assert_eq!((&**agent.name(), agent.description()), ("everything", "Has it all."));
     assert_eq!((limits.max_steps, limits.completion_retries), (12, 1));
@@ -207,7 +207,7 @@ fn plans_have_to_fit_into_the_steps_and_need_tools() {
 
 #[test]
 fn a_name_and_a_prompt_are_enough() {
-    let agent = Place::new("name = \"a\"\nprompt = \"b\"").agent().unwrap();
+    let agent = Fixture::new("name = \"a\"\nprompt = \"b\"").agent().unwrap();
     assert_eq!(*agent.limits(), helix_agents::agent::Limits::default());
     assert!(agent.budget().is_unlimited());
     assert_eq!(*agent.completion(), Completion::Text);
@@ -221,37 +221,37 @@ fn prompt_and_schema_can_be_in_separate_files() {
         prompt_file = "texts/prompt.md"
         output = { schema_file = "answer.json", native = true }
     "#;
-    let place = Place::new(text);
-    fs::create_dir(place.path("texts")).unwrap();
-    fs::write(place.path("texts/prompt.md"), "Be kind.").unwrap();
-    fs::write(place.path("answer.json"), r#"{ "type": "object" }"#).unwrap();
-    let agent = place.agent().unwrap();
+    let fixture = Fixture::new(text);
+    fs::create_dir(fixture.path("texts")).unwrap();
+    fs::write(fixture.path("texts/prompt.md"), "Be kind.").unwrap();
+    fs::write(fixture.path("answer.json"), r#"{ "type": "object" }"#).unwrap();
+    let agent = fixture.agent().unwrap();
     assert_eq!(*agent.completion(), Completion::Native);
     let message = agent.system_message(&serde_json::Value::Null).unwrap();
     assert!(format!("{message:?}").contains("Be kind."), "{message:?}");
 
-    let digest = || AgentFile::read(&place.path("agent.toml")).unwrap().digest().to_owned();
+    let digest = || AgentFile::read(&fixture.path("agent.toml")).unwrap().digest().to_owned();
     let before = digest();
     assert_eq!(digest(), before);
-    fs::write(place.path("texts/prompt.md"), "Be rude.").unwrap();
+    fs::write(fixture.path("texts/prompt.md"), "Be rude.").unwrap();
     assert_ne!(digest(), before);
 }
 
 #[test]
 fn a_link_is_resolved_to_the_folder_of_its_target() {
-    let place = Place::new("");
-    fs::create_dir(place.path("real")).unwrap();
-    fs::write(place.path("real/agent.toml"), "name = \"a\"\nprompt_file = \"p.md\"").unwrap();
-    fs::write(place.path("real/p.md"), "Be kind.").unwrap();
-    std::os::unix::fs::symlink("real/agent.toml", place.path("link.toml")).unwrap();
-    let file = AgentFile::read(&place.path("link.toml")).unwrap();
-    assert_eq!(file.path(), place.path("real/agent.toml").canonicalize().unwrap());
+    let fixture = Fixture::new("");
+    fs::create_dir(fixture.path("real")).unwrap();
+    fs::write(fixture.path("real/agent.toml"), "name = \"a\"\nprompt_file = \"p.md\"").unwrap();
+    fs::write(fixture.path("real/p.md"), "Be kind.").unwrap();
+    std::os::unix::fs::symlink("real/agent.toml", fixture.path("link.toml")).unwrap();
+    let file = AgentFile::read(&fixture.path("link.toml")).unwrap();
+    assert_eq!(file.path(), fixture.path("real/agent.toml").canonicalize().unwrap());
 }
 
 #[test]
 fn the_folder_of_the_file_tools_can_be_overridden() {
-    let place = Place::new("name = \"a\"\nprompt = \"b\"\ntools.files.root = \"nowhere\"");
-    let file = AgentFile::read(&place.path("agent.toml")).unwrap();
+    let fixture = Fixture::new("name = \"a\"\nprompt = \"b\"\ntools.files.root = \"nowhere\"");
+    let file = AgentFile::read(&fixture.path("agent.toml")).unwrap();
     assert!(file.agent("m", None).is_err());
     let elsewhere = tempfile::tempdir().unwrap();
     assert!(file.agent("m", Some(elsewhere.path())).is_ok());
@@ -399,15 +399,12 @@ fn invalid_tool_settings_are_reported_with_their_position() {
 fn an_agent_cannot_write_its_own_file() {
     let of = |root: &str, write: bool| {
         let text = format!("name = \"a\"\nprompt = \"b\"\ntools.files.root = \"{root}\"\n");
-        Place::new(&format!("{text}tools.files.write = {write}\n")).agent()
+        Fixture::new(&format!("{text}tools.files.write = {write}\n")).agent()
     };
     for root in [".", "./", "data/.."] {
         assert!(of(root, false).is_ok(), "{root}");
         let problem = of(root, true).unwrap_err();
-        assert!(
-            problem.contains("line 3, column 13: `agent.toml` is in the folder"),
-            "{problem}"
-        );
+        assert!(problem.contains("line 3, column 13: `agent.toml` is in the folder"), "{problem}");
     }
     assert!(of("data", true).is_ok());
 }

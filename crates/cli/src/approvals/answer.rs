@@ -11,12 +11,12 @@ use helix_agents::id::SessionId;
 use helix_agents::session::Submission;
 use serde_json::json;
 
-use super::call::{Named, WhichCall, below};
-use crate::cast;
+use super::call::{NamedCall, WhichCall, below};
 use crate::edit::{self, Edited};
 use crate::env;
-use crate::given;
+use crate::input;
 use crate::screen::Screen;
+use crate::session_agent;
 use crate::storage;
 use crate::store::Store;
 use crate::summary;
@@ -24,7 +24,7 @@ use crate::text::{count, quoted};
 
 /// The store that records an answer and the screen that reports it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Desk<'a> {
+pub(super) struct AnswerContext<'a> {
     pub(super) store: &'a Store,
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
@@ -32,7 +32,7 @@ pub(super) struct Desk<'a> {
 
 /// The options that all answers have in common.
 #[derive(Debug, Args)]
-struct Common {
+struct CommonArgs {
     #[command(flatten)]
     which: WhichCall,
     /// Answer only if the arguments still have this digest, as shown by `helix approvals show`.
@@ -50,14 +50,14 @@ struct Common {
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// The options of `helix approvals deny`.
 #[derive(Debug, Args)]
 pub(crate) struct DenyArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
     /// The reason; the model sees it.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct DenyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EditArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
     /// The new arguments, as JSON; `-` reads them from standard input. Without it an editor opens.
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     arguments: Option<String>,
@@ -78,7 +78,7 @@ pub(crate) struct EditArgs {
 #[command(group = clap::ArgGroup::new("what").args(["result", "error"]).required(true))]
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
     /// The result, as JSON; `-` reads it from standard input.
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     result: Option<String>,
@@ -89,48 +89,48 @@ pub(crate) struct AnswerArgs {
 
 impl ApproveArgs {
     /// Runs the command. Returns the session to resume, if any.
-    pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(desk.store).await?;
+    pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
+        let named = self.common.which.find(cx.store).await?;
         let answer = Submission::approve(named.call.clone());
-        self.common.submit(&named, answer, "approved", desk).await
+        self.common.submit(&named, answer, "approved", cx).await
     }
 }
 
 impl DenyArgs {
     /// Runs the command. Returns the session to resume, if any.
-    pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(desk.store).await?;
+    pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
+        let named = self.common.which.find(cx.store).await?;
         let answer = Submission::deny(named.call.clone(), self.reason);
-        self.common.submit(&named, answer, "denied", desk).await
+        self.common.submit(&named, answer, "denied", cx).await
     }
 }
 
 impl AnswerArgs {
     /// Runs the command. Returns the session to resume, if any.
-    pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(desk.store).await?;
+    pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
+        let named = self.common.which.find(cx.store).await?;
         let call = named.call.clone();
         let (answer, label) = match (&self.result, self.error) {
             (Some(result), _) => {
-                (Submission::result(call, &given::json(result, "the result")?)?, "answered")
+                (Submission::result(call, &input::json(result, "the result")?)?, "answered")
             }
             (None, error) => (Submission::error(call, error.unwrap_or_default()), "failed"),
         };
-        self.common.submit(&named, answer, label, desk).await
+        self.common.submit(&named, answer, label, cx).await
     }
 }
 
 impl EditArgs {
     /// Runs the command. Returns the session to resume, if any.
-    pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(desk.store).await?;
+    pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
+        let named = self.common.which.find(cx.store).await?;
         let call = named.call.clone();
         if let Some(arguments) = &self.arguments {
-            let arguments = given::json(arguments, "the arguments")?;
+            let arguments = input::json(arguments, "the arguments")?;
             let answer = Submission::approve_edited(call, &arguments)?;
-            return self.common.submit(&named, answer, "approved with changed arguments", desk).await;
+            return self.common.submit(&named, answer, "approved with changed arguments", cx).await;
         }
-        let waiting = named.waiting(desk.store).await?;
+        let waiting = named.waiting(cx.store).await?;
         // Fails before the editor opens, so that the user does not write something that is rejected.
         if waiting.view.pending.kind != (PendingKind::Approval { editable: true }) {
             let message = "the arguments of the call are not editable";
@@ -141,7 +141,7 @@ impl EditArgs {
         let edited = match edit::json(&seen).await? {
             Edited::Changed(edited) => edited,
             Edited::Unchanged => {
-                let approve = waiting.command("approve", desk.db);
+                let approve = waiting.command("approve", cx.db);
                 let message = format!(
                     "the arguments are unchanged, so nothing was approved; to approve the call \
                      unchanged: {approve}"
@@ -152,10 +152,10 @@ impl EditArgs {
         let answer = Submission::approve_edited(call, &edited.value)?
             .digest(waiting.view.pending.digest.clone());
         let label = "approved with changed arguments";
-        match self.common.submit(&named, answer, label, desk).await {
+        match self.common.submit(&named, answer, label, cx).await {
             // Keeps the text that the user wrote.
             Err(error) => {
-                let again = waiting.command("edit", desk.db);
+                let again = waiting.command("edit", cx.db);
                 let kept = edited.keep()?;
                 let kept = kept.display().to_string();
                 Err(error.context(format!(
@@ -168,15 +168,15 @@ impl EditArgs {
     }
 }
 
-impl Common {
+impl CommonArgs {
     async fn submit(
         self,
-        named: &Named,
+        named: &NamedCall,
         mut answer: Submission,
         label: &str,
-        desk: &Desk<'_>,
+        cx: &AnswerContext<'_>,
     ) -> Result<Option<SessionId>> {
-        let Desk { store, db, screen } = *desk;
+        let AnswerContext { store, db, screen } = *cx;
         if let Some(by) = self.by.or_else(user) {
             answer = answer.by(by);
         }
@@ -186,9 +186,12 @@ impl Common {
         let resume = summary::resume_root(&named.root, store, db).await?;
         if self.resume && resume.is_none() {
             // Fails before anything is recorded.
-            return Err(cast::not_ours(&storage::head(store, named.root.as_str()).await?).into());
+            return Err(session_agent::unsupported_session(
+                &storage::head(store, named.root.as_str()).await?,
+            )
+            .into());
         }
-        let runtime = cast::spectator(store.clone())?;
+        let runtime = session_agent::runtime_without_model(store.clone())?;
         runtime.submit_tool_result(&named.root, answer).await?;
         let left = below(store, &named.root).await.context("the answer was recorded, but")?.len();
         if screen.is_json() && !self.resume {

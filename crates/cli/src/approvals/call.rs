@@ -40,14 +40,14 @@ pub(crate) struct WhichCall {
 
 /// A call named on the command line, and its root session.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedCall {
     pub(super) root: SessionId,
     pub(super) call: CallRef,
 }
 
 /// A pending call.
 #[derive(Debug, Serialize)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingCall {
     /// The reference that answers use: `session#call`.
     pub(crate) reference: String,
     /// The root session, which is the one to resume.
@@ -60,7 +60,7 @@ pub(crate) struct Waiting {
 
 impl WhichCall {
     /// Resolves the call. It does not check that the call is pending.
-    pub(super) async fn find(&self, store: &Store) -> Result<Named> {
+    pub(super) async fn find(&self, store: &Store) -> Result<NamedCall> {
         let given = CallRef::from(self.call.as_str());
         let head = match (&self.session, &given.session) {
             (Some(session), _) => storage::head(store, session).await?,
@@ -72,7 +72,7 @@ impl WhichCall {
         // With a child session given, the call is the child's. With a root session, it may be any child's.
         let of_child = (head.session != root).then_some(head.session);
         let session = given.session.or(of_child);
-        Ok(Named { root, call: CallRef { session, call: given.call } })
+        Ok(NamedCall { root, call: CallRef { session, call: given.call } })
     }
 
     /// The error for a call id without a session. Call ids are short and repeat in every session, so an
@@ -95,23 +95,25 @@ impl WhichCall {
     }
 }
 
-impl Named {
+impl NamedCall {
     /// Loads the pending call.
     ///
     /// # Errors
     /// [`ErrorCode::CallNotFound`], with the reason, if the call is not pending.
-    pub(super) async fn waiting(&self, store: &Store) -> Result<Waiting> {
-        let is_named = |waiting: &Waiting| {
+    pub(super) async fn waiting(&self, store: &Store) -> Result<WaitingCall> {
+        let is_named = |waiting: &WaitingCall| {
             let session = self.call.session.as_ref();
             waiting.view.pending.call == self.call.call
                 && session.is_none_or(|id| *id == waiting.view.session)
         };
-        let mut found: Vec<_> = below(store, &self.root).await?.into_iter().filter(is_named).collect();
+        let mut found: Vec<_> =
+            below(store, &self.root).await?.into_iter().filter(is_named).collect();
         if let (Some(only), true) = (found.pop(), found.is_empty()) {
             return Ok(only);
         }
         if !found.is_empty() {
-            let message = "several sessions have a pending call with this id; write it as `session#call`";
+            let message =
+                "several sessions have a pending call with this id; write it as `session#call`";
             let error = Error::new(ErrorCode::InputInvalid, message);
             return Err(error.with_context("call", &self.call).into());
         }
@@ -121,9 +123,7 @@ impl Named {
             Some(ResolvedCall::Answered(_)) => "the call was already answered",
             Some(ResolvedCall::Expired) => "the deadline of the call passed without an answer",
             Some(ResolvedCall::Dropped) => "the call has a result already",
-            None if fold.tool_call(&self.call.call).is_some() => {
-                "the call is not pending"
-            }
+            None if fold.tool_call(&self.call.call).is_some() => "the call is not pending",
             None => "the call does not exist",
         };
         let error = Error::new(ErrorCode::CallNotFound, message);
@@ -131,7 +131,7 @@ impl Named {
     }
 }
 
-impl Waiting {
+impl WaitingCall {
     pub(crate) fn new(view: PendingView, root: &SessionId, now: Timestamp) -> Self {
         Self {
             reference: view.reference().to_string(),
@@ -166,14 +166,14 @@ pub(crate) fn kind(view: &PendingView) -> &'static str {
 }
 
 /// The pending calls of a root session and its sub-agents.
-pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<Waiting>> {
+pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<WaitingCall>> {
     let head = storage::head(store, root.as_str()).await?;
     let views = pending_calls(SessionReader::of(store), root).await?;
-    Ok(views.into_iter().map(|view| Waiting::new(view, root, head.read_at)).collect())
+    Ok(views.into_iter().map(|view| WaitingCall::new(view, root, head.read_at)).collect())
 }
 
 /// Returns at most `most` pending calls of the database, those of the newest sessions first.
-pub(super) async fn all(store: &Store, most: usize) -> Result<Vec<Waiting>> {
+pub(super) async fn all(store: &Store, most: usize) -> Result<Vec<WaitingCall>> {
     let filter = SessionFilter { pending: true, ..SessionFilter::default() };
     let mut page = Page { after: None, limit: MAX_PAGE };
     let (mut roots, mut waiting) = (Vec::new(), Vec::new());

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 
-use super::call::{Waiting, all, below, kind};
+use super::call::{WaitingCall, all, below, kind};
 use crate::screen::{Screen, notice};
 use crate::storage;
 use crate::store::Store;
@@ -51,8 +51,8 @@ pub(crate) async fn run(args: &ListArgs, store: &Store, screen: &Screen) -> Resu
     Ok(())
 }
 
-fn row(waiting: &Waiting) -> [String; 7] {
-    let Waiting { reference, view, expired, .. } = waiting;
+fn row(waiting: &WaitingCall) -> [String; 7] {
+    let WaitingCall { reference, view, expired, .. } = waiting;
     let deadline = view.pending.deadline.map(|deadline| deadline.to_string()).unwrap_or_default();
     [
         reference.clone(),

@@ -6,7 +6,7 @@ use anyhow::Result;
 use helix_agents::event::PendingKind;
 use serde_json::Value;
 
-use super::call::{Waiting, WhichCall, kind};
+use super::call::{WaitingCall, WhichCall, kind};
 use crate::screen::Screen;
 use crate::store::Store;
 use crate::summary;
@@ -23,7 +23,7 @@ pub(crate) async fn run(
         screen.json(&waiting)?;
         return Ok(());
     }
-    let Waiting { reference, root, expired, view } = &waiting;
+    let WaitingCall { reference, root, expired, view } = &waiting;
     let pending = &view.pending;
     screen.field("call", reference)?;
     screen.field("agent", &view.agent)?;

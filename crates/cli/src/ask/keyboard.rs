@@ -20,30 +20,30 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// The reply to a question.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum Reply {
     Line(String),
     /// No reply: Ctrl-D, or a signal.
     Nothing,
 }
 
 /// Asks a question. Input typed before the question was shown is discarded.
-pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<Said> {
+pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<Reply> {
     let keyboard = io::stdin();
     tcflush(&keyboard, QueueSelector::IFlush)?;
     terminal::write(Output::Err, question)?;
-    let said = tokio::select! {
+    let reply = tokio::select! {
         biased;
         _ = signals.next() => None,
         line = line(&keyboard) => line?,
     };
-    match said {
+    match reply {
         Some(line) => {
             terminal::line_was_typed();
-            Ok(Said::Line(line))
+            Ok(Reply::Line(line))
         }
         None => {
             terminal::end_line(Output::Err)?;
-            Ok(Said::Nothing)
+            Ok(Reply::Nothing)
         }
     }
 }

@@ -14,9 +14,9 @@ const MOST_DEPTH: usize = 64;
 /// The calculator. It has no settings.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CalculatorForm {}
+pub(crate) struct CalculatorConfig {}
 
-impl CalculatorForm {
+impl CalculatorConfig {
     /// Creates the tool.
     pub(super) fn tool(self) -> Tool {
         calculate.into_tool().effect(EffectClass::Pure)

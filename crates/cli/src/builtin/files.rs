@@ -30,7 +30,7 @@ const APPROVAL: &str = "/tools/files/requires_approval";
 /// Access to files below one folder.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FilesForm {
+pub(crate) struct FilesConfig {
     /// The folder: the agent file's own (`.`) or one below it. With `write`, it must contain neither the
     /// agent file nor a file that it references. `helix run --files` overrides it with any folder.
     #[schemars(length(min = 1))]
@@ -53,18 +53,18 @@ fn default_max_bytes() -> usize {
 
 /// The folder and the limits that the file tools share.
 #[derive(Debug, Clone)]
-struct Shelf {
+struct SandboxDir {
     root: Arc<Dir>,
     max_bytes: usize,
 }
 
-impl FilesForm {
+impl FilesConfig {
     /// Creates the tools.
     ///
     /// # Errors
     /// If the folder cannot be opened.
     pub(super) fn tools(&self, file: &AgentFile, seen: Option<&Path>) -> Result<Vec<Tool>> {
-        let refuse = |message| file.places.error(vec![file.places.problem(ROOT, message)]);
+        let refuse = |message| file.source_map.error(vec![file.source_map.problem(ROOT, message)]);
         let opened = match seen {
             Some(folder) => Dir::open_ambient_dir(folder, ambient_authority()),
             None => file.folder.open_dir(&self.root),
@@ -78,10 +78,10 @@ impl FilesForm {
         })?;
         if self.requires_approval && !self.write {
             let message = "`requires_approval` applies only to `write_file`: it needs `write`";
-            return Err(file.places.error(vec![file.places.problem(APPROVAL, message)]));
+            return Err(file.source_map.error(vec![file.source_map.problem(APPROVAL, message)]));
         }
         if self.write
-            && let Some(own) = file.own.iter().find(|own| lies_below(own, &root))
+            && let Some(own) = file.own.iter().find(|own| is_below(own, &root))
         {
             let own = own.file_name().unwrap_or(own.as_os_str()).display();
             return Err(refuse(format!(
@@ -90,17 +90,17 @@ impl FilesForm {
                  only data, such as `data`"
             )));
         }
-        let shelf = Shelf { root: Arc::new(root), max_bytes: self.max_bytes };
-        let mut tools = vec![list::tool(&shelf), read::tool(&shelf)];
+        let sandbox = SandboxDir { root: Arc::new(root), max_bytes: self.max_bytes };
+        let mut tools = vec![list::tool(&sandbox), read::tool(&sandbox)];
         if self.write {
-            tools.push(if_approved(write::tool(&shelf), self.requires_approval));
+            tools.push(if_approved(write::tool(&sandbox), self.requires_approval));
         }
         Ok(tools)
     }
 }
 
 /// Returns `true` if a file is in a folder or below it, by its path or after resolving links.
-fn lies_below(file: &Path, root: &Dir) -> bool {
+fn is_below(file: &Path, root: &Dir) -> bool {
     let target = file.canonicalize().ok();
     let folders = target.iter().flat_map(|target| target.ancestors().skip(1));
     file.ancestors().skip(1).chain(folders).any(|folder| is_same(folder, root))
@@ -115,14 +115,14 @@ fn is_same(folder: &Path, root: &Dir) -> bool {
     }
 }
 
-impl Shelf {
+impl SandboxDir {
     /// Runs blocking disk work on a blocking thread.
     async fn do_with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        let shelf = self.clone();
-        tokio::task::spawn_blocking(move || work(&shelf)).await?
+        let sandbox = self.clone();
+        tokio::task::spawn_blocking(move || work(&sandbox)).await?
     }
 }
 

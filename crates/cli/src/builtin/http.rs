@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::fetch::Fetcher;
 use self::policy::Policy;
 use super::if_approved;
-use crate::agent_file::{Period, Places};
+use crate::agent_file::{Period, SourceMap};
 
 /// The time that the tool call may take beyond its own timeout, so that the tool reports the timeout
 /// itself.
@@ -33,7 +33,7 @@ const MOST_CHARS: usize = 200;
 /// HTTP GET requests to the listed hosts.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct HttpForm {
+pub(crate) struct HttpConfig {
     /// Allowed hosts, with a port if it is not the default one: `api.example.com`, `*.example.org` for all
     /// subdomains, `127.0.0.1:8080`. Private addresses have to be listed explicitly.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 300)))]
@@ -64,22 +64,22 @@ fn default_max_bytes() -> usize {
 
 /// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Wanted {
+struct GetInput {
     /// The full URL, starting with https:// or http://.
     #[schemars(length(min = 1, max = 2000))]
     url: String,
 }
 
-impl HttpForm {
+impl HttpConfig {
     /// Creates the tool.
     ///
     /// # Errors
     /// If a host or an address range is invalid.
-    pub(super) fn tool(&self, places: &Places) -> Result<Tool> {
+    pub(super) fn tool(&self, source_map: &SourceMap) -> Result<Tool> {
         let policy = self.policy().map_err(|problems| {
             let place =
-                |(pointer, problem)| places.problem(&format!("/tools/http/{pointer}"), problem);
-            places.error(problems.into_iter().map(place).collect())
+                |(pointer, problem)| source_map.problem(&format!("/tools/http/{pointer}"), problem);
+            source_map.error(problems.into_iter().map(place).collect())
         })?;
         Ok(self.tool_of(Fetcher::new(policy, self.max_bytes, self.timeout.0)))
     }
@@ -95,7 +95,7 @@ impl HttpForm {
             self.hosts.join(", ")
         );
         let fetcher = Arc::new(fetcher);
-        let run = move |wanted: Wanted, _: ToolContext| {
+        let run = move |wanted: GetInput, _: ToolContext| {
             let fetcher = Arc::clone(&fetcher);
             async move { fetcher.get(&wanted.url).await.map_err(ToolError::new) }
         };

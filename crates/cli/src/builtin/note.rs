@@ -14,7 +14,7 @@ conversation becomes. Writing a note with an existing title replaces it.";
 /// Notes that stay in the system prompt for the whole session.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct NoteForm {
+pub(crate) struct NoteConfig {
     /// The maximum number of notes.
     #[schemars(range(min = 1, max = 100))]
     max_notes: usize,
@@ -23,7 +23,7 @@ pub(crate) struct NoteForm {
     max_chars: usize,
 }
 
-impl Default for NoteForm {
+impl Default for NoteConfig {
     fn default() -> Self {
         Self { max_notes: 20, max_chars: 1000 }
     }
@@ -38,13 +38,13 @@ pub(crate) struct Notes {
 
 /// The recorded state. It is null in a session that was started without the tool.
 #[derive(Deserialize, JsonSchema)]
-struct Kept {
+struct RecordedNotes {
     #[serde(default)]
     notes: BTreeMap<String, String>,
 }
 
-impl From<Option<Kept>> for Notes {
-    fn from(kept: Option<Kept>) -> Self {
+impl From<Option<RecordedNotes>> for Notes {
+    fn from(kept: Option<RecordedNotes>) -> Self {
         Self { notes: kept.map(|kept| kept.notes).unwrap_or_default() }
     }
 }
@@ -95,7 +95,7 @@ struct Noted {
     titles: Vec<String>,
 }
 
-impl NoteForm {
+impl NoteConfig {
     /// Creates the tool. The agent must have [`Notes`] as its state.
     pub(crate) fn tool(self) -> Tool {
         let run = move |change: Change, cx: ToolContext| async move {

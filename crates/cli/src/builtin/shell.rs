@@ -32,7 +32,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// Commands on this machine. Each call waits until a user has approved it.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ShellForm {
+pub(crate) struct ShellConfig {
     /// The working directory of commands: the agent file's own folder (`.`) or one below it. Commands can
     /// access files outside it.
     #[serde(default = "default_root")]
@@ -66,7 +66,7 @@ fn default_max_output() -> usize {
 
 /// The input of the tool.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-struct Wanted {
+struct CommandInput {
     /// The program.
     #[schemars(length(min = 1, max = 300))]
     program: String,
@@ -76,7 +76,7 @@ struct Wanted {
     arguments: Vec<String>,
 }
 
-impl ShellForm {
+impl ShellConfig {
     /// Creates the tool.
     ///
     /// # Errors
@@ -85,8 +85,8 @@ impl ShellForm {
         let folder = self.folder(file)?;
         let allowed = Arc::new(Allowed::new(&self.allow).map_err(|problems| {
             let place =
-                |(index, problem)| file.places.problem(&format!("{ALLOW}/{index}"), problem);
-            file.places.error(problems.into_iter().map(place).collect())
+                |(index, problem)| file.source_map.problem(&format!("{ALLOW}/{index}"), problem);
+            file.source_map.error(problems.into_iter().map(place).collect())
         })?);
         let description = format!(
             "Run a command on this machine, without a shell: no pipes, redirections, variables or \
@@ -97,12 +97,13 @@ impl ShellForm {
         let timeout = Duration::from_secs(self.timeout_seconds);
         let bounds = Bounds { timeout, max_bytes: self.max_output_bytes };
         let may = Arc::clone(&allowed);
-        let run = move |wanted: Wanted, cx: ToolContext| {
+        let run = move |command_input: CommandInput, cx: ToolContext| {
             let (allowed, folder) = (Arc::clone(&allowed), folder.clone());
-            async move { drive(&wanted, &allowed, folder, bounds, &cx).await }
+            async move { drive(&command_input, &allowed, folder, bounds, &cx).await }
         };
         // `run` rejects commands that are not allowed anyway, so they need no approval.
-        let asks = move |wanted: Wanted, _: &ApprovalContext<'_>| Ok(may.has(&wanted));
+        let asks =
+            move |command_input: CommandInput, _: &ApprovalContext<'_>| Ok(may.has(&command_input));
         Ok(Tool::function("shell", &description, run)
             .effect(EffectClass::AtMostOnce)
             .requires_approval_if(asks)
@@ -117,7 +118,7 @@ impl ShellForm {
                  folder or one below it)",
                 self.root
             );
-            file.places.error(vec![file.places.problem(ROOT, message)])
+            file.source_map.error(vec![file.source_map.problem(ROOT, message)])
         };
         // Opening the folder below the file's folder rejects paths that lead out of it.
         file.folder.open_dir(&self.root).map_err(|error| refuse(error.to_string()))?;
@@ -128,14 +129,14 @@ impl ShellForm {
 }
 
 async fn drive(
-    wanted: &Wanted,
+    command_input: &CommandInput,
     allowed: &Allowed,
     folder: PathBuf,
     bounds: Bounds,
     cx: &ToolContext,
 ) -> Result<Ended, ToolError> {
-    let program = allowed.program(wanted)?;
-    process::run(&program, &wanted.arguments, &folder, bounds, cx.cancellation()).await
+    let program = allowed.program(command_input)?;
+    process::run(&program, &command_input.arguments, &folder, bounds, cx.cancellation()).await
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent_file::Places;
+use crate::agent_file::SourceMap;
 
 /// The time zone if neither the agent file nor the model names one.
 const DEFAULT_ZONE: &str = "UTC";
@@ -19,30 +19,30 @@ Return the current date, time and weekday, in the agent's time zone or in anothe
 /// The date and time.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct TimeForm {
+pub(crate) struct TimeConfig {
     /// The default time zone, as an IANA name. The model can request another one.
     #[schemars(length(min = 1, max = 64), example = &"Europe/Berlin")]
     zone: String,
 }
 
-impl Default for TimeForm {
+impl Default for TimeConfig {
     fn default() -> Self {
         Self { zone: DEFAULT_ZONE.to_owned() }
     }
 }
 
-impl TimeForm {
+impl TimeConfig {
     /// Creates the tool.
     ///
     /// # Errors
     /// If the time zone does not exist.
-    pub(super) fn tool(&self, places: &Places) -> Result<Tool> {
+    pub(super) fn tool(&self, source_map: &SourceMap) -> Result<Tool> {
         let default = zone(&self.zone).map_err(|problem| {
-            let problem = places.problem("/tools/time/zone", problem);
-            places.error(vec![problem])
+            let problem = source_map.problem("/tools/time/zone", problem);
+            source_map.error(vec![problem])
         })?;
         let clock = TokioClock::new();
-        let run = move |wanted: Wanted, _: ToolContext| {
+        let run = move |wanted: TimeInput, _: ToolContext| {
             let default = default.clone();
             async move {
                 let zone = match wanted.zone.as_deref().filter(|zone| !zone.trim().is_empty()) {
@@ -58,7 +58,7 @@ impl TimeForm {
 
 /// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Wanted {
+struct TimeInput {
     /// An IANA time zone name, for example Europe/Berlin. Omit it for the agent's time zone.
     #[schemars(length(max = 64))]
     zone: Option<String>,

@@ -8,11 +8,11 @@ use helix_agents::session::load;
 use helix_agents::store::Page;
 use serde_json::json;
 
-use super::conversation::{Conversation, Then, stopped_by, unusable};
+use super::conversation::{Conversation, Flow, stopped_by, unusable};
 use super::entry::{self, Command};
-use super::{aside, cast};
-use crate::cast::{Cast, Wishes};
+use super::{aside, session_agent};
 use crate::exit::Exit;
+use crate::session_agent::{Overrides, SessionAgent};
 use crate::sessions::{list, log};
 use crate::signals::Signals;
 use crate::storage;
@@ -42,7 +42,7 @@ impl Conversation<'_> {
             }
             (Command::State, _) => self.show_state().await?,
             (Command::Model, None) if self.screen.is_json() => self.show_model_as_json()?,
-            (Command::Model, None) => self.screen.line(self.cast.model())?,
+            (Command::Model, None) => self.screen.line(self.session_agent.model())?,
             (Command::Model, Some(model)) => {
                 // A model server may respond slowly.
                 tokio::select! {
@@ -69,14 +69,14 @@ impl Conversation<'_> {
     /// Switches to another session and resumes its unfinished run.
     async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Flow> {
         let head = storage::head(self.store, session).await?;
-        let cast = tokio::select! {
-            cast = Cast::of_session(&head, Wishes::default()) => cast?,
+        let session_agent = tokio::select! {
+            session_agent = SessionAgent::of_session(&head, Overrides::default()) => session_agent?,
             signal = signals.next() => return Ok(stopped_by(signal)),
         };
-        self.set_agent(cast)?;
+        self.set_agent(session_agent)?;
         self.file = None;
         self.session = Some(head.session.clone());
-        self.cast.show_warnings(self.screen);
+        self.session_agent.show_warnings(self.screen);
         self.show_status().await?;
         if self.is_open().await? {
             return self.resume(signals).await;
@@ -87,23 +87,23 @@ impl Conversation<'_> {
     /// Changes the model of the conversation.
     async fn choose(&mut self, model: &str) -> Result<()> {
         let agent = self.file.as_deref();
-        let wishes = Wishes { model: Some(model), agent, ..Wishes::default() };
-        let cast = match &self.session {
+        let overrides = Overrides { model: Some(model), agent, ..Overrides::default() };
+        let session_agent = match &self.session {
             Some(session) => {
                 let head = storage::head(self.store, session.as_str()).await?;
-                Cast::of_session(&head, wishes).await?
+                SessionAgent::of_session(&head, overrides).await?
             }
-            None => cast(self.file.as_deref(), wishes).await?,
+            None => session_agent(self.file.as_deref(), overrides).await?,
         };
-        self.set_agent(cast)?;
+        self.set_agent(session_agent)?;
         if self.screen.is_json() {
             return self.show_model_as_json();
         }
-        aside(self.screen, &format!("model: {}", self.cast.model()))
+        aside(self.screen, &format!("model: {}", self.session_agent.model()))
     }
 
     fn show_model_as_json(&self) -> Result<()> {
-        Ok(self.screen.json(&json!({ "model": self.cast.model().name() }))?)
+        Ok(self.screen.json(&json!({ "model": self.session_agent.model().name() }))?)
     }
 
     async fn show_state(&self) -> Result<()> {

@@ -15,20 +15,20 @@ use helix_agents::usage::Usage;
 
 use super::aside;
 use super::plain::MOST;
-use crate::ask::Person;
-use crate::cast::{self, Cast};
+use crate::ask::Approver;
 use crate::drive;
 use crate::exit::Exit;
+use crate::run_view::RunView;
 use crate::screen::{Screen, Style, notice};
+use crate::session_agent::{self, SessionAgent};
 use crate::signals::{Signal, Signals};
-use crate::stage::Stage;
 use crate::store::Store;
-use crate::summary::{Ended, Turn};
-use crate::{storage, summary, waits};
+use crate::summary::{EndedRun, Turn};
+use crate::{lease_wait, storage, summary};
 
 /// A conversation with an agent.
 pub(super) struct Conversation<'a> {
-    pub(super) cast: Cast,
+    pub(super) session_agent: SessionAgent,
     /// The agent file named on the command line.
     pub(super) file: Option<PathBuf>,
     runtime: LocalRuntime,
@@ -38,36 +38,36 @@ pub(super) struct Conversation<'a> {
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
     /// Whether the user can be asked for approvals.
-    pub(super) asks: bool,
+    pub(super) interactive: bool,
 }
 
 impl<'a> Conversation<'a> {
     /// Creates a conversation that continues `session`, or starts a session with the first message.
     pub(super) fn new(
-        cast: Cast,
+        session_agent: SessionAgent,
         file: Option<PathBuf>,
         session: Option<SessionId>,
         store: &'a Store,
         db: &'a Path,
         screen: &'a Screen,
     ) -> Result<Self> {
-        let runtime = cast.runtime(store.clone())?;
-        Ok(Self { cast, file, runtime, session, store, db, screen, asks: false })
+        let runtime = session_agent.runtime(store.clone())?;
+        Ok(Self { session_agent, file, runtime, session, store, db, screen, interactive: false })
     }
 
     /// Replaces the agent and its model for the following turns.
-    pub(super) fn set_agent(&mut self, cast: Cast) -> Result<()> {
-        self.runtime = cast.runtime(self.store.clone())?;
-        self.cast = cast;
+    pub(super) fn set_agent(&mut self, session_agent: SessionAgent) -> Result<()> {
+        self.runtime = session_agent.runtime(self.store.clone())?;
+        self.session_agent = session_agent;
         Ok(())
     }
 
     /// Shows the agent, the model and the status of the session.
     pub(super) async fn introduce(&self) -> Result<()> {
-        let name = self.screen.styled(Style::Bold, self.cast.agent().name());
-        self.screen.line(format!("{name} with {}", self.cast.model()))?;
+        let name = self.screen.styled(Style::Bold, self.session_agent.agent().name());
+        self.screen.line(format!("{name} with {}", self.session_agent.model()))?;
         aside(self.screen, "/help lists the commands, Ctrl-D leaves")?;
-        self.cast.show_warnings(self.screen);
+        self.session_agent.show_warnings(self.screen);
         self.show_status().await
     }
 
@@ -77,15 +77,20 @@ impl<'a> Conversation<'a> {
         let head = storage::head(self.store, session.as_str()).await?;
         let status = head.summary.status;
         let text = match (self.runtime.can_resume(session).await?, &head.summary.run) {
-            (Resumable::Running, _) => "its last run may still be running in another process".into(),
+            (Resumable::Running, _) => {
+                "its last run may still be running in another process".into()
+            }
             (Resumable::Yes, Some(_)) => {
                 "its last run is unfinished: /resume continues it".to_owned()
             }
             (Resumable::Yes, None) => {
-                format!("its last turn is {status}: /resume continues it, a message starts another one")
+                format!(
+                    "its last turn is {status}: /resume continues it, a message starts another one"
+                )
             }
             (Resumable::Waiting, _) => {
-                "its last turn waits for answers: /resume continues it once they are given".to_owned()
+                "its last turn waits for answers: /resume continues it once they are given"
+                    .to_owned()
             }
             (_, _) => format!("its last turn is {status}"),
         };
@@ -95,7 +100,7 @@ impl<'a> Conversation<'a> {
     /// Returns `true` if the session has a run that can be resumed.
     pub(super) async fn is_open(&self) -> Result<bool> {
         let Some(session) = &self.session else { return Ok(false) };
-        Ok(self.runtime.can_resume(session).await? != Resumable::Ended)
+        Ok(self.runtime.can_resume(session).await? != Resumable::EndedRun)
     }
 
     /// Shows the command that continues the session.
@@ -108,17 +113,17 @@ impl<'a> Conversation<'a> {
 
     /// Runs a turn with a message.
     pub(super) async fn turn(&mut self, message: String) -> Result<Exit> {
-        let began = Instant::now();
+        let started = Instant::now();
         if message.len() > MOST {
             return Err(unusable(format!("a message must not be longer than {MOST} bytes")));
         }
         let mut options = ExecuteOptions::default();
-        options.tags = self.cast.tags();
+        options.tags = self.session_agent.tags();
         options.session.clone_from(&self.session);
         let before = self.usage().await?;
-        let agent = Arc::clone(self.cast.agent());
-        let started = self.runtime.execute(agent, message.into(), options).await;
-        let handle = started.map_err(|error| match error.code() {
+        let agent = Arc::clone(self.session_agent.agent());
+        let execution = self.runtime.execute(agent, message.into(), options).await;
+        let handle = execution.map_err(|error| match error.code() {
             ErrorCode::AlreadyRunning => unusable(
                 "the last run may still be running in another process; /resume waits for its lease to \
                  expire and continues it, then send the message again",
@@ -132,34 +137,33 @@ impl<'a> Conversation<'a> {
             _ => error.into(),
         })?;
         self.session = Some(handle.session().clone());
-        let (person, stage) = (Person::default(), self.stage(began));
-        drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before).await
+        let (approver, run_view) = (Approver::default(), self.run_view(started));
+        drive::turn(&self.runtime, self.session_agent.agent(), handle, approver, run_view, before)
+            .await
     }
 
     /// Resumes the last run if it was interrupted, failed or killed.
     pub(super) async fn resume(&self, signals: &mut Signals) -> Result<Flow> {
-        let began = Instant::now();
+        let started = Instant::now();
         let Some(session) = &self.session else {
-            return Err(unusable(
-                "there is no session yet; /resume SESSION continues another one",
-            ));
+            return Err(unusable("there is no session yet; /resume SESSION continues another one"));
         };
         let head = storage::head(self.store, session.as_str()).await?;
-        for line in waits::messages(&head, self.store).await? {
+        for line in lease_wait::messages(&head, self.store).await? {
             aside(self.screen, &line)?;
         }
         let before = self.usage().await?;
         if self.runtime.can_resume(session).await? == Resumable::Waiting {
-            return self.resume_waiting(session, before, began, signals).await;
+            return self.resume_waiting(session, before, started, signals).await;
         }
-        let agent = Arc::clone(self.cast.agent());
-        let resumed = self.runtime.resume(agent, session, cast::wait_for_lease());
+        let agent = Arc::clone(self.session_agent.agent());
+        let resumed = self.runtime.resume(agent, session, session_agent::wait_for_lease());
         let handle = tokio::select! {
             handle = resumed => handle?,
             signal = signals.next() => return Ok(stopped_by(signal)),
         };
-        let (person, stage) = (Person::default(), self.stage(began));
-        drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before)
+        let (approver, run_view) = (Approver::default(), self.run_view(started));
+        drive::turn(&self.runtime, self.session_agent.agent(), handle, approver, run_view, before)
             .await
             .map(Continue)
     }
@@ -170,21 +174,31 @@ impl<'a> Conversation<'a> {
         &self,
         session: &SessionId,
         before: Usage,
-        began: Instant,
+        started: Instant,
         signals: &mut Signals,
     ) -> Result<Flow> {
         let handle = self.runtime.handle(session).await?;
-        let ended = Ended::new(handle.result().await?, &self.runtime, &handle).await?;
-        let mut person = Person::default();
-        let stage = self.stage(began);
-        if self.asks && person.answers(&self.runtime, &ended.waiting, self.db, signals).await? {
-            let agent = Arc::clone(self.cast.agent());
-            let handle = self.runtime.resume(agent, session, cast::wait_for_lease()).await?;
-            let turn = drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before);
+        let ended = EndedRun::new(handle.result().await?, &self.runtime, &handle).await?;
+        let mut approver = Approver::default();
+        let run_view = self.run_view(started);
+        if self.interactive
+            && approver.ask_all(&self.runtime, &ended.waiting, self.db, signals).await?
+        {
+            let agent = Arc::clone(self.session_agent.agent());
+            let handle =
+                self.runtime.resume(agent, session, session_agent::wait_for_lease()).await?;
+            let turn = drive::turn(
+                &self.runtime,
+                self.session_agent.agent(),
+                handle,
+                approver,
+                run_view,
+                before,
+            );
             return turn.await.map(Continue);
         }
-        let turn = Turn { before, said: true };
-        summary::show_turn(&handle, &ended, turn, stage).await.map(Continue)
+        let turn = Turn { before, text_shown: true };
+        summary::show_turn(&handle, &ended, turn, run_view).await.map(Continue)
     }
 
     /// The token usage of the session so far.
@@ -193,9 +207,15 @@ impl<'a> Conversation<'a> {
         Ok(load(self.store, session).await?.usage())
     }
 
-    fn stage(&self, began: Instant) -> Stage<'_> {
-        let model = self.cast.model().name();
-        Stage { screen: self.screen, db: self.db, model, began: Some(began), asks: self.asks }
+    fn run_view(&self, started: Instant) -> RunView<'_> {
+        let model = self.session_agent.model().name();
+        RunView {
+            screen: self.screen,
+            db: self.db,
+            model,
+            started: Some(started),
+            interactive: self.interactive,
+        }
     }
 }
 

@@ -127,7 +127,11 @@ impl Completer for Assist {
 impl Validator for Assist {
     fn validate(&self, cx: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let last = cx.input().rsplit('\n').next().unwrap_or_default();
-        Ok(if is_continued(last) { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+        Ok(if is_continued(last) {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
     }
 }
 

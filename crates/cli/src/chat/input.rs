@@ -30,7 +30,7 @@ pub(super) enum InputEvent {
 
 /// The entries and signals of the chat.
 pub(super) struct Input {
-/// The source of entries. It is `None` while a read is in progress.
+    /// The source of entries. It is `None` while a read is in progress.
     source: Option<Source>,
     signals: Signals,
     is_terminal: bool,

@@ -86,7 +86,9 @@ fn variables() -> Vec<Variable> {
         Variable {
             name: variable.name,
             is_set: value.is_some(),
-            value: value.filter(|_| !variable.is_secret).map(|value| storage::shown(value.as_ref())),
+            value: value
+                .filter(|_| !variable.is_secret)
+                .map(|value| storage::shown(value.as_ref())),
             doc: variable.doc,
         }
     };

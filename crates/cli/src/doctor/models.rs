@@ -78,7 +78,8 @@ impl Models {
         let checks = registry.providers().into_iter().map(|info| Provider::check(&registry, info));
         let checked = join_all(checks).await;
         let chosen = Chosen::check(&checked, findings).await;
-        let provider = chosen.as_ref().and_then(|chosen| chosen.name.split_once(':')).map(|parts| parts.0);
+        let provider =
+            chosen.as_ref().and_then(|chosen| chosen.name.split_once(':')).map(|parts| parts.0);
         for checked in &checked {
             let is_chosen = provider == Some(&*checked.provider.name);
             if let (Some(failed), false) = (&checked.provider.error, is_chosen) {
@@ -129,7 +130,8 @@ impl Chosen {
             Err(error) => {
                 let known = error.downcast_ref::<Error>();
                 let code = known.map_or(ErrorCode::Internal, Error::code);
-                let message = known.map_or_else(|| format!("{error:#}"), |error| error.message().into());
+                let message =
+                    known.map_or_else(|| format!("{error:#}"), |error| error.message().into());
                 findings.problem(
                     code.as_str(),
                     message,
@@ -151,7 +153,9 @@ impl Chosen {
     /// Checks that the model's provider responds and lists the model.
     fn check_server(model: &str, checked: &[CheckedProvider], findings: &mut Findings) {
         let Some((provider, model)) = model.split_once(':') else { return };
-        let Some(checked) = checked.iter().find(|checked| checked.provider.name == provider) else { return };
+        let Some(checked) = checked.iter().find(|checked| checked.provider.name == provider) else {
+            return;
+        };
         match &checked.provider.error {
             // Already reported.
             Some(failed) if failed.code == ErrorCode::ConfigInvalid.as_str() => {}
@@ -189,7 +193,9 @@ impl Provider {
             default_model: info.default_model,
             key,
             key_variable,
-            answers: error.as_ref().is_none_or(|failed| failed.code == ErrorCode::Unsupported.as_str()),
+            answers: error
+                .as_ref()
+                .is_none_or(|failed| failed.code == ErrorCode::Unsupported.as_str()),
             error,
             model_count: all_models.len(),
             models: all_models.iter().take(MOST_MODELS).cloned().collect(),

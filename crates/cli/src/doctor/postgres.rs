@@ -55,7 +55,8 @@ impl Postgres {
             findings.problem(error.code().as_str(), message, remedy(error.code()));
         }
         let found = inspected.ok().flatten();
-        let guarantees = found.as_ref().map(|inspection| inspection.guarantees.clone()).unwrap_or_default();
+        let guarantees =
+            found.as_ref().map(|inspection| inspection.guarantees.clone()).unwrap_or_default();
         if let Some(broken) = guarantees.iter().find(|guarantee| !guarantee.holds) {
             findings.advise(
                 "server_not_durable",
@@ -85,11 +86,16 @@ impl Postgres {
             }
         };
         page.row("", &state)?;
-        if let Some(database) = self.database.as_ref().filter(|database| database.schema == database.newest_schema) {
+        if let Some(database) =
+            self.database.as_ref().filter(|database| database.schema == database.newest_schema)
+        {
             page.row("", &super::stores::in_words(&database.sessions))?;
         }
         let kept = self.stream_retention;
-        page.row("", &format!("each stream retains about {kept} chunks; logs are never truncated"))?;
+        page.row(
+            "",
+            &format!("each stream retains about {kept} chunks; logs are never truncated"),
+        )?;
         self.guarantees.iter().try_for_each(|guarantee| page.guarantee(guarantee))
     }
 }
@@ -97,9 +103,7 @@ impl Postgres {
 /// The remedy for a database error.
 fn remedy(code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::StoreUnavailable => {
-            "start the server, or correct its URL in --db or HELIX_DB"
-        }
+        ErrorCode::StoreUnavailable => "start the server, or correct its URL in --db or HELIX_DB",
         ErrorCode::ConfigInvalid => "correct the user, password or database in --db or HELIX_DB",
         ErrorCode::StoreNewer => "upgrade helix, or choose another database with --db or HELIX_DB",
         ErrorCode::StoreReadOnly => "use the primary server, or grant the user write access",
@@ -127,7 +131,9 @@ impl std::fmt::Display for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.schema, self.newest_schema) {
             (schema, newest) if schema == newest => write!(f, "schema {schema}")?,
-            (schema, newest) => write!(f, "schema {schema}, which the next run upgrades to {newest}")?,
+            (schema, newest) => {
+                write!(f, "schema {schema}, which the next run upgrades to {newest}")?
+            }
         }
         let (size, chunks) = (bytes(self.bytes), count(self.chunks, "chunk"));
         let (fsync, commit) = (if self.fsync { "on" } else { "off" }, &self.synchronous_commit);

@@ -83,7 +83,10 @@ impl Redis {
             page.row("", &format!("sessions: {}", server.sessions))?;
         }
         let kept = self.stream_retention;
-        page.row("", &format!("each stream retains about {kept} chunks; logs are never truncated"))?;
+        page.row(
+            "",
+            &format!("each stream retains about {kept} chunks; logs are never truncated"),
+        )?;
         self.guarantees.iter().try_for_each(|guarantee| page.guarantee(guarantee))
     }
 }
@@ -91,9 +94,7 @@ impl Redis {
 /// The remedy for a server error.
 fn remedy(code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::StoreUnavailable => {
-            "start the server, or correct its URL in --db or HELIX_DB"
-        }
+        ErrorCode::StoreUnavailable => "start the server, or correct its URL in --db or HELIX_DB",
         ErrorCode::ConfigInvalid => {
             "change the server's settings as stated, or correct the URL, user or password in --db or HELIX_DB"
         }

@@ -8,7 +8,7 @@ use helix_agents::session::Durability;
 use serde::Serialize;
 
 use super::page::Page;
-use crate::cast::LEASE;
+use crate::session_agent::LEASE;
 
 /// The runtimes that this program does not include.
 const ABSENT: [&str; 2] = ["temporal", "dbos"];
@@ -58,6 +58,9 @@ impl Runtimes {
         for guarantee in self.local.per_step.iter().filter(differs) {
             page.guarantee(guarantee)?;
         }
-        page.row("not included", &format!("{}: this program has only the local runtime", ABSENT.join(", ")))
+        page.row(
+            "not included",
+            &format!("{}: this program has only the local runtime", ABSENT.join(", ")),
+        )
     }
 }

@@ -16,7 +16,7 @@ use super::finding::{Failed, Findings, remedy_of_database};
 use super::page::Page;
 use super::postgres::Postgres;
 use super::redis::Redis;
-use crate::storage::Place;
+use crate::storage::Location;
 use crate::text::{bytes, count};
 
 /// The name of the runtime that needs no separate workers.
@@ -77,10 +77,10 @@ impl Stores {
     pub(super) async fn check(db: &Path, findings: &mut Findings) -> Self {
         let memory = Memory { guarantees: MemoryStore::new().guarantees() };
         let mut stores = Self { sqlite: None, postgres: None, redis: None, memory };
-        match Place::of(db) {
-            Place::Sqlite(file) => stores.sqlite = Some(Sqlite::check(file, findings).await),
-            Place::Postgres(url) => stores.postgres = Some(Postgres::check(url, findings).await),
-            Place::Redis(url) => stores.redis = Some(Redis::check(url, findings).await),
+        match Location::of(db) {
+            Location::Sqlite(file) => stores.sqlite = Some(Sqlite::check(file, findings).await),
+            Location::Postgres(url) => stores.postgres = Some(Postgres::check(url, findings).await),
+            Location::Redis(url) => stores.redis = Some(Redis::check(url, findings).await),
         }
         stores
     }
@@ -134,11 +134,15 @@ impl Sqlite {
             page.row("", &in_words(&file.sessions))?;
         }
         let folder = &self.folder;
-        let free = folder.free_bytes.map_or_else(String::new, |free| format!(", {} free", bytes(free)));
+        let free =
+            folder.free_bytes.map_or_else(String::new, |free| format!(", {} free", bytes(free)));
         let writable = if folder.writable { "writable" } else { "not writable" };
         page.row("", &format!("folder {writable}{free}"))?;
         let kept = self.stream_retention;
-        page.row("", &format!("each stream retains about {kept} chunks; logs are never truncated"))?;
+        page.row(
+            "",
+            &format!("each stream retains about {kept} chunks; logs are never truncated"),
+        )?;
         for guarantee in &self.guarantees {
             page.guarantee(guarantee)?;
         }
@@ -243,7 +247,9 @@ impl std::fmt::Display for File {
         match (self.schema, self.newest_schema) {
             (0, _) => return write!(f, "empty: the first run creates the tables"),
             (schema, newest) if schema == newest => write!(f, "schema {schema}")?,
-            (schema, newest) => write!(f, "schema {schema}, which the next run upgrades to {newest}")?,
+            (schema, newest) => {
+                write!(f, "schema {schema}, which the next run upgrades to {newest}")?
+            }
         }
         let chunks = count(self.chunks, "chunk");
         write!(

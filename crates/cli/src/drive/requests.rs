@@ -6,23 +6,23 @@ use helix_agents::executor::RunHandle;
 
 use super::stopped;
 use crate::live::LiveView;
+use crate::run_view::RunView;
 use crate::screen::notice;
 use crate::signals::Signal;
-use crate::stage::Stage;
 use crate::terminal;
 
 /// The requests made so far.
 pub(super) struct Requests<'a> {
     handle: &'a RunHandle,
-    stage: Stage<'a>,
+    run_view: RunView<'a>,
     interrupts: u32,
     terminating: bool,
 }
 
 impl<'a> Requests<'a> {
     /// Creates the state before any request.
-    pub(super) fn new(handle: &'a RunHandle, stage: Stage<'a>) -> Self {
-        Self { handle, stage, interrupts: 0, terminating: false }
+    pub(super) fn new(handle: &'a RunHandle, run_view: RunView<'a>) -> Self {
+        Self { handle, run_view, interrupts: 0, terminating: false }
     }
 
     /// Returns `true` if the runtime is to be shut down.
@@ -33,7 +33,7 @@ impl<'a> Requests<'a> {
     /// Forwards a signal to the run and shows that.
     pub(super) async fn forward(&mut self, signal: Signal, view: &mut LiveView<'_>) -> Result<()> {
         if self.terminating {
-            leave(self.handle, self.stage);
+            leave(self.handle, self.run_view);
         }
         if signal == Signal::Terminate {
             self.terminating = true;
@@ -62,7 +62,7 @@ impl<'a> Requests<'a> {
     }
 
     fn say(&self, message: &str) {
-        if !self.stage.screen.is_json() {
+        if !self.run_view.screen.is_json() {
             notice(message);
         }
     }
@@ -71,9 +71,9 @@ impl<'a> Requests<'a> {
 /// Exits the program immediately, without waiting for the runtime to shut down. The run is left like
 /// the run of a killed process.
 #[expect(clippy::exit, reason = "a normal return would wait for the runtime")]
-pub(super) fn leave(handle: &RunHandle, stage: Stage<'_>) -> ! {
+pub(super) fn leave(handle: &RunHandle, run_view: RunView<'_>) -> ! {
     terminal::hide_status();
     let message = "the program was signalled again and exited before the run stopped";
-    let exit = stopped(Error::new(ErrorCode::Closed, message), handle, stage);
+    let exit = stopped(Error::new(ErrorCode::Closed, message), handle, run_view);
     std::process::exit(exit as i32)
 }

@@ -16,7 +16,7 @@ pub(super) struct Draft {
 
 /// The changes made so far. They are undone if a later one fails.
 #[derive(Debug, Default)]
-struct Done {
+struct Changes {
     folders: Vec<PathBuf>,
     /// The written files, each with a backup of the file that it replaced.
     files: Vec<(PathBuf, Option<TempPath>)>,
@@ -47,18 +47,18 @@ impl Draft {
             };
             return Err(refused(first, message));
         }
-        let mut done = Done::default();
+        let mut changes = Changes::default();
         let written = self.files.iter().map(|(path, _)| path.clone()).collect();
-        match self.try_write(&mut done) {
+        match self.try_write(&mut changes) {
             Ok(()) => Ok(written),
             Err(error) => {
-                done.undo();
+                changes.undo();
                 Err(error)
             }
         }
     }
 
-    fn try_write(self, done: &mut Done) -> Result<()> {
+    fn try_write(self, changes: &mut Changes) -> Result<()> {
         let unwritable = |path: &Path, error: io::Error| {
             if error.kind() == io::ErrorKind::PermissionDenied {
                 let message = "the folder is not writable: choose another one, or change its \
@@ -70,18 +70,18 @@ impl Draft {
         // A lack of space or permissions causes an error here, before anything is replaced.
         let mut staged = Vec::new();
         for (path, text) in self.files {
-            let stage = done.create_folder_of(&path).and_then(|folder| stage(folder, &text));
+            let stage = changes.create_folder_of(&path).and_then(|folder| stage(folder, &text));
             let stage = stage.map_err(|error| unwritable(&path, error))?;
             staged.push((path, stage));
         }
         for (path, stage) in staged {
-            done.put(&path, stage).map_err(|error| unwritable(&path, error))?;
+            changes.put(&path, stage).map_err(|error| unwritable(&path, error))?;
         }
         Ok(())
     }
 }
 
-impl Done {
+impl Changes {
     /// Creates the folder of a file and its parents.
     fn create_folder_of<'a>(&mut self, path: &'a Path) -> io::Result<&'a Path> {
         let folder = match path.parent() {
@@ -150,7 +150,8 @@ fn is_there(path: &Path) -> bool {
 
 fn is_same(path: &Path, text: &str) -> bool {
     let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
-    let same_length = path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == length);
+    let same_length =
+        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == length);
     same_length && fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
 }
 

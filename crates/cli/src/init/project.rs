@@ -28,7 +28,8 @@ pub(super) fn draft(folder: &Path, name: Option<&str>, checkout: Option<&Path>) 
     let name = package_name(folder, name)?;
     let library = library(checkout)?;
     let path = library.to_str().ok_or_else(|| {
-        let message = "the path of the checkout is not valid UTF-8, so Cargo.toml cannot contain it";
+        let message =
+            "the path of the checkout is not valid UTF-8, so Cargo.toml cannot contain it";
         Error::new(ErrorCode::InputInvalid, message).with_context("path", library.display())
     })?;
     let fill = |template: &str| {
@@ -59,9 +60,8 @@ fn package_name(folder: &Path, name: Option<&str>) -> Result<String> {
     match name::problem_of(&name) {
         None => Ok(name),
         Some(problem) => {
-            let message = format!(
-                "`{name}` is not a valid package name: {problem}; choose one with --name"
-            );
+            let message =
+                format!("`{name}` is not a valid package name: {problem}; choose one with --name");
             Err(Error::new(ErrorCode::InputInvalid, message))
         }
     }
@@ -90,7 +90,8 @@ fn library(checkout: Option<&Path>) -> Result<PathBuf> {
 fn is_library(folder: &Path) -> bool {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     let manifest: Option<toml::Table> = manifest.parse().ok();
-    let name = manifest.as_ref().and_then(|manifest| manifest.get("package")?.get("name")?.as_str());
+    let name =
+        manifest.as_ref().and_then(|manifest| manifest.get("package")?.get("name")?.as_str());
     name == Some("helix-agents")
 }
 

@@ -5,7 +5,7 @@ use helix_agents::error::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::setting::Setting;
+use super::settings::DemoSettings;
 use super::tools::{list_bodies, look_up, rank};
 
 /// The agent's name.
@@ -54,14 +54,14 @@ pub(crate) struct Fact {
 ///
 /// # Errors
 /// If the definition is invalid, which is a bug.
-pub(crate) fn researcher(model: &str, setting: &Setting) -> Result<Agent<(), Report>> {
-    let desk = setting.desk();
+pub(crate) fn researcher(model: &str, settings: &DemoSettings) -> Result<Agent<(), Report>> {
+    let environment = settings.environment();
     Agent::builder(NAME)
         .description("Answers questions about the Solar System from a table of its bodies.")
         .system_prompt(PROMPT)
-        .tool(desk.tool(look_up))
-        .tool(desk.tool(rank))
-        .tool(desk.tool(list_bodies))
+        .tool(environment.tool(look_up))
+        .tool(environment.tool(rank))
+        .tool(environment.tool(list_bodies))
         .output::<Report>()
         .model(model)
         .max_steps(MAX_STEPS)

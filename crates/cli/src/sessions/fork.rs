@@ -8,9 +8,9 @@ use helix_agents::executor::{AgentExecutor as _, ForkOptions};
 use helix_agents::session::load;
 use serde_json::json;
 
-use crate::cast;
 use crate::checkpoint;
 use crate::screen::Screen;
+use crate::session_agent;
 use crate::storage::Which;
 use crate::store::Store;
 
@@ -43,7 +43,8 @@ pub(crate) async fn run(args: &ForkArgs, store: &Store, db: &Path, screen: &Scre
         }
     };
     options.session = args.name.as_deref().map(Into::into);
-    let fork = cast::spectator(store.clone())?.fork(&head.session, options).await;
+    let fork =
+        session_agent::runtime_without_model(store.clone())?.fork(&head.session, options).await;
     let fork = fork.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
     let origin = load(store, &fork).await?;
     let at = origin.forked().map(|origin| origin.version);

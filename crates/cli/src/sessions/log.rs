@@ -78,7 +78,9 @@ fn details(event: &Event) -> String {
                 format!("completed {output}")
             }
             RunOutcome::Failed { error } => format!("failed {}: {}", error.code, error.in_full()),
-            RunOutcome::Interrupted { reason } => format!("interrupted {}", text_of(reason.as_ref())),
+            RunOutcome::Interrupted { reason } => {
+                format!("interrupted {}", text_of(reason.as_ref()))
+            }
             RunOutcome::Aborted { reason } => format!("aborted {}", text_of(reason.as_ref())),
             RunOutcome::Suspended { on } => suspension_details(on),
             _ => String::new(),
@@ -163,7 +165,9 @@ fn answer_details(answer: &Answer) -> String {
         Answer::Error(message) => format!("error {message}"),
         Answer::Approved { edited: None } => "approved".to_owned(),
         Answer::Approved { edited: Some(edited) } => format!("approved as {}", edited.text()),
-        Answer::Denied { reason } => format!("denied {}", text_of(reason.as_ref())).trim_end().into(),
+        Answer::Denied { reason } => {
+            format!("denied {}", text_of(reason.as_ref())).trim_end().into()
+        }
         _ => String::new(),
     }
 }

@@ -7,7 +7,7 @@ use helix_agents::session::{Session, load};
 use serde_json::json;
 
 use super::standing;
-use crate::approvals::{Waiting, below, kind};
+use crate::approvals::{WaitingCall, below, kind};
 use crate::screen::Screen;
 use crate::storage::Which;
 use crate::store::Store;
@@ -22,7 +22,8 @@ pub(crate) async fn run(which: &Which, store: &Store, db: &Path, screen: &Screen
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
     let waiting = below(store, &head.created.root).await?;
-    let is_related = |call: &Waiting| call.view.session == head.session || head.session == call.root;
+    let is_related =
+        |call: &WaitingCall| call.view.session == head.session || head.session == call.root;
     let waiting: Vec<_> = waiting.into_iter().filter(is_related).collect();
     let output = session.last_run().and_then(|run| run.output.as_ref());
     if screen.is_json() {

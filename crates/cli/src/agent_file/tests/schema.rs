@@ -7,7 +7,7 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 
 use super::super::schema::schema;
-use super::{AgentFile, EVERYTHING, Place};
+use super::{AgentFile, EVERYTHING, Fixture};
 
 fn fits(document: &Value) -> bool {
     jsonschema::is_valid(&schema(), document)
@@ -75,7 +75,7 @@ fn the_parser_rejects_what_the_schema_rejects() {
         for variant in variants {
             tried += 1;
             let text = toml::to_string(&variant).unwrap();
-            let agent = Place::new(&text).agent();
+            let agent = Fixture::new(&text).agent();
             if !fits(&variant) {
                 refused += 1;
                 assert!(agent.is_err(), "{text}");
@@ -116,10 +116,10 @@ fn the_samples_of_the_guide_can_be_built() {
     let blocks = blocks();
     assert!(blocks.len() >= 2, "{blocks:?}");
     for block in blocks {
-        let place = Place::new(&block);
-        std::fs::write(place.path("prompt.md"), "Be kind.").unwrap();
-        std::fs::write(place.path("answer.schema.json"), "{ \"type\": \"object\" }").unwrap();
-        place.agent().unwrap_or_else(|problem| panic!("{block}: {problem}"));
+        let fixture = Fixture::new(&block);
+        std::fs::write(fixture.path("prompt.md"), "Be kind.").unwrap();
+        std::fs::write(fixture.path("answer.schema.json"), "{ \"type\": \"object\" }").unwrap();
+        fixture.agent().unwrap_or_else(|problem| panic!("{block}: {problem}"));
         assert!(fits(&as_json(&block)), "{block}");
     }
 }

@@ -7,7 +7,7 @@ use helix_agents::tool::{EffectClass, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Shelf, refused, tidied};
+use super::{SandboxDir, refused, tidied};
 
 /// The maximum number of entries of a result.
 const MOST_ENTRIES: usize = 500;
@@ -52,23 +52,24 @@ pub(super) struct Entry {
 }
 
 /// Creates the tool.
-pub(super) fn tool(shelf: &Shelf) -> Tool {
-    let shelf = shelf.clone();
+pub(super) fn tool(sandbox: &SandboxDir) -> Tool {
+    let sandbox = sandbox.clone();
     let run = move |input: List, _: ToolContext| {
-        let shelf = shelf.clone();
+        let sandbox = sandbox.clone();
         async move {
-            let work = move |shelf: &Shelf| list(shelf, tidied(&input.path), input.recursive);
-            shelf.do_with(work).await
+            let work =
+                move |sandbox: &SandboxDir| list(sandbox, tidied(&input.path), input.recursive);
+            sandbox.do_with(work).await
         }
     };
     Tool::function("list_files", DESCRIPTION, run).effect(EffectClass::Pure)
 }
 
-pub(super) fn list(shelf: &Shelf, path: &str, recursive: bool) -> Result<Listed, ToolError> {
+pub(super) fn list(sandbox: &SandboxDir, path: &str, recursive: bool) -> Result<Listed, ToolError> {
     let mut listed = Listed { entries: Vec::new(), more: false };
     let mut folders = VecDeque::from([(PathBuf::from(path), 0)]);
     while let Some((folder, depth)) = folders.pop_front() {
-        let found = match entries(shelf, &folder, &mut listed.more) {
+        let found = match entries(sandbox, &folder, &mut listed.more) {
             Ok(found) => found,
             // A subfolder that cannot be read or was deleted meanwhile does not hide the others.
             Err(_) if depth > 0 => {
@@ -96,9 +97,9 @@ pub(super) fn list(shelf: &Shelf, path: &str, recursive: bool) -> Result<Listed,
 }
 
 /// The entries of one folder, sorted by path.
-fn entries(shelf: &Shelf, folder: &Path, more: &mut bool) -> std::io::Result<Vec<Entry>> {
+fn entries(sandbox: &SandboxDir, folder: &Path, more: &mut bool) -> std::io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for (index, entry) in shelf.root.read_dir(folder)?.enumerate() {
+    for (index, entry) in sandbox.root.read_dir(folder)?.enumerate() {
         if index >= MOST_LOOKED_AT {
             *more = true;
             break;

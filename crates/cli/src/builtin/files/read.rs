@@ -7,8 +7,8 @@ use helix_agents::tool::{EffectClass, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Shelf, refused, tidied};
-use crate::regular;
+use super::{SandboxDir, refused, tidied};
+use crate::safe_read;
 
 /// The maximum length of a UTF-8 character in bytes, and so of what a cut can leave over.
 const LONGEST_CHAR: usize = 4;
@@ -42,29 +42,29 @@ pub(super) struct Part {
 }
 
 /// Creates the tool.
-pub(super) fn tool(shelf: &Shelf) -> Tool {
-    let shelf = shelf.clone();
+pub(super) fn tool(sandbox: &SandboxDir) -> Tool {
+    let sandbox = sandbox.clone();
     let run = move |input: Read, _: ToolContext| {
-        let shelf = shelf.clone();
+        let sandbox = sandbox.clone();
         async move {
-            let work = move |shelf: &Shelf| {
-                let limit = input.limit.unwrap_or(usize::MAX).min(shelf.max_bytes);
-                read(shelf, tidied(&input.path), input.offset, limit)
+            let work = move |sandbox: &SandboxDir| {
+                let limit = input.limit.unwrap_or(usize::MAX).min(sandbox.max_bytes);
+                read(sandbox, tidied(&input.path), input.offset, limit)
             };
-            shelf.do_with(work).await
+            sandbox.do_with(work).await
         }
     };
     Tool::function("read_file", DESCRIPTION, run).effect(EffectClass::Pure)
 }
 
 pub(super) fn read(
-    shelf: &Shelf,
+    sandbox: &SandboxDir,
     path: &str,
     offset: u64,
     limit: usize,
 ) -> Result<Part, ToolError> {
     let refused = |error: io::Error| refused(path, &error);
-    let mut file = regular::open_below(&shelf.root, Path::new(path)).map_err(refused)?;
+    let mut file = safe_read::open_below(&sandbox.root, Path::new(path)).map_err(refused)?;
     let size = file.metadata().map_err(refused)?.len();
     if offset > size {
         return Err(ToolError::new(format!("`{path}` has {size} bytes; `offset` is beyond them")));

@@ -27,7 +27,9 @@ pub(super) fn content_type(headers: &HeaderMap) -> Result<String, String> {
     let encoding = headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
         let encoding = shortened(encoding, MOST_CHARS);
-        return Err(format!("the response has the content encoding `{encoding}`, which was not requested"));
+        return Err(format!(
+            "the response has the content encoding `{encoding}`, which was not requested"
+        ));
     }
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(String::new()) };
     let value = shortened(value.to_str().unwrap_or_default().trim(), MOST_CHARS);
@@ -72,7 +74,9 @@ pub(super) async fn text(
 ) -> Result<(String, bool), String> {
     let mut bytes = Vec::new();
     let mut truncated = false;
-    let broken = |error: reqwest::Error| format!("the connection failed while the response was read: {error}");
+    let broken = |error: reqwest::Error| {
+        format!("the connection failed while the response was read: {error}")
+    };
     while let Some(piece) = response.chunk().await.map_err(broken)? {
         let room = most - bytes.len();
         bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));

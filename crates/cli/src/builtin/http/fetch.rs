@@ -123,7 +123,9 @@ impl Fetcher {
             .no_proxy()
             .dns_resolver(Arc::new(guard));
         let builder = if encrypted { builder } else { builder.tls_certs_only([]) };
-        let client = builder.build().map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
+        let client = builder
+            .build()
+            .map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
         Ok(place.get_or_init(|| client).clone())
     }
 }
@@ -153,9 +155,9 @@ pub(super) fn next(
     };
     let location = location.to_str().map_err(|_| "the redirect target is not a URL".to_owned())?;
     let target = shortened(location, MOST_CHARS);
-    let mut next = url
-        .join(location)
-        .map_err(|error| format!("the redirect leads to `{target}`, which is not a URL: {error}"))?;
+    let mut next = url.join(location).map_err(|error| {
+        format!("the redirect leads to `{target}`, which is not a URL: {error}")
+    })?;
     if next.as_str().len() > MOST_URL_BYTES {
         return Err(format!(
             "the redirect leads to `{target}`, a URL of more than {MOST_URL_BYTES} bytes"

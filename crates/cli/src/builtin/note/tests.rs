@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::{Action, Change, NoteForm, Notes};
+use super::{Action, Change, NoteConfig, Notes};
 
-const FORM: NoteForm = NoteForm { max_notes: 2, max_chars: 10 };
+const CONFIG: NoteConfig = NoteConfig { max_notes: 2, max_chars: 10 };
 
 fn write(notes: &mut Notes, title: &str, text: &str) -> Result<Vec<String>, String> {
     change(notes, Action::Write, title, text)
@@ -17,7 +17,7 @@ fn change(
     text: &str,
 ) -> Result<Vec<String>, String> {
     let change = Change { action, title: title.to_owned(), text: text.to_owned() };
-    match FORM.apply(&change, notes) {
+    match CONFIG.apply(&change, notes) {
         Ok(noted) => Ok(noted.titles),
         Err(error) => Err(error.message().to_owned()),
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use helix_agents::tool::ToolError;
 use rustix::fs::{Access, access};
 
-use super::Wanted;
+use super::CommandInput;
 
 /// The allowed commands of an agent file, each as a list of words.
 #[derive(Debug)]
@@ -27,7 +27,9 @@ impl Allowed {
                     // With a relative path, anyone who can write to the folder could choose the program.
                     problems.push((
                         index,
-                        format!("`{program}` must be the name of a program in PATH, or an absolute path"),
+                        format!(
+                            "`{program}` must be the name of a program in PATH, or an absolute path"
+                        ),
                     ));
                 }
                 Some(_) => all.push(words),
@@ -37,10 +39,10 @@ impl Allowed {
     }
 
     /// Returns `true` if a command is allowed.
-    pub(super) fn has(&self, wanted: &Wanted) -> bool {
+    pub(super) fn has(&self, command_input: &CommandInput) -> bool {
         self.0.iter().any(|words| {
-            let given = std::iter::once(&wanted.program).chain(&wanted.arguments);
-            words.len() <= 1 + wanted.arguments.len()
+            let given = std::iter::once(&command_input.program).chain(&command_input.arguments);
+            words.len() <= 1 + command_input.arguments.len()
                 && words.iter().zip(given).all(|(a, b)| a == b)
         })
     }
@@ -49,8 +51,8 @@ impl Allowed {
     ///
     /// # Errors
     /// For the model, if the command is not allowed or the program does not exist.
-    pub(super) fn program(&self, wanted: &Wanted) -> Result<PathBuf, ToolError> {
-        if !self.has(wanted) {
+    pub(super) fn program(&self, command_input: &CommandInput) -> Result<PathBuf, ToolError> {
+        if !self.has(command_input) {
             let all: Vec<_> = self.0.iter().map(|words| words.join(" ")).collect();
             return Err(ToolError::new(format!(
                 "this command is not allowed and was not run; the allowed commands, with any further \
@@ -58,8 +60,9 @@ impl Allowed {
                 all.join("; ")
             )));
         }
-        let name = Path::new(&wanted.program);
-        let missing = || ToolError::new(format!("the program `{}` does not exist", wanted.program));
+        let name = Path::new(&command_input.program);
+        let missing =
+            || ToolError::new(format!("the program `{}` does not exist", command_input.program));
         if name.is_absolute() {
             return is_program(name).then(|| name.to_owned()).ok_or_else(missing);
         }

@@ -18,7 +18,7 @@ use super::allow::folders;
 use crate::text::shortened;
 
 /// The environment variables that commands inherit in addition to `PATH`. None of them is a secret.
-const KEPT: [&str; 8] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "SHELL", "TMPDIR", "TZ", "USER"];
+const INHERITED: [&str; 8] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "SHELL", "TMPDIR", "TZ", "USER"];
 
 /// The maximum number of characters of a killed command's output that the model sees.
 const MOST_OUTPUT: usize = 2000;
@@ -60,14 +60,15 @@ pub(super) async fn run(
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+    command.env_clear().envs(INHERITED.iter().filter_map(|name| Some((name, env::var_os(name)?))));
     if let Ok(path) = env::join_paths(folders()) {
         command.env("PATH", path);
     }
     let failed = |error| ToolError::new(format!("the command could not be started: {error}"));
     let mut child = command.spawn().map_err(failed)?;
     let group = Group::of(child.id());
-    let (mut out, mut err) = (Kept::new(bounds.max_bytes), Kept::new(bounds.max_bytes));
+    let (mut out, mut err) =
+        (CapturedOutput::new(bounds.max_bytes), CapturedOutput::new(bounds.max_bytes));
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let outcome = {
         let reading = async { tokio::join!(out.read(stdout), err.read(stderr)) };
@@ -138,13 +139,13 @@ impl Drop for Group {
 }
 
 /// The beginning of an output. The rest is read and discarded, so that the writer does not block.
-struct Kept {
+struct CapturedOutput {
     bytes: Vec<u8>,
     most: usize,
     truncated: bool,
 }
 
-impl Kept {
+impl CapturedOutput {
     fn new(most: usize) -> Self {
         Self { bytes: Vec::new(), most, truncated: false }
     }

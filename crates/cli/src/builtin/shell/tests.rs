@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-fn wanted(words: &[&str]) -> Wanted {
+fn command_input(words: &[&str]) -> CommandInput {
     let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
     let (program, arguments) = words.split_first().unwrap();
-    Wanted { program: program.clone(), arguments: arguments.to_vec() }
+    CommandInput { program: program.clone(), arguments: arguments.to_vec() }
 }
 
 fn allowed(entries: &[&str]) -> Allowed {
@@ -29,7 +29,7 @@ fn a_command_is_allowed_by_its_first_words_and_never_by_a_part_of_one() {
     let allowed = allowed(&["ls", "cargo test"]);
     for yes in [&["ls"][..], &["ls", "-l", "/"], &["cargo", "test"], &["cargo", "test", "-p", "x"]]
     {
-        assert!(allowed.has(&wanted(yes)), "{yes:?}");
+        assert!(allowed.has(&command_input(yes)), "{yes:?}");
     }
     for no in [
         &["cargo"][..],
@@ -41,8 +41,8 @@ fn a_command_is_allowed_by_its_first_words_and_never_by_a_part_of_one() {
         &["cargo test"],
         &["sh", "-c", "ls"],
     ] {
-        assert!(!allowed.has(&wanted(no)), "{no:?}");
-        assert!(allowed.program(&wanted(no)).unwrap_err().message().contains("not allowed"));
+        assert!(!allowed.has(&command_input(no)), "{no:?}");
+        assert!(allowed.program(&command_input(no)).unwrap_err().message().contains("not allowed"));
     }
 }
 
@@ -50,10 +50,17 @@ fn a_command_is_allowed_by_its_first_words_and_never_by_a_part_of_one() {
 fn programs_are_names_or_absolute_paths() {
     let problems = Allowed::new(&["ls".into(), "./own".into(), " ".into(), "bin/x".into()]);
     let problems = problems.unwrap_err();
-    assert_eq!(problems.iter().map(|problem| problem.0).collect::<Vec<_>>(), [1, 2, 3], "{problems:?}");
-    assert!(allowed(&["ls"]).program(&wanted(&["ls"])).unwrap().is_absolute());
-    assert_eq!(allowed(&["/bin/sh"]).program(&wanted(&["/bin/sh"])).unwrap(), Path::new("/bin/sh"));
-    let missing = allowed(&["no-such-program"]).program(&wanted(&["no-such-program"]));
+    assert_eq!(
+        problems.iter().map(|problem| problem.0).collect::<Vec<_>>(),
+        [1, 2, 3],
+        "{problems:?}"
+    );
+    assert!(allowed(&["ls"]).program(&command_input(&["ls"])).unwrap().is_absolute());
+    assert_eq!(
+        allowed(&["/bin/sh"]).program(&command_input(&["/bin/sh"])).unwrap(),
+        Path::new("/bin/sh")
+    );
+    let missing = allowed(&["no-such-program"]).program(&command_input(&["no-such-program"]));
     assert!(missing.unwrap_err().message().contains("does not exist"));
 }
 
@@ -70,7 +77,8 @@ async fn outputs_and_exit_code_are_returned_and_truncated() {
 
 #[tokio::test]
 async fn the_environment_has_no_keys_in_it() {
-    let ended = sh("env | sed 's/=.*//' | sort", DEFAULT_BOUNDS, &CancellationToken::new()).await.unwrap();
+    let ended =
+        sh("env | sed 's/=.*//' | sort", DEFAULT_BOUNDS, &CancellationToken::new()).await.unwrap();
     let own = ["PATH", "PWD", "SHLVL", "_", "OLDPWD"];
     let kept = ["HOME", "LANG", "LC_ALL", "LOGNAME", "SHELL", "TMPDIR", "TZ", "USER"];
     for name in ended.stdout.lines() {

@@ -63,7 +63,9 @@ fn disabled_values_are_the_defaults() {
     known(&schema, &schema, "", &mut defined);
     let mut compared = 0;
     for (path, default) in defined {
-        let Some(default) = default.filter(|value| !value.is_object() && !value.is_null()) else { continue };
+        let Some(default) = default.filter(|value| !value.is_object() && !value.is_null()) else {
+            continue;
+        };
         if ["/description", "/settings/stop_sequences"].contains(&&*path) {
             continue;
         }

@@ -116,9 +116,9 @@ fn a_failure_at_the_last_file_undoes_the_others() {
     check_refused(folder.path(), &files, true, "cannot be written");
     let files = [("new/a", "1"), ("old", "2"), ("last", "3")];
     let before = tree(folder.path());
-    let mut done = super::Done::default();
-    draft(folder.path(), &files).try_write(&mut done).unwrap();
+    let mut changes = super::Changes::default();
+    draft(folder.path(), &files).try_write(&mut changes).unwrap();
     assert_ne!(tree(folder.path()), before);
-    done.undo();
+    changes.undo();
     assert_eq!(tree(folder.path()), before);
 }

@@ -41,11 +41,7 @@ fn the_wait_for_the_model_starts_with_its_last_chunk() {
 fn a_call_being_written_is_timed_from_its_first_chunk() {
     let first = ChunkKind::ToolArgStart { index: 0, tool: "rank".into() };
     let more = ChunkKind::ToolArgDelta { index: 0, delta: "{".into() };
-    says(
-        &[(1_000, first), (2_500, more)],
-        3_000,
-        "the model is writing a rank call 2.0 s · 0:03",
-    );
+    says(&[(1_000, first), (2_500, more)], 3_000, "the model is writing a rank call 2.0 s · 0:03");
 }
 
 #[test]
@@ -73,8 +69,8 @@ fn calls_of_sub_agents_are_distinct() {
     let begins = ChunkKind::SubagentStart { call, subagent: "helper".into(), child };
     says("story", begins, "helper 0 ms · 0:00");
     says("story-sub-1", start("1", "get"), "helper 0 ms · get 0 ms · 0:00");
-    let waits = ChunkKind::RunSuspended { calls: Vec::new(), deadline: None };
-    says("story-sub-1", waits, "helper 0 ms · 0:00");
+    let lease_wait = ChunkKind::RunSuspended { calls: Vec::new(), deadline: None };
+    says("story-sub-1", lease_wait, "helper 0 ms · 0:00");
     says("story-sub-1", end("1"), "helper 0 ms · 0:00");
     let (call, child) = ("1".into(), "story-sub-1".into());
     let subagent = "helper".into();

@@ -59,10 +59,7 @@ async fn unknown_values_of_a_body_are_omitted() {
 #[tokio::test]
 async fn the_error_for_an_unknown_body_has_a_hint() {
     let error = call(look_up, json!({ "name": "Vulcan" })).await.unwrap_err();
-    assert_eq!(
-        error,
-        "the table has no body named `Vulcan`; list_bodies lists all bodies"
-    );
+    assert_eq!(error, "the table has no body named `Vulcan`; list_bodies lists all bodies");
 }
 
 #[tokio::test]

@@ -26,22 +26,22 @@ pub(super) const FILE: &str = "file";
 
 /// The positions of all keys and values of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct SourceMap {
     file: String,
     text: String,
-    spot: Spot,
+    node: SourceNode,
 }
 
 /// The byte offset of a key or value, and the positions inside it, by key or index.
 #[derive(Debug, Default)]
-struct Spot {
+struct SourceNode {
     at: Option<usize>,
     parts: HashMap<String, Self>,
 }
 
 /// A line and a column, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct Position {
     line: usize,
     column: usize,
 }
@@ -60,7 +60,7 @@ pub(crate) fn problems(error: &Error) -> Option<Vec<&str>> {
     (of_file && error.code() == ErrorCode::AgentInvalid).then(|| error.message().lines().collect())
 }
 
-impl Place {
+impl Position {
     /// Converts a byte offset to a line and a column.
     fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
@@ -70,24 +70,24 @@ impl Place {
     }
 }
 
-impl Places {
+impl SourceMap {
     /// Creates the positions of a file that is not parsed yet.
     pub(super) fn of_file(file: &Path, text: &str) -> Self {
         let file = one_line(&file.to_string_lossy()).into_owned();
-        Self { file, text: text.to_owned(), spot: Spot::default() }
+        Self { file, text: text.to_owned(), node: SourceNode::default() }
     }
 
     /// Creates a problem with the key or value at a JSON pointer.
     pub(crate) fn problem(&self, pointer: &str, message: impl Into<String>) -> Problem {
         // A missing key has no position, so its nearest existing parent is used.
-        let mut spot = &self.spot;
+        let mut node = &self.node;
         for name in pointer.split('/').skip(1) {
-            match spot.parts.get(&*name.replace("~1", "/").replace("~0", "~")) {
-                Some(part) => spot = part,
+            match node.parts.get(&*name.replace("~1", "/").replace("~0", "~")) {
+                Some(part) => node = part,
                 None => break,
             }
         }
-        Problem { at: spot.at, message: message.into() }
+        Problem { at: node.at, message: message.into() }
     }
 
     /// Creates a problem at a byte offset of the text.
@@ -107,7 +107,7 @@ impl Places {
         error = error.with_context(FILE, &self.file);
         match problems.iter().find_map(|problem| problem.at) {
             Some(at) => {
-                let place = Place::of(&self.text, at);
+                let place = Position::of(&self.text, at);
                 error.with_context("line", place.line).with_context("column", place.column)
             }
             None => error,
@@ -117,8 +117,8 @@ impl Places {
     /// Formats a problem as one line without control characters.
     fn describe(&self, problem: &Problem) -> String {
         let message = shortened(&problem.message, MOST_CHARS);
-        match problem.at.map(|at| Place::of(&self.text, at)) {
-            Some(Place { line, column }) => {
+        match problem.at.map(|at| Position::of(&self.text, at)) {
+            Some(Position { line, column }) => {
                 format!("{}, line {line}, column {column}: {message}", self.file)
             }
             None => format!("{}: {message}", self.file),
@@ -126,9 +126,9 @@ impl Places {
     }
 
     /// Records the positions in a table and converts it to JSON.
-    pub(super) fn take_in(&mut self, table: &DeTable<'_>) -> (Map<String, Value>, Vec<Problem>) {
+    pub(super) fn record(&mut self, table: &DeTable<'_>) -> (Map<String, Value>, Vec<Problem>) {
         let mut reader = Reader { parts: 0, problems: Vec::new() };
-        let members = reader.table(&mut self.spot, table);
+        let members = reader.table(&mut self.node, table);
         (members, reader.problems)
     }
 }
@@ -141,7 +141,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn table(&mut self, spot: &mut Spot, table: &DeTable<'_>) -> Map<String, Value> {
+    fn table(&mut self, node: &mut SourceNode, table: &DeTable<'_>) -> Map<String, Value> {
         let mut keys: Vec<_> = table.iter().collect();
         keys.sort_by_key(|(key, _)| key.span().start);
         let mut members = Map::new();
@@ -152,10 +152,10 @@ impl Reader {
             }
             if name.chars().count() > MOST_KEY_CHARS {
                 let message = format!("the key is longer than {MOST_KEY_CHARS} characters");
-                self.problems.push(Places::problem_at(at, message));
+                self.problems.push(SourceMap::problem_at(at, message));
                 continue;
             }
-            let value = self.value(spot.part(name.to_owned(), at), value);
+            let value = self.value(node.part(name.to_owned(), at), value);
             members.insert(name.to_owned(), value);
         }
         members
@@ -166,15 +166,14 @@ impl Reader {
     fn has_room(&mut self, at: usize) -> bool {
         self.parts = self.parts.saturating_add(1);
         if self.parts == MOST_PARTS + 1 {
-            let message = format!(
-                "the file has more than {MOST_PARTS} keys and items; the rest is not read"
-            );
-            self.problems.push(Places::problem_at(at, message));
+            let message =
+                format!("the file has more than {MOST_PARTS} keys and items; the rest is not read");
+            self.problems.push(SourceMap::problem_at(at, message));
         }
         self.parts <= MOST_PARTS
     }
 
-    fn value(&mut self, spot: &mut Spot, value: &Spanned<DeValue<'_>>) -> Value {
+    fn value(&mut self, node: &mut SourceNode, value: &Spanned<DeValue<'_>>) -> Value {
         match value.get_ref() {
             DeValue::String(text) => Value::from(text.as_ref()),
             DeValue::Boolean(yes) => Value::from(*yes),
@@ -198,21 +197,21 @@ impl Reader {
                     if !self.has_room(at) {
                         break;
                     }
-                    list.push(self.value(spot.part(index.to_string(), at), item));
+                    list.push(self.value(node.part(index.to_string(), at), item));
                 }
                 Value::Array(list)
             }
-            DeValue::Table(table) => Value::Object(self.table(spot, table)),
+            DeValue::Table(table) => Value::Object(self.table(node, table)),
         }
     }
 
     fn refuse(&mut self, value: &Spanned<DeValue<'_>>, problem: &str) -> Value {
-        self.problems.push(Places::problem_at(value.span().start, problem));
+        self.problems.push(SourceMap::problem_at(value.span().start, problem));
         Value::Null
     }
 }
 
-impl Spot {
+impl SourceNode {
     fn part(&mut self, name: String, at: usize) -> &mut Self {
         let part = self.parts.entry(name).or_default();
         part.at = Some(at);

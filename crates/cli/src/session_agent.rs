@@ -20,7 +20,7 @@ use helix_agents::store::Head;
 
 use crate::agent_file::AgentFile;
 use crate::model::Model;
-use crate::research::{self, Setting, researcher};
+use crate::research::{self, DemoSettings, researcher};
 use crate::screen::{Screen, notice};
 use crate::store::Store;
 
@@ -47,7 +47,7 @@ const FILES: &str = "files";
 
 /// An agent, its model, and the session tags that identify both.
 #[derive(Debug)]
-pub(crate) struct Cast {
+pub(crate) struct SessionAgent {
     agent: AnyAgent,
     model: Model,
     /// The adapter of the model, wrapped in a planner if the agent has one.
@@ -58,7 +58,7 @@ pub(crate) struct Cast {
 
 /// Command line options that override an agent file or a recorded session.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Wishes<'a> {
+pub(crate) struct Overrides<'a> {
     /// The model, as `provider:model`.
     pub(crate) model: Option<&'a str>,
     /// The agent file.
@@ -69,40 +69,40 @@ pub(crate) struct Wishes<'a> {
     pub(crate) trace: Option<&'a Path>,
 }
 
-impl Cast {
+impl SessionAgent {
     /// Creates the agent of `helix demo`.
     ///
     /// # Errors
     /// If the trace file cannot be written.
     pub(crate) fn of_demo(model: Model, pace: Duration, trace: Option<&Path>) -> Result<Self> {
-        let setting = Setting::new(&model, pace, trace)?;
-        Self::of_setting(model, &setting)
+        let settings = DemoSettings::new(&model, pace, trace)?;
+        Self::of_setting(model, &settings)
     }
 
-    fn of_setting(model: Model, setting: &Setting) -> Result<Self> {
-        let agent = researcher(model.name(), setting)?.erased();
-        Ok(Self::new(agent, model, setting.tags()))
+    fn of_setting(model: Model, settings: &DemoSettings) -> Result<Self> {
+        let agent = researcher(model.name(), settings)?.erased();
+        Ok(Self::new(agent, model, settings.tags()))
     }
 
     /// Creates the agent of an agent file. It uses the overrides of the model and of the file tools' folder.
     ///
     /// # Errors
     /// If the file is invalid, or its model is not available.
-    pub(crate) async fn of_file(path: &Path, wishes: Wishes<'_>) -> Result<Self> {
+    pub(crate) async fn of_file(path: &Path, overrides: Overrides<'_>) -> Result<Self> {
         let file = AgentFile::read(path)?;
-        check_files(&file, wishes)?;
+        check_files(&file, overrides)?;
         // Reports problems of the file before problems of the machine, such as a missing model.
-        file.agent(file.model().unwrap_or_default(), wishes.files)?;
-        let model = Model::select(wishes.model.or(file.model())).await?.ok_or_else(no_model)?;
-        Self::of_agent_file(&file, model, wishes.files)
+        file.agent(file.model().unwrap_or_default(), overrides.files)?;
+        let model = Model::select(overrides.model.or(file.model())).await?.ok_or_else(no_model)?;
+        Self::of_agent_file(&file, model, overrides.files)
     }
 
     /// Creates the assistant of `helix chat`. It uses the override of the model.
     ///
     /// # Errors
     /// If the model is not available.
-    pub(crate) async fn of_assistant(wishes: Wishes<'_>) -> Result<Self> {
-        Self::assistant(Model::select(wishes.model).await?.ok_or_else(no_model)?)
+    pub(crate) async fn of_assistant(overrides: Overrides<'_>) -> Result<Self> {
+        Self::assistant(Model::select(overrides.model).await?.ok_or_else(no_model)?)
     }
 
     fn assistant(model: Model) -> Result<Self> {
@@ -111,7 +111,10 @@ impl Cast {
     }
 
     fn of_agent_file(file: &AgentFile, model: Model, files: Option<&Path>) -> Result<Self> {
-        let files = files.map(std::path::absolute).transpose().context("the current folder cannot be determined")?;
+        let files = files
+            .map(std::path::absolute)
+            .transpose()
+            .context("the current folder cannot be determined")?;
         let agent = file.agent(model.name(), files.as_deref())?;
         let mut tags = BTreeMap::from([
             (AGENT_FILE.to_owned(), file.path().to_string_lossy().into_owned()),
@@ -121,11 +124,13 @@ impl Cast {
             tags.insert(FILES.to_owned(), files.to_string_lossy().into_owned());
         }
         let plan = file.plan(&agent);
-        let mut cast = Self::new(agent, model, tags);
+        let mut session_agent = Self::new(agent, model, tags);
         if let Some(plan) = plan {
-            cast.adapter = Arc::new(PlanningLlm::around(cast.adapter).plan(&cast.agent, plan)?);
+            session_agent.adapter = Arc::new(
+                PlanningLlm::around(session_agent.adapter).plan(&session_agent.agent, plan)?,
+            );
         }
-        Ok(cast)
+        Ok(session_agent)
     }
 
     /// Recreates the agent of a recorded session for another turn or a resume, with the overrides applied.
@@ -133,46 +138,48 @@ impl Cast {
     /// # Errors
     /// If another program created the session, if its agent file or model is not available, or if the
     /// file now describes a different agent.
-    pub(crate) async fn of_session(head: &Head, wishes: Wishes<'_>) -> Result<Self> {
+    pub(crate) async fn of_session(head: &Head, overrides: Overrides<'_>) -> Result<Self> {
         let tags = &head.created.tags;
         let recorded = tags.get(AGENT_FILE).map(Path::new);
         let agent = &*head.created.agent;
-        let model = tags.get(MODEL).filter(|_| is_ours(agent, tags));
-        let model = wishes.model.unwrap_or(model.ok_or_else(|| not_ours(head))?);
+        let model = tags.get(MODEL).filter(|_| is_supported(agent, tags));
+        let model = overrides.model.unwrap_or(model.ok_or_else(|| unsupported_session(head))?);
         let Some(recorded) = recorded else {
-            if wishes.agent.is_some() {
+            if overrides.agent.is_some() {
                 let message = "the session belongs to a built-in agent, not to an agent file";
                 let error = Error::new(ErrorCode::AgentMismatch, message);
                 return Err(error.with_context("agent", agent).into());
             }
-            if wishes.files.is_some() {
+            if overrides.files.is_some() {
                 return Err(no_use("--files", "the session's agent has no file tools"));
             }
             if agent == ASSISTANT {
-                check_trace(wishes)?;
+                check_trace(overrides)?;
                 return Self::assistant(Model::recorded(model).await?);
             }
-            let (model, setting) = Setting::of_tags(tags, model, wishes.trace).await?;
-            return Self::of_setting(model, &setting);
+            let (model, settings) = DemoSettings::of_tags(tags, model, overrides.trace).await?;
+            return Self::of_setting(model, &settings);
         };
-        check_trace(wishes)?;
-        let path = wishes.agent.unwrap_or(recorded);
-        let file = read_again(path, wishes.agent.is_none())?;
-        check_files(&file, wishes)?;
+        check_trace(overrides)?;
+        let path = overrides.agent.unwrap_or(recorded);
+        let file = read_again(path, overrides.agent.is_none())?;
+        check_files(&file, overrides)?;
         check_name(&file, path, head)?;
-        let files = wishes.files.or_else(|| tags.get(FILES).map(Path::new));
-        let mut cast = Self::of_agent_file(&file, Model::recorded(model).await?, files)?;
+        let files = overrides.files.or_else(|| tags.get(FILES).map(Path::new));
+        let mut session_agent = Self::of_agent_file(&file, Model::recorded(model).await?, files)?;
         if path.canonicalize().is_ok_and(|path| path != recorded) {
             let recorded = recorded.display();
-            cast.warnings.push(format!("The session was created with the agent file {recorded}."));
+            session_agent
+                .warnings
+                .push(format!("The session was created with the agent file {recorded}."));
         }
         if tags.get(AGENT_DIGEST).is_some_and(|digest| digest != file.digest()) {
-            cast.warnings.push(format!(
+            session_agent.warnings.push(format!(
                 "The agent file {} has changed since the session was created.",
                 path.display()
             ));
         }
-        Ok(cast)
+        Ok(session_agent)
     }
 
     /// Recreates the agent of a recorded session without its model, for operations that need none.
@@ -186,13 +193,13 @@ impl Cast {
         let Some(path) = agent.or(recorded) else {
             return match &*head.created.agent {
                 research::NAME if is_demo(research::NAME, tags) => {
-                    let setting = Setting::new(&Model::script(Duration::ZERO), LEASE, None)?;
-                    Ok(researcher(model, &setting)?.erased())
+                    let settings = DemoSettings::new(&Model::script(Duration::ZERO), LEASE, None)?;
+                    Ok(researcher(model, &settings)?.erased())
                 }
                 ASSISTANT if tags.contains_key(MODEL) => {
                     Ok(AgentFile::built_in("assistant.toml", ASSISTANT_FILE)?.agent(model, None)?)
                 }
-                _ => Err(not_ours(head).into()),
+                _ => Err(unsupported_session(head).into()),
             };
         };
         let file = read_again(path, agent.is_none())?;
@@ -244,7 +251,7 @@ pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
 }
 
 /// Returns `true` if this program can resume the session, because it or a compatible program created it.
-pub(crate) fn is_ours(agent: &str, tags: &BTreeMap<String, String>) -> bool {
+pub(crate) fn is_supported(agent: &str, tags: &BTreeMap<String, String>) -> bool {
     let has_agent = tags.contains_key(AGENT_FILE) || [research::NAME, ASSISTANT].contains(&agent);
     has_agent && tags.contains_key(MODEL)
 }
@@ -258,7 +265,7 @@ pub(crate) fn wait_for_lease() -> ResumeOptions {
 ///
 /// # Errors
 /// If the configuration is inconsistent, which is a bug.
-pub(crate) fn spectator(store: Store) -> Result<LocalRuntime> {
+pub(crate) fn runtime_without_model(store: Store) -> Result<LocalRuntime> {
     let no_models = Arc::new(ProviderRegistry::new());
     Ok(LocalRuntime::builder().store(store).llm_adapter(no_models).build()?)
 }
@@ -267,7 +274,7 @@ pub(crate) fn spectator(store: Store) -> Result<LocalRuntime> {
 ///
 /// # Errors
 /// If the configuration is inconsistent, which is a bug.
-pub(crate) fn executor_of(agent: AnyAgent, store: Store) -> Result<LocalRuntime> {
+pub(crate) fn runtime_for_agent(agent: AnyAgent, store: Store) -> Result<LocalRuntime> {
     let no_models = Arc::new(ProviderRegistry::new());
     let registry = AgentRegistry::default();
     let name = Arc::clone(agent.name());
@@ -303,8 +310,8 @@ fn check_name(file: &AgentFile, path: &Path, head: &Head) -> Result<()> {
 
 /// Checks that `--files` is used only with file tools, and that its path is UTF-8, so that a tag can
 /// record it.
-fn check_files(file: &AgentFile, wishes: Wishes<'_>) -> Result<()> {
-    match wishes.files {
+fn check_files(file: &AgentFile, overrides: Overrides<'_>) -> Result<()> {
+    match overrides.files {
         Some(_) if !file.has_files() => {
             Err(no_use("--files", "the agent file has no `[tools.files]`"))
         }
@@ -315,8 +322,8 @@ fn check_files(file: &AgentFile, wishes: Wishes<'_>) -> Result<()> {
     }
 }
 
-fn check_trace(wishes: Wishes<'_>) -> Result<()> {
-    match wishes.trace {
+fn check_trace(overrides: Overrides<'_>) -> Result<()> {
+    match overrides.trace {
         Some(_) => Err(no_use("--trace", "only the tools of `helix demo` write traces")),
         None => Ok(()),
     }
@@ -328,7 +335,7 @@ fn no_use(option: &str, because: &str) -> anyhow::Error {
 }
 
 /// The error for a session that another program created.
-pub(crate) fn not_ours(head: &Head) -> Error {
+pub(crate) fn unsupported_session(head: &Head) -> Error {
     let message = "the session was not created from an agent file, by `helix demo` or by \
                    `helix chat`; resume or abort it with the program that created it";
     Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)

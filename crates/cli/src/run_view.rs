@@ -7,7 +7,7 @@ use crate::screen::Screen;
 
 /// The screen, database and model of a run that is shown.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stage<'a> {
+pub(crate) struct RunView<'a> {
     /// The screen that shows the run.
     pub(crate) screen: &'a Screen,
     /// The database of the run.
@@ -16,14 +16,14 @@ pub(crate) struct Stage<'a> {
     pub(crate) model: &'a str,
     /// The start time of the command or of the conversation turn. `None` if this process does not execute
     /// the run.
-    pub(crate) began: Option<Instant>,
+    pub(crate) started: Option<Instant>,
     /// Whether the user can be asked for approvals.
-    pub(crate) asks: bool,
+    pub(crate) interactive: bool,
 }
 
-impl Stage<'_> {
+impl RunView<'_> {
     /// The time since the start, if this process executes the run.
     pub(crate) fn took(&self) -> Option<Duration> {
-        self.began.map(|began| began.elapsed())
+        self.started.map(|started| started.elapsed())
     }
 }

@@ -10,14 +10,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::builtin::{CalculatorForm, FilesForm, HttpForm, NoteForm, ShellForm, TimeForm};
+use crate::builtin::{
+    CalculatorConfig, FilesConfig, HttpConfig, NoteConfig, ShellConfig, TimeConfig,
+};
 
 /// An agent for `helix run`: its prompt, model, limits and tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Helix agent file")]
 #[schemars(extend("oneOf" = [{ "required": ["prompt"] }, { "required": ["prompt_file"] }]))]
-pub(crate) struct Form {
+pub(crate) struct AgentConfig {
     /// The agent's name. Sessions record it, and only the agent with this name can resume them.
     #[schemars(length(max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"), example = &"reader", example = &"tax-helper_2")]
     pub(crate) name: String,
@@ -36,24 +38,24 @@ pub(crate) struct Form {
     pub(crate) model: Option<String>,
     /// Limits of a turn and of the whole session.
     #[serde(default)]
-    pub(crate) limits: LimitsForm,
+    pub(crate) limits: LimitsConfig,
     /// Settings of the model calls. A provider rejects settings that it does not support.
     #[serde(default)]
-    pub(crate) settings: SettingsForm,
+    pub(crate) settings: SettingsConfig,
     /// Plan-execute: the model plans tool calls in rounds before it answers. Without this table the
     /// model calls tools step by step.
-    pub(crate) planner: Option<PlannerForm>,
+    pub(crate) planner: Option<PlannerConfig>,
     /// The structured output of the agent. Without this table the agent answers in plain text.
-    pub(crate) output: Option<OutputForm>,
+    pub(crate) output: Option<OutputConfig>,
     /// The tools of the agent, each in its own table.
     #[serde(default)]
-    pub(crate) tools: ToolsForm,
+    pub(crate) tools: ToolsConfig,
 }
 
 /// Limits of a turn and of the whole session.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct LimitsForm {
+pub(crate) struct LimitsConfig {
     /// The maximum number of steps of a turn. A step is one model call and the tool calls that it makes.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) max_steps: u32,
@@ -81,7 +83,7 @@ pub(crate) struct LimitsForm {
     pub(crate) wall_time: Option<Period>,
 }
 
-impl LimitsForm {
+impl LimitsConfig {
     pub(crate) fn budget(&self) -> Budget {
         let budget = Budget { tokens: self.tokens, tool_calls: self.tool_calls, ..Budget::new() };
         match self.wall_time {
@@ -91,7 +93,7 @@ impl LimitsForm {
     }
 }
 
-impl Default for LimitsForm {
+impl Default for LimitsConfig {
     fn default() -> Self {
         let limits = agent::Limits::default();
         Self {
@@ -110,7 +112,7 @@ impl Default for LimitsForm {
 /// Settings of the model calls. A provider rejects settings that it does not support.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct SettingsForm {
+pub(crate) struct SettingsConfig {
     /// The maximum number of tokens of a reply.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) max_output_tokens: Option<u32>,
@@ -143,7 +145,7 @@ pub(crate) struct SettingsForm {
 /// Plan-execute: the model plans tool calls in rounds before it answers.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct PlannerForm {
+pub(crate) struct PlannerConfig {
     /// The maximum number of rounds of tool calls. Each round takes a step, and so does the answer.
     #[schemars(range(min = 1, max = 999))]
     pub(crate) max_rounds: u32,
@@ -160,7 +162,7 @@ pub(crate) struct PlannerForm {
     pub(crate) model: Option<String>,
 }
 
-impl Default for PlannerForm {
+impl Default for PlannerConfig {
     fn default() -> Self {
         Self {
             max_rounds: planner::DEFAULT_MAX_ROUNDS,
@@ -175,7 +177,7 @@ impl Default for PlannerForm {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{ "required": ["schema"] }, { "required": ["schema_file"] }]))]
-pub(crate) struct OutputForm {
+pub(crate) struct OutputConfig {
     /// A JSON Schema, written as TOML.
     pub(crate) schema: Option<Map<String, Value>>,
     /// A file with a JSON Schema, in the agent file's folder or below it.
@@ -192,28 +194,28 @@ pub(crate) struct OutputForm {
 /// The tools of the agent, each in its own table.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ToolsForm {
+pub(crate) struct ToolsConfig {
     /// `list_files` and `read_file`, and `write_file` if `write` is set: access to files below one folder.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) files: Option<FilesForm>,
+    pub(crate) files: Option<FilesConfig>,
     /// `http_get`: HTTP GET requests to the listed hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) http: Option<HttpForm>,
+    pub(crate) http: Option<HttpConfig>,
     /// `calculate`: arithmetic.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) calculator: Option<CalculatorForm>,
+    pub(crate) calculator: Option<CalculatorConfig>,
     /// `current_time`: the date and time in any time zone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) time: Option<TimeForm>,
+    pub(crate) time: Option<TimeConfig>,
     /// `note`: notes that stay in the system prompt for the whole session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) note: Option<NoteForm>,
+    pub(crate) note: Option<NoteConfig>,
     /// `shell`: the listed commands. A user has to approve each call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shell: Option<ShellForm>,
+    pub(crate) shell: Option<ShellConfig>,
 }
 
-impl ToolsForm {
+impl ToolsConfig {
     pub(super) fn is_empty(&self) -> bool {
         let Self { files, http, calculator, time, note, shell } = self;
         let simple = calculator.is_none() && time.is_none() && note.is_none();

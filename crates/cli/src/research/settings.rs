@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::desk::Desk;
+use super::environment::ToolEnvironment;
 use crate::model::{Model, is_script};
 
 const PACE: &str = "pace_ms";
@@ -14,22 +14,25 @@ const TRACE: &str = "trace";
 
 /// The settings of a demo session.
 #[derive(Debug)]
-pub(crate) struct Setting {
+pub(crate) struct DemoSettings {
     pace: Duration,
     trace: Option<PathBuf>,
-    desk: Desk,
+    environment: ToolEnvironment,
 }
 
-impl Setting {
+impl DemoSettings {
     /// Creates the settings of a new session. Only the script has a pace.
     ///
     /// # Errors
     /// If the trace file cannot be written.
     pub(crate) fn new(model: &Model, pace: Duration, trace: Option<&Path>) -> Result<Self> {
         let pace = if model.is_script() { pace } else { Duration::ZERO };
-        let desk = Desk::new(pace, trace)?;
-        let trace = trace.map(std::path::absolute).transpose().context("the current folder cannot be determined")?;
-        Ok(Self { pace, trace, desk })
+        let environment = ToolEnvironment::new(pace, trace)?;
+        let trace = trace
+            .map(std::path::absolute)
+            .transpose()
+            .context("the current folder cannot be determined")?;
+        Ok(Self { pace, trace, environment })
     }
 
     /// Recreates the model and the settings of a recorded session. `trace` overrides the recorded file.
@@ -45,8 +48,8 @@ impl Setting {
         let pace = Duration::from_millis(pace);
         let model =
             if is_script(model) { Model::script(pace) } else { Model::recorded(model).await? };
-        let setting = Self::new(&model, pace, trace.or_else(|| tags.get(TRACE).map(Path::new)))?;
-        Ok((model, setting))
+        let settings = Self::new(&model, pace, trace.or_else(|| tags.get(TRACE).map(Path::new)))?;
+        Ok((model, settings))
     }
 
     /// The tags that [`of_tags`](Self::of_tags) reads.
@@ -62,7 +65,7 @@ impl Setting {
     }
 
     /// The environment of the tools.
-    pub(crate) fn desk(&self) -> &Desk {
-        &self.desk
+    pub(crate) fn environment(&self) -> &ToolEnvironment {
+        &self.environment
     }
 }

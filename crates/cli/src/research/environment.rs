@@ -17,12 +17,12 @@ const PACES: u32 = 8;
 
 /// The environment that all tools of the demo share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Desk {
+pub(crate) struct ToolEnvironment {
     pace: Duration,
     trace: Option<Arc<File>>,
 }
 
-impl Desk {
+impl ToolEnvironment {
     /// Creates an environment in which tools are delayed by multiples of `pace` and append a line to the
     /// file `trace` each time they run.
     ///
@@ -42,12 +42,12 @@ impl Desk {
 
     /// Creates the tool of a `#[tool]` function in this environment.
     pub(crate) fn tool<T: ToolFunction>(&self, function: T) -> Tool {
-        let (desk, function) = (self.clone(), Arc::new(function));
+        let (environment, function) = (self.clone(), Arc::new(function));
         Tool::function(T::NAME, T::DESCRIPTION, move |input: T::Input, cx: ToolContext| {
-            let (desk, function) = (desk.clone(), Arc::clone(&function));
+            let (environment, function) = (environment.clone(), Arc::clone(&function));
             async move {
-                desk.write_trace::<T>(&cx)?;
-                tokio::time::sleep(desk.delay(&cx)).await;
+                environment.write_trace::<T>(&cx)?;
+                tokio::time::sleep(environment.delay(&cx)).await;
                 function.call(input, &cx).await
             }
         })
