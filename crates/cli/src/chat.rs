@@ -16,7 +16,7 @@ use helix_agents::error::{Error, ErrorCode};
 
 use self::conversation::Conversation;
 use self::entry::Entry;
-use self::input::{Happened, Input};
+use self::input::{Input, InputEvent};
 use crate::ask;
 use crate::drive::OutputFailed;
 use crate::exit::Exit;

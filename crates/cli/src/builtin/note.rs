@@ -31,7 +31,7 @@ impl Default for NoteConfig {
 
 /// The custom state of an agent that keeps notes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Option<Kept>")]
+#[serde(from = "Option<RecordedNotes>")]
 pub(crate) struct Notes {
     notes: BTreeMap<String, String>,
 }

@@ -100,7 +100,7 @@ impl<'a> Conversation<'a> {
     /// Returns `true` if the session has a run that can be resumed.
     pub(super) async fn is_open(&self) -> Result<bool> {
         let Some(session) = &self.session else { return Ok(false) };
-        Ok(self.runtime.can_resume(session).await? != Resumable::EndedRun)
+        Ok(self.runtime.can_resume(session).await? != Resumable::Ended)
     }
 
     /// Shows the command that continues the session.

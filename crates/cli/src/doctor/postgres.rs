@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::finding::{Failed, Findings};
 use super::page::Page;
-use super::stores::by_standing;
+use super::stores::by_status;
 use crate::storage;
 use crate::text::{bytes, count};
 

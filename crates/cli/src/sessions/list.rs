@@ -5,7 +5,7 @@ use clap::Args;
 use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
 use serde_json::json;
 
-use super::standing;
+use super::status;
 use crate::model;
 use crate::screen::Screen;
 use crate::store::Store;

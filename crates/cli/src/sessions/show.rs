@@ -6,7 +6,7 @@ use anyhow::Result;
 use helix_agents::session::{Session, load};
 use serde_json::json;
 
-use super::standing;
+use super::status;
 use crate::approvals::{WaitingCall, below, kind};
 use crate::screen::Screen;
 use crate::storage::Which;

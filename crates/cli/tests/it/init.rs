@@ -196,10 +196,10 @@ async fn the_project_compiles_and_its_agent_runs() {
     let server = model(vec![Turn::finish(advice)]).await;
     let output = program(server.port).output().await.unwrap();
     let expected = String::from_utf8_lossy(&output.stderr);
-    assert!(expected.contains("may still be at work elsewhere: waiting for 3 s"), "{output:?}");
+    assert!(expected.contains("may still be running in another process: waiting for 3 s"), "{output:?}");
     let said = String::from_utf8_lossy(&output.stdout);
     let said: Vec<_> = said.lines().collect();
-    assert!(said[0].starts_with("going on with session"), "{output:?}");
+    assert!(said[0].starts_with("resuming session"), "{output:?}");
     assert_eq!(said[1..], ["umbrella: false, because it is dry"; 2], "{output:?}");
 }
 

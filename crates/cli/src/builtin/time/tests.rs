@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use helix_agents::clock::Timestamp;
 
-use super::{tell, zone};
+use super::{current_time, zone};
 
 #[expect(clippy::needless_pass_by_value, reason = "expect! returns an owned value")]
 fn check(name: &str, expected: Expect) {

@@ -1,6 +1,6 @@
 //! Tests of the descriptions of plans.
 
-use super::told;
+use super::describe;
 
 fn plan(data: &str) -> String {
     describe("plan", data).unwrap().unwrap()

@@ -61,7 +61,7 @@ async fn ctrl_c_at_the_prompt_clears_the_line_and_shows_a_hint() {
     terminal.types("nonsense").await;
     terminal.shows("> nonsense").await;
     terminal.keys(&["C-c"]).await;
-    terminal.shows("Ctrl-D or /quit leaves\n>").await;
+    terminal.shows("use Ctrl-D or /quit to leave\n>").await;
     terminal.run("hello").await;
     terminal.shows("Good day!").await;
     assert_eq!(server.requests()[0]["messages"][1]["content"], "hello");
