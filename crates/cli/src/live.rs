@@ -184,9 +184,9 @@ impl<'a> LiveView<'a> {
             ChunkKind::ToolApprovalRequest { call, tool, arguments, .. } => {
                 let tool = shortened(tool, MOST_NAME);
                 self.open.insert(call_key(call, chunk), tool.clone());
-                let lease_wait = self.screen.styled(Style::Bold, "?");
+                let mark = self.screen.styled(Style::Bold, "?");
                 let arguments = shortened(arguments, MOST);
-                self.line(format!("  {lease_wait} {tool} waits for approval {arguments}"))
+                self.line(format!("  {mark} {tool} waits for approval {arguments}"))
             }
             // The status line shows it.
             ChunkKind::ToolProgress { .. } if self.has_status() => Ok(()),

@@ -210,7 +210,7 @@ impl CommonArgs {
                 screen.line(format!("{still} of the session still {wait}"))?;
             }
             if !self.resume {
-                screen.field("go on", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+                screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
             }
         }
         Ok(self.resume.then(|| named.root.clone()))

@@ -60,7 +60,9 @@ async fn main() -> Result<(), Error> {
     let sessions = store.list(&SessionFilter::default(), &Page::default()).await?;
     if let Some(head) = sessions.iter().find(|head| head.is_leased()) {
         let (session, seconds) = (&head.session, LEASE.as_secs());
-        eprintln!("session {session} may still be running in another process: waiting for {seconds} s");
+        eprintln!(
+            "session {session} may still be running in another process: waiting for {seconds} s"
+        );
         tokio::time::sleep(LEASE).await;
     }
     for run in runtime.recover().await? {

@@ -125,10 +125,10 @@ async fn a_missing_api_key_is_reported() {
 #[tokio::test]
 async fn the_schema_is_printed_for_editors() {
     let dir = TestDir::new();
-    let people = dir.helix(&["schema"]).await;
+    let pretty = dir.helix(&["schema"]).await;
     let programs = dir.helix(&["schema", "--json"]).await;
-    assert_eq!((people.code, programs.stdout.lines().count()), (0, 1));
-    let schema: Value = serde_json::from_str(&people.stdout).unwrap();
+    assert_eq!((pretty.code, programs.stdout.lines().count()), (0, 1));
+    let schema: Value = serde_json::from_str(&pretty.stdout).unwrap();
     assert_eq!(schema, programs.json());
     assert_eq!(schema["properties"]["limits"]["properties"]["max_steps"]["default"], 50);
 }

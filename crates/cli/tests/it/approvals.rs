@@ -71,15 +71,19 @@ async fn a_suspended_run_shows_its_pending_calls() {
     std::fs::remove_file(dir.path("helix.toml")).unwrap();
     let again = dir.helix(&["resume", "--last", "--json"]).await;
     assert_eq!((again.code, &again.json()["suspended"]), (3, suspended));
-    let people = dir.helix(&["resume", "--last"]).await;
-    assert_eq!(people.code, 3);
+    let text_output = dir.helix(&["resume", "--last"]).await;
+    assert_eq!(text_output.code, 3);
     for message in [
         "suspended: 0 steps".to_owned(),
         format!("waits    {session}#1.0 for approval (editable): write_file {{\"path\""),
         format!("answer   helix approvals approve '{session}#1.0' (or: deny, edit, show)"),
         format!("resume   helix resume {session}"),
     ] {
-        assert!(people.stdout.contains(&message), "{message} is not in {}", people.stdout);
+        assert!(
+            text_output.stdout.contains(&message),
+            "{message} is not in {}",
+            text_output.stdout
+        );
     }
 }
 

@@ -196,11 +196,14 @@ async fn the_project_compiles_and_its_agent_runs() {
     let server = model(vec![Turn::finish(advice)]).await;
     let output = program(server.port).output().await.unwrap();
     let expected = String::from_utf8_lossy(&output.stderr);
-    assert!(expected.contains("may still be running in another process: waiting for 3 s"), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let said: Vec<_> = said.lines().collect();
-    assert!(said[0].starts_with("resuming session"), "{output:?}");
-    assert_eq!(said[1..], ["umbrella: false, because it is dry"; 2], "{output:?}");
+    assert!(
+        expected.contains("may still be running in another process: waiting for 3 s"),
+        "{output:?}"
+    );
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<_> = lines.lines().collect();
+    assert!(lines[0].starts_with("resuming session"), "{output:?}");
+    assert_eq!(lines[1..], ["umbrella: false, because it is dry"; 2], "{output:?}");
 }
 
 #[tokio::test]

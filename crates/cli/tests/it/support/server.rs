@@ -205,8 +205,8 @@ pub(crate) async fn model(turns: Vec<Turn>) -> Server {
         }
         let body = request.json();
         let messages = body["messages"].as_array().unwrap();
-        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
-        match turns.get(said) {
+        let replied = messages.iter().filter(|message| message["role"] == "assistant").count();
+        match turns.get(replied) {
             Some(turn) => turn.reply(),
             None => Reply::of(418, "content-type: text/plain\r\n", "no more replies"),
         }

@@ -330,8 +330,8 @@ async fn with_redirected_output_the_prompt_stays() {
     terminal.run("hello").await;
     prompt(&terminal).await;
     leave(&terminal).await;
-    let said = std::fs::read_to_string(dir.path("said.txt")).unwrap();
-    assert!(said.contains("\nGood day!\n") && !said.contains('\u{1b}'), "{said}");
+    let text = std::fs::read_to_string(dir.path("said.txt")).unwrap();
+    assert!(text.contains("\nGood day!\n") && !text.contains('\u{1b}'), "{text}");
 }
 
 #[tokio::test]
