@@ -1,20 +1,20 @@
-//! Agent files: an agent as a person describes it, in TOML.
+//! Agent files: TOML descriptions of agents.
 //!
-//! Whoever wrote the file may be a stranger, so what is read is bounded, the file sees nothing
-//! beyond its own folder, and every mistake is told with its place.
+//! An agent file is untrusted input: the amount of data read is bounded, the file has no access
+//! outside its own folder, and every error is reported with its position.
 
 mod build;
 mod check;
+mod config;
 mod document;
-mod form;
-mod places;
 mod plan;
 mod schema;
+mod source_map;
 
+pub(crate) use config::{Period, ToolsConfig};
 pub(crate) use document::AgentFile;
-pub(crate) use form::{Period, ToolsForm};
-pub(crate) use places::{Places, problems};
 pub(crate) use schema::schema;
+pub(crate) use source_map::{SourceMap, problems};
 
 #[cfg(test)]
 mod tests;

@@ -24,19 +24,19 @@ use crate::tail::TailArgs;
 use crate::text::one_line;
 use crate::usage::UsageArgs;
 
-/// Agents that survive: run one, kill it, resume it, and look at what it recorded.
+/// Durable agents: run an agent, kill it, resume it, and inspect what it recorded.
 ///
 /// Exit codes: 0 completed, 1 failed, 2 usage, 3 suspended, 4 interrupted or aborted.
 #[derive(Debug, Parser)]
 #[command(name = "helix", version, max_term_width = 100, after_long_help = env::help())]
 pub(crate) struct Args {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// The database: a SQLite file, or postgres://… or redis://… for a server's. Default: `HELIX_DB`, or helix.db in the current folder.
+    /// The database: a SQLite file, or a postgres://… or redis://… URL. Default: `HELIX_DB`, or helix.db in the current folder.
     #[arg(long, global = true, value_name = "DATABASE")]
     pub(crate) db: Option<PathBuf>,
-    /// Print JSON and nothing else; errors as one JSON object on standard error.
+    /// Print only JSON; errors are one JSON object on standard error.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -44,75 +44,75 @@ pub(crate) struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run an agent that researches the Solar System with tools and hands in a report.
+    /// Run an example agent that researches the Solar System with tools and submits a report.
     Demo(DemoArgs),
-    /// Run one turn of the agent that an agent file describes.
+    /// Run one turn of the agent in an agent file.
     Run(RunArgs),
-    /// Talk with an agent: each message is a turn of one session.
+    /// Chat with an agent: each message is a turn of one session.
     Chat(ChatArgs),
-    /// Go on with a session that was interrupted, failed, was answered, or whose process died.
+    /// Resume a session that was interrupted, failed or answered, or whose process crashed.
     Resume(ResumeArgs),
-    /// Answer calls that wait for people, from this or another process.
+    /// List and answer calls that wait for an approval or a result.
     Approvals {
-        /// What to do with them.
+        /// The subcommand.
         #[command(subcommand)]
         command: ApprovalsCommand,
     },
-    /// Ask a run of another process to stop at the end of its step; it can be resumed.
+    /// Interrupt a run of another process at the end of its step; it can be resumed.
     Interrupt(InterruptArgs),
-    /// End a session's run at once, whether it lives, waits or was killed; it cannot be resumed.
+    /// Abort a session's run immediately, whether it is running, suspended or crashed; it cannot be resumed.
     Abort(AbortArgs),
-    /// Look at recorded sessions.
+    /// Inspect and manage recorded sessions.
     Sessions {
-        /// What to do with them.
+        /// The subcommand.
         #[command(subcommand)]
         command: SessionsCommand,
     },
-    /// Follow a session live, from this or another process.
+    /// Follow the output of a running session, from any process.
     Tail(TailArgs),
-    /// Show tokens, calls, failures, times and cost: of one session, or of all that are selected.
+    /// Show tokens, calls, failures, durations and cost of one session, or of all selected sessions.
     Usage(UsageArgs),
-    /// Make the tables of a server's database, or bring older ones up to date.
+    /// Create or upgrade the tables of a database server.
     Migrate,
-    /// Show what is configured here, what it guarantees and why, and what is wrong with it.
+    /// Check the configuration: show what it guarantees and why, and report problems.
     ///
-    /// Ends with 0 if everything that an agent needs is here, and with 1 if there is a problem.
+    /// Exits with 0 if an agent can run with this configuration, and with 1 if there is a problem.
     Doctor,
-    /// Begin an agent of your own: an agent file, or a Rust project.
+    /// Create a new agent: an agent file, or a Rust project.
     Init(InitArgs),
-    /// Print what a shell needs to complete this command line.
+    /// Print the completion script for a shell.
     #[command(after_help = completions::HELP)]
     Completions(CompletionsArgs),
-    /// Print the manual page, or write one for every command.
+    /// Print the manual page, or write one page per command.
     Man(ManArgs),
     /// Print the JSON Schema of agent files, for editors.
     Schema,
 }
 
 impl Args {
-    /// Reads the command line, or says what is wrong with it.
+    /// Parses the command line. Prints the error and returns the exit code if that fails.
     pub(crate) fn read() -> Result<Self, Exit> {
-        let given: Vec<OsString> = std::env::args_os().collect();
-        let json = given.iter().any(|argument| argument == "--json");
-        Self::try_parse_from(given).map_err(|error| {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let json = arguments.iter().any(|argument| argument == "--json");
+        Self::try_parse_from(arguments).map_err(|error| {
             if !error.use_stderr() {
-                // `--help` and `--version`; that nobody reads them is no failure.
+                // `--help` and `--version`. A closed standard output is not an error.
                 let _unread = error.print();
                 return Exit::Completed;
             }
-            // What was given is told in it, so this takes the way of what others wrote.
-            let told = in_one_line(error).to_string();
+            // The message quotes the arguments, so it is escaped like other untrusted text.
+            let message = in_one_line(error).to_string();
             if json {
-                screen::notice(&failure::usage(&told).to_string());
+                screen::notice(&failure::usage(&message).to_string());
             } else {
-                screen::notice(told.trim_end());
+                screen::notice(message.trim_end());
             }
             Exit::Usage
         })
     }
 }
 
-/// The error with each argument that it quotes in one line.
+/// Escapes each argument that the error quotes to one line.
 fn in_one_line(mut error: clap::Error) -> clap::Error {
     let quoted = error.context().filter_map(|(kind, value)| match value {
         ContextValue::String(text) => Some((kind, one_line(text).into_owned())),

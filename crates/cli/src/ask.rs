@@ -1,4 +1,4 @@
-//! A person at the terminal, who is asked at once for what a suspended run waits for.
+//! Interactive approvals: asks the user at the terminal about the pending calls of a suspended run.
 
 mod keyboard;
 
@@ -14,8 +14,8 @@ use helix_agents::executor::AgentExecutor as _;
 use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::Submission;
 
-use self::keyboard::{Said, read_line};
-use crate::approvals::Waiting;
+use self::keyboard::{Reply, read_line};
+use crate::approvals::WaitingCall;
 use crate::edit::{self, Edited};
 use crate::env;
 use crate::screen::{Screen, notice};
@@ -23,48 +23,48 @@ use crate::signals::{Signal, Signals};
 use crate::terminal::{self, Output};
 use crate::text::{one_line, shortened};
 
-/// How much of the arguments is shown. What was not seen is told of.
+/// The maximum length of the arguments shown. A question says if they are cut off.
 const MOST: usize = 4000;
 
-/// Whether there is somebody to ask.
+/// Returns `true` if there is an interactive user to ask.
 pub(crate) fn is_possible(screen: &Screen, no_input: bool) -> bool {
     let is_there = io::stdin().is_terminal() && terminal::is_shown(Output::Err);
     is_there && !no_input && !screen.is_json()
 }
 
-/// Somebody at the terminal.
+/// The user at the terminal.
 #[derive(Debug, Default)]
-pub(crate) struct Person {
-    /// What they do not want to be asked again.
-    put_off: HashSet<String>,
+pub(crate) struct Approver {
+    /// The references of calls that the user postponed.
+    postponed: HashSet<String>,
 }
 
-/// What they typed.
+/// A parsed reply of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Word {
+enum Choice {
     Yes,
-    /// With what stands behind it.
+    /// A denial, with the reason that follows it.
     No(Option<String>),
     Edit,
     Later,
 }
 
-/// What came of a question.
+/// The outcome of a question.
 enum Outcome {
-    /// The call does not wait any more.
+    /// The call is no longer pending.
     Settled,
     Later,
-    /// Nobody is to be asked for anything now.
+    /// No more questions are to be asked now.
     Stop,
 }
 
-impl Person {
-    /// Asks about the calls. Answers whether one of them does not wait any more, so that the run
-    /// can go on.
-    pub(crate) async fn answers(
+impl Approver {
+    /// Asks about the calls. Returns `true` if at least one of them is no longer pending, so that the
+    /// run can continue.
+    pub(crate) async fn ask_all(
         &mut self,
         runtime: &LocalRuntime,
-        waiting: &[Waiting],
+        waiting: &[WaitingCall],
         db: &Path,
         signals: &mut Signals,
     ) -> Result<bool> {
@@ -73,16 +73,16 @@ impl Person {
             if !matches!(call.view.pending.kind, PendingKind::Approval { .. }) || call.expired {
                 continue;
             }
-            if self.put_off.contains(&call.reference) {
+            if self.postponed.contains(&call.reference) {
                 continue;
             }
             match ask(runtime, call, db, signals).await? {
                 Outcome::Settled => settled = true,
                 Outcome::Later => {
-                    self.put_off.insert(call.reference.clone());
+                    self.postponed.insert(call.reference.clone());
                 }
                 Outcome::Stop => {
-                    self.put_off.extend(waiting.iter().map(|it| it.reference.clone()));
+                    self.postponed.extend(waiting.iter().map(|call| call.reference.clone()));
                     return Ok(settled);
                 }
             }
@@ -93,7 +93,7 @@ impl Person {
 
 async fn ask(
     runtime: &LocalRuntime,
-    waiting: &Waiting,
+    waiting: &WaitingCall,
     db: &Path,
     signals: &mut Signals,
 ) -> Result<Outcome> {
@@ -102,28 +102,28 @@ async fn ask(
     let question = question(waiting, editable, db);
     loop {
         let word = match read_line(&question, signals).await? {
-            Said::Line(line) => Word::of(&line, editable),
-            Said::Nothing => return Ok(Outcome::Stop),
+            Reply::Line(line) => Choice::of(&line, editable),
+            Reply::Nothing => return Ok(Outcome::Stop),
         };
         let call = waiting.view.reference();
         let answer = match word {
             None => {
-                notice("type y, n, n with a reason behind it, or l");
+                notice("type y, n, n followed by a reason, or l");
                 continue;
             }
-            Some(Word::Later) => return Ok(Outcome::Later),
-            Some(Word::Yes) => (Submission::approve(call), None),
-            Some(Word::No(reason)) => (Submission::deny(call, reason), None),
-            Some(Word::Edit) => {
+            Some(Choice::Later) => return Ok(Outcome::Later),
+            Some(Choice::Yes) => (Submission::approve(call), None),
+            Some(Choice::No(reason)) => (Submission::deny(call, reason), None),
+            Some(Choice::Edit) => {
                 let edited = edit::json(&waiting.view.arguments.to_value()).await;
-                // Ctrl-C was for the editor.
+                // A Ctrl-C was meant for the editor.
                 while let Some(Signal::Interrupt) = signals.next().now_or_never() {}
                 match edited {
                     Ok(Edited::Changed(edited)) => {
                         (Submission::approve_edited(call, &edited.value)?, Some(edited))
                     }
                     Ok(Edited::Unchanged) => {
-                        notice("the arguments are as they were");
+                        notice("the arguments are unchanged");
                         continue;
                     }
                     Err(error) => {
@@ -134,7 +134,7 @@ async fn ask(
             }
         };
         let (answer, edited) = answer;
-        // What was seen is what is answered.
+        // The digest ensures that the answered arguments are the ones shown.
         let mut answer = answer.digest(pending.digest.clone());
         if let Some(user) = env::USER.text() {
             answer = answer.by(user);
@@ -146,10 +146,10 @@ async fn ask(
             ErrorCode::AnswerInvalid => {
                 notice(error.message());
                 if let Some(edited) = edited {
-                    notice(&format!("what you wrote is kept in {}", edited.keep()?.display()));
+                    notice(&format!("your edit was saved to {}", edited.keep()?.display()));
                 }
             }
-            // Others were first, or it took too long: the run can go on with that.
+            // Another answer came first, or the deadline passed: the run can continue with that.
             ErrorCode::AlreadyAnswered
             | ErrorCode::AnswerExpired
             | ErrorCode::AnswerToAborted
@@ -162,13 +162,13 @@ async fn ask(
     }
 }
 
-fn question(waiting: &Waiting, editable: bool, db: &Path) -> String {
+fn question(waiting: &WaitingCall, editable: bool, db: &Path) -> String {
     let (pending, arguments) = (&waiting.view.pending, waiting.arguments());
     let (tool, seen) = (shortened(&pending.tool, 100), one_line(&arguments));
     let length = seen.chars().count();
     let seen = if length > MOST {
         let show = waiting.command("show", db);
-        format!("{} ({length} characters; all of them: {show})", shortened(&seen, MOST))
+        format!("{} ({length} characters; in full: {show})", shortened(&seen, MOST))
     } else {
         seen.into_owned()
     };
@@ -177,8 +177,8 @@ fn question(waiting: &Waiting, editable: bool, db: &Path) -> String {
     format!("approve {tool} {seen}{until}? [y]es, [n]o, {edit}[l]ater: ")
 }
 
-impl Word {
-    /// Reads what was typed. Only `y` and `yes` are a yes.
+impl Choice {
+    /// Parses a reply. Only `y` and `yes` approve.
     fn of(typed: &str, editable: bool) -> Option<Self> {
         let typed = typed.trim();
         let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));

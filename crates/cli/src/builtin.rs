@@ -12,42 +12,45 @@ use std::path::Path;
 use helix_agents::error::Result;
 use helix_agents::tool::Tool;
 
-pub(crate) use calculator::CalculatorForm;
-pub(crate) use files::FilesForm;
-pub(crate) use http::HttpForm;
-pub(crate) use note::{NoteForm, Notes};
-pub(crate) use shell::ShellForm;
-pub(crate) use time::TimeForm;
+pub(crate) use calculator::CalculatorConfig;
+pub(crate) use files::FilesConfig;
+pub(crate) use http::HttpConfig;
+pub(crate) use note::{NoteConfig, Notes};
+pub(crate) use shell::ShellConfig;
+pub(crate) use time::TimeConfig;
 
-use crate::agent_file::{AgentFile, ToolsForm};
+use crate::agent_file::{AgentFile, ToolsConfig};
 
-/// The tools that an agent file asks for, but for `note`, which needs the agent's state. `seen` is
-/// the folder that file tools see, if a person named one.
+/// Creates the tools that an agent file enables, except `note`, which needs the agent's state. `seen`
+/// overrides the folder that the file tools access.
 ///
 /// # Errors
-/// [`AgentInvalid`](helix_agents::error::ErrorCode::AgentInvalid) if one cannot be set up.
-pub(crate) fn tools(form: &ToolsForm, file: &AgentFile, seen: Option<&Path>) -> Result<Vec<Tool>> {
+/// [`AgentInvalid`](helix_agents::error::ErrorCode::AgentInvalid) if a tool cannot be set up.
+pub(crate) fn tools(
+    config: &ToolsConfig,
+    file: &AgentFile,
+    seen: Option<&Path>,
+) -> Result<Vec<Tool>> {
     let mut tools = Vec::new();
-    if let Some(files) = &form.files {
+    if let Some(files) = &config.files {
         tools.extend(files.tools(file, seen)?);
     }
-    if let Some(http) = &form.http {
-        tools.push(http.tool(&file.places)?);
+    if let Some(http) = &config.http {
+        tools.push(http.tool(&file.source_map)?);
     }
-    if let Some(calculator) = form.calculator {
+    if let Some(calculator) = config.calculator {
         tools.push(calculator.tool());
     }
-    if let Some(time) = &form.time {
-        tools.push(time.tool(&file.places)?);
+    if let Some(time) = &config.time {
+        tools.push(time.tool(&file.source_map)?);
     }
-    if let Some(shell) = &form.shell {
+    if let Some(shell) = &config.shell {
         tools.push(shell.tool(file)?);
     }
     Ok(tools)
 }
 
-/// The tool, of which each call waits for a person's approval if that is wanted. What that person
-/// sees may be changed.
+/// Makes each call of the tool require an approval with editable arguments, if `wanted`.
 fn if_approved(tool: Tool, wanted: bool) -> Tool {
     if wanted { tool.requires_approval().editable() } else { tool }
 }

@@ -1,4 +1,4 @@
-//! `helix chat`: a conversation with an agent, a turn for each message.
+//! `helix chat`: a conversation with an agent, with one turn per message.
 
 mod commands;
 mod conversation;
@@ -16,56 +16,56 @@ use helix_agents::error::{Error, ErrorCode};
 
 use self::conversation::Conversation;
 use self::entry::Entry;
-use self::input::{Happened, Input};
+use self::input::{Input, InputEvent};
 use crate::ask;
-use crate::cast::{Cast, Wishes};
-use crate::drive::Unshown;
+use crate::drive::OutputFailed;
 use crate::exit::Exit;
 use crate::failure;
 use crate::screen::{Screen, Style, notice};
+use crate::session_agent::{Overrides, SessionAgent};
 use crate::storage;
 use crate::store::Store;
 
-/// The agent file that is taken where none is named.
+/// The default agent file.
 const AGENT_FILE: &str = "agent.toml";
 
-/// How to leave, for whoever tries it with Ctrl-C.
-const HINT: &str = "Ctrl-D or /quit leaves";
+/// The hint shown after Ctrl-C.
+const HINT: &str = "use Ctrl-D or /quit to leave";
 
 /// The options of `helix chat`.
 #[derive(Debug, Args)]
 pub(crate) struct ChatArgs {
-    /// The agent file. Default: the session's; agent.toml in the current folder, if it is there; a
-    /// small assistant.
+    /// The agent file. Default: the session's; else agent.toml in the current folder, if it exists;
+    /// else a small assistant.
     #[arg(value_name = "AGENT_FILE")]
     agent: Option<PathBuf>,
-    /// Go on with this session.
+    /// Continue this session.
     #[arg(long, value_name = "SESSION", conflicts_with = "last")]
     session: Option<String>,
-    /// Go on with the newest session.
+    /// Continue the newest session.
     #[arg(long)]
     last: bool,
-    /// The model, as `provider:model`. Default: the session's; the agent file's; else as for
+    /// The model, as `provider:model`. Default: the session's; else the agent file's; else as for
     /// `helix demo`.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
-    /// Do not ask at the terminal what a turn waits for; `helix approvals` answers.
+    /// Do not ask for approvals at the terminal; use `helix approvals` to answer.
     #[arg(long)]
     no_input: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(args: ChatArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let goes_on = args.last || args.session.is_some();
+    let is_existing = args.last || args.session.is_some();
     let store =
-        if goes_on { storage::open(db).await? } else { storage::open_or_create(db).await? };
+        if is_existing { storage::open(db).await? } else { storage::open_or_create(db).await? };
     let exit = chat(&args, &store, db, screen).await;
     storage::close(&store).await;
     exit
 }
 
 async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
-    let mut conversation = begin(args, store, db, screen).await?;
+    let mut conversation = open(args, store, db, screen).await?;
     let mut input = Input::open(screen.is_json())?;
     if input.is_terminal() {
         conversation.introduce().await?;
@@ -73,17 +73,17 @@ async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Res
     let mut exit = Exit::Completed;
     loop {
         let entry = match input.next().await? {
-            Happened::Entry(entry) => Entry::of(&entry),
-            Happened::Unusable(error) => {
+            InputEvent::Entry(entry) => Entry::of(&entry),
+            InputEvent::Unusable(error) => {
                 exit = report(&error, screen);
                 continue;
             }
-            Happened::Cleared => {
+            InputEvent::Cleared => {
                 notice(HINT);
                 continue;
             }
-            Happened::End => break,
-            Happened::Stop => return Ok(Exit::Interrupted),
+            InputEvent::End => break,
+            InputEvent::Stop => return Ok(Exit::Interrupted),
         };
         let done = match entry {
             Entry::Blank => continue,
@@ -92,14 +92,14 @@ async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Res
             Entry::Command(command, argument) => {
                 conversation.command(command, argument.as_deref(), input.signals()).await
             }
-            Entry::Unknown(told) => Err(conversation::unusable(told)),
+            Entry::Unknown(message) => Err(conversation::unusable(message)),
         };
         let done = match done {
             Ok(Continue(done)) => done,
             Ok(Break(exit)) => return Ok(exit),
-            // The runtime is shut down, and the next turn would not be shown either.
-            Err(error) if error.is::<Unshown>() => return Err(error),
-            // What fails here is one turn: the person, or the next line, has other ideas.
+            // The output is unavailable and the runtime is shut down, so the chat ends.
+            Err(error) if error.is::<OutputFailed>() => return Err(error),
+            // Only this entry failed; the chat continues with the next one.
             Err(error) => report(&error, screen),
         };
         if input.is_terminal() {
@@ -107,54 +107,58 @@ async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Res
         }
         match done {
             Exit::Completed => {}
-            // Ctrl-C means all of the lines.
+            // For piped input, Ctrl-C ends the program.
             Exit::Interrupted => return Ok(done),
             _ => exit = done,
         }
     }
     if input.is_terminal() {
-        conversation.part();
+        conversation.leave();
     }
     Ok(exit)
 }
 
-/// The conversation that the command line asks for.
-async fn begin<'a>(
+/// Opens the conversation that the command line selects.
+async fn open<'a>(
     args: &ChatArgs,
     store: &'a Store,
     db: &'a Path,
     screen: &'a Screen,
 ) -> Result<Conversation<'a>> {
-    let wishes =
-        Wishes { model: args.model.as_deref(), agent: args.agent.as_deref(), ..Wishes::default() };
+    let overrides = Overrides {
+        model: args.model.as_deref(),
+        agent: args.agent.as_deref(),
+        ..Overrides::default()
+    };
     let head = match &args.session {
         Some(session) => Some(storage::head(store, session).await?),
         None if args.last => Some(storage::newest(store).await?),
         None => None,
     };
-    let cast = match &head {
-        Some(head) => Cast::of_session(head, wishes).await?,
-        None => cast(args.agent.as_deref(), wishes).await?,
+    let session_agent = match &head {
+        Some(head) => SessionAgent::of_session(head, overrides).await?,
+        None => session_agent(args.agent.as_deref(), overrides).await?,
     };
     let session = head.map(|head| head.session);
-    let mut conversation = Conversation::new(cast, args.agent.clone(), session, store, db, screen)?;
-    conversation.asks = ask::is_possible(screen, args.no_input);
+    let mut conversation =
+        Conversation::new(session_agent, args.agent.clone(), session, store, db, screen)?;
+    conversation.interactive = ask::is_possible(screen, args.no_input);
     Ok(conversation)
 }
 
-/// Who plays in a new session.
-async fn cast(file: Option<&Path>, wishes: Wishes<'_>) -> Result<Cast> {
+/// Creates the agent of a new session.
+async fn session_agent(file: Option<&Path>, overrides: Overrides<'_>) -> Result<SessionAgent> {
     let usual = Path::new(AGENT_FILE);
     match file.or_else(|| usual.exists().then_some(usual)) {
-        Some(file) => Cast::of_file(file, wishes).await,
-        None => Cast::of_assistant(wishes).await,
+        Some(file) => SessionAgent::of_file(file, overrides).await,
+        None => SessionAgent::of_assistant(overrides).await,
     }
 }
 
-/// Tells of an entry that led to nothing.
+/// Reports an entry that failed.
 fn report(error: &anyhow::Error, screen: &Screen) -> Exit {
-    let ours = error.downcast_ref::<Error>();
-    match ours.filter(|error| error.code() == ErrorCode::InputInvalid && !screen.is_json()) {
+    let known = error.downcast_ref::<Error>();
+    match known.filter(|error| error.code() == ErrorCode::InputInvalid && !screen.is_json()) {
         Some(error) => {
             notice(error.message());
             Exit::Failed
@@ -163,7 +167,7 @@ fn report(error: &anyhow::Error, screen: &Screen) -> Exit {
     }
 }
 
-/// A line of the chat itself, which is none of the agent's.
+/// Prints a line of the chat itself, not of the agent.
 fn aside(screen: &Screen, line: &str) -> Result<()> {
     if !screen.is_json() {
         screen.line(screen.styled(Style::Dim, line))?;

@@ -1,4 +1,4 @@
-//! Checkpoints as people choose them on the command line.
+//! Checkpoints as selected on the command line.
 
 use std::path::Path;
 
@@ -9,28 +9,27 @@ use helix_agents::session::{Checkpoint, Session};
 
 use crate::summary;
 
-/// The checkpoint behind a step.
+/// Returns the checkpoint after a step.
 ///
 /// # Errors
-/// [`ErrorCode::CheckpointNotFound`], as [`told`].
+/// [`ErrorCode::CheckpointNotFound`], with a hint as from [`with_hint`].
 pub(crate) fn after<'a>(session: &'a Session, step: u32, db: &Path) -> Result<&'a Checkpoint> {
-    session.checkpoints().iter().find(|it| it.step == step).ok_or_else(|| {
-        let message = format!("the session has no checkpoint behind step {step}");
+    session.checkpoints().iter().find(|checkpoint| checkpoint.step == step).ok_or_else(|| {
+        let message = format!("the session has no checkpoint after step {step}");
         let error = Error::new(ErrorCode::CheckpointNotFound, message);
-        told(error.with_context("session", session.id()), session.id(), db)
+        with_hint(error.with_context("session", session.id()), session.id(), db)
     })
 }
 
-/// The error; if it is about a checkpoint that is not there, with the command that lists those that
-/// are.
-pub(crate) fn told(error: Error, session: &SessionId, db: &Path) -> Error {
+/// Adds the command that lists the checkpoints to an error about a missing checkpoint.
+pub(crate) fn with_hint(error: Error, session: &SessionId, db: &Path) -> Error {
     if error.code() != ErrorCode::CheckpointNotFound {
         return error;
     }
     error.with_context("list", summary::command("sessions checkpoints", session, db))
 }
 
-/// What the model said in the step of each checkpoint: its calls and its words.
+/// The model's reply in the step of each checkpoint: its tool calls and its text.
 pub(crate) fn replies(session: &Session) -> Vec<String> {
     let mut from = 0;
     let replies = session.checkpoints().iter().map(|checkpoint| {

@@ -1,4 +1,4 @@
-//! `helix completions`: what a shell needs to complete this command line.
+//! `helix completions`: completion scripts for shells.
 
 use anyhow::Result;
 use clap::CommandFactory as _;
@@ -9,9 +9,9 @@ use crate::args::Args;
 use crate::exit::Exit;
 use crate::screen::Screen;
 
-/// How to load it, shell by shell.
+/// The help text on how to load the script in each shell.
 pub(crate) const HELP: &str = "\
-Load it, for this shell or in its start-up file:
+Load the script in the current shell or in its start-up file:
   bash        source <(helix completions bash)
   zsh         source <(helix completions zsh)
   fish        helix completions fish | source
@@ -21,7 +21,7 @@ Load it, for this shell or in its start-up file:
 /// The options of `helix completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell to complete in.
+    /// The shell.
     shell: Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `helix demo`: runs the research agent once, from the question to the report.
+//! `helix demo`: runs the research agent once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,71 +8,84 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 
-use crate::ask::Person;
-use crate::cast::Cast;
+use crate::ask::Approver;
 use crate::drive;
 use crate::env;
 use crate::exit::Exit;
 use crate::model::{Model, is_script};
 use crate::research::QUESTION;
+use crate::run_view::RunView;
 use crate::screen::{Screen, Style, notice};
-use crate::stage::Stage;
+use crate::session_agent::SessionAgent;
 use crate::storage;
 
 /// The options of `helix demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Let a built-in script play the model.
+    /// Use a built-in script instead of a model.
     #[arg(long, conflicts_with = "model")]
     scripted: bool,
-    /// The script's delay between chunks, in milliseconds.
+    /// The delay of the script between chunks, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 30)]
     pace: u64,
-    /// Add one line of JSON to this file at each start of a tool, written by the tool itself.
+    /// Append a line of JSON to this file whenever a tool starts; the tool itself writes it.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The model, as `provider:model`. Default: `HELIX_MODEL`; the first that is configured by
-    /// OPENAI_API_KEY, OPENAI_BASE_URL or helix.toml; a server on a usual port of this machine; the
-    /// script.
+    /// The model, as `provider:model`. Default: `HELIX_MODEL`; else the first one configured by
+    /// OPENAI_API_KEY, OPENAI_BASE_URL or helix.toml; else a model server on a well-known port of this
+    /// machine; else the script.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let began = Instant::now();
+    let started = Instant::now();
     let pace = Duration::from_millis(args.pace);
     let named = args.model.clone().or_else(|| env::HELIX_MODEL.text());
     let model = match named.as_deref() {
         _ if args.scripted => Model::script(pace),
         Some(name) if is_script(name) => Model::script(pace),
-        name => Model::wanted(name).await?.unwrap_or_else(|| Model::script(pace)),
+        name => Model::select(name).await?.unwrap_or_else(|| Model::script(pace)),
     };
     if model.is_script() && !args.scripted && !screen.is_json() {
         notice(
-            "No model is configured, and no model server answers on this machine: a built-in script \
-             plays the model.\nIts words are fixed; tools, log, stream and resume are real. For a real \
-             model set OPENAI_API_KEY\nor OPENAI_BASE_URL, describe one in helix.toml, or start one: \
+            "No model is configured, and no model server responds on this machine: a built-in script \
+             replaces the model.\nIts replies are fixed; tools, log, stream and resume are real. To use a real \
+             model, set OPENAI_API_KEY\nor OPENAI_BASE_URL, configure one in helix.toml, or start one: \
              cargo xtask servers model",
         );
     }
-    let cast = Cast::of_demo(model, pace, args.trace.as_deref())?;
+    let session_agent = SessionAgent::of_demo(model, pace, args.trace.as_deref())?;
     let store = storage::open_or_create(db).await?;
-    let runtime = cast.runtime(store.clone())?;
+    let runtime = session_agent.runtime(store.clone())?;
     let mut options = ExecuteOptions::default();
-    options.tags = cast.tags();
-    let agent = Arc::clone(cast.agent());
+    options.tags = session_agent.tags();
+    let agent = Arc::clone(session_agent.agent());
     let handle = runtime.execute(agent, QUESTION.into(), options).await?;
     let heading = format!(
         "model    {}\nsession  {} in {}\nquestion {}\n\n",
-        cast.model(),
+        session_agent.model(),
         handle.session(),
         storage::shown(db),
         screen.styled(Style::Bold, QUESTION)
     );
-    let stage = Stage { screen, db, model: cast.model().name(), began: Some(began), asks: false };
-    let exit =
-        drive::to_the_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await;
+    let run_view = RunView {
+        screen,
+        db,
+        model: session_agent.model().name(),
+        started: Some(started),
+        interactive: false,
+    };
+    let exit = drive::run_to_end(
+        &runtime,
+        session_agent.agent(),
+        handle,
+        Approver::default(),
+        run_view,
+        &heading,
+    )
+    .await;
     storage::close(&store).await;
     exit
 }

@@ -1,4 +1,4 @@
-//! `helix doctor`: what is configured here, what it guarantees and why, and what is wrong with it.
+//! `helix doctor`: checks the configuration, shows what it guarantees and why, and reports problems.
 
 mod configuration;
 mod disk;
@@ -28,36 +28,36 @@ use program::Program;
 use runtimes::Runtimes;
 use stores::Stores;
 
-/// Everything that was found. Its members are what scripts rely on.
+/// The report. Its members are a stable interface for scripts.
 #[derive(Debug, Serialize)]
 struct Report {
-    /// Whether an agent can run here.
+    /// Whether an agent can run with this configuration.
     ok: bool,
     program: Program,
     configuration: Configuration,
     models: Models,
     stores: Stores,
     runtimes: Runtimes,
-    /// What may be worth a look.
+    /// Findings that may need attention.
     advice: Vec<Finding>,
-    /// What has to be mended.
+    /// Findings that have to be fixed.
     problems: Vec<Finding>,
 }
 
-/// Runs the command. It makes and changes nothing.
+/// Runs the command. It creates and changes nothing.
 pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
     let mut findings = Findings::default();
-    let configuration = Configuration::look(&mut findings);
-    let models = Models::look(&configuration, &mut findings).await;
-    let stores = Stores::look(db, &mut findings).await;
+    let configuration = Configuration::check(&mut findings);
+    let models = Models::check(&configuration, &mut findings).await;
+    let stores = Stores::check(db, &mut findings).await;
     let Findings { advice, problems } = findings;
     let report = Report {
         ok: problems.is_empty(),
-        program: Program::look(),
+        program: Program::check(),
         configuration,
         models,
         stores,
-        runtimes: Runtimes::look(),
+        runtimes: Runtimes::check(),
         advice,
         problems,
     };
@@ -77,19 +77,19 @@ impl Report {
         self.stores.show(page)?;
         self.runtimes.show(page)?;
         if !self.advice.is_empty() {
-            page.heading("Worth a look")?;
+            page.heading("Advice")?;
             for finding in &self.advice {
                 page.finding(finding)?;
             }
         }
         if self.ok {
-            return page.verdict(Style::Good, "Everything that an agent needs is here.");
+            return page.verdict(Style::Good, "The configuration is complete: agents can run.");
         }
         page.heading("Problems")?;
         for finding in &self.problems {
             page.finding(finding)?;
         }
         let problems = count(self.problems.len() as u64, "problem");
-        page.verdict(Style::Bad, &format!("{problems}: see above for what to do."))
+        page.verdict(Style::Bad, &format!("{problems}: see above how to fix this."))
     }
 }

@@ -1,4 +1,4 @@
-//! A run from its beginning to its end, with a person in front of it.
+//! Follows an interactive run until it ends: shows its stream, handles signals and asks for approvals.
 
 mod requests;
 
@@ -18,130 +18,133 @@ use helix_agents::usage::Usage;
 use tokio::time::timeout;
 
 use self::requests::Requests;
-use crate::ask::Person;
+use crate::ask::Approver;
 use crate::exit::Exit;
 use crate::failure;
 use crate::live::{LiveView, ticks};
+use crate::run_view::RunView;
 use crate::screen::notice;
 use crate::signals::Signals;
-use crate::stage::Stage;
-use crate::summary::{self, Ended, Turn};
+use crate::summary::{self, EndedRun, Turn};
 
-/// How long the last chunks may take after the run has ended.
+/// The time to wait for the last chunks after the run has ended.
 const LAST_CHUNKS: Duration = Duration::from_millis(500);
 
-/// Shows a run below a heading until it has ended, and tells how. The first Ctrl-C interrupts it at
-/// the next step boundary, the second aborts it; a request to terminate shuts the runtime down, and
-/// whatever is asked after that ends the program at once.
+/// Shows a run below a heading until it ends, then shows its result. The first Ctrl-C interrupts the run
+/// at the next step boundary, the second aborts it. SIGTERM shuts the runtime down, and any further
+/// signal ends the program immediately.
 ///
 /// # Errors
-/// [`Unshown`], and then the runtime is shut down.
-pub(crate) async fn to_the_end(
+/// [`OutputFailed`] if the output fails. The runtime is shut down then.
+pub(crate) async fn run_to_end(
     runtime: &LocalRuntime,
     agent: &AnyAgent,
     handle: RunHandle,
-    person: Person,
-    stage: Stage<'_>,
+    approver: Approver,
+    run_view: RunView<'_>,
     heading: &str,
 ) -> Result<Exit> {
-    let mut driven = Driven { runtime, agent, handle, stage, before: Usage::default(), person };
+    let mut followed =
+        FollowedRun { runtime, agent, handle, run_view, before: Usage::default(), approver };
     let mut signals = Signals::listen()?;
     let shown = async {
-        if !stage.screen.is_json() {
-            stage.screen.text(heading)?;
+        if !run_view.screen.is_json() {
+            run_view.screen.text(heading)?;
         }
-        let mut view = LiveView::new(stage.screen);
-        match driven.perform(&mut view, &mut signals).await? {
-            Ok(ended) => summary::show(&driven.handle, &ended, stage).await,
-            Err(error) => Ok(stopped(error, &driven.handle, stage)),
+        let mut view = LiveView::new(run_view.screen);
+        match followed.perform(&mut view, &mut signals).await? {
+            Ok(ended) => summary::show(&followed.handle, &ended, run_view).await,
+            Err(error) => Ok(stopped(error, &followed.handle, run_view)),
         }
     };
     let shown = shown.await;
-    driven.or_shut_down(shown, &mut signals).await
+    followed.or_shut_down(shown, &mut signals).await
 }
 
-/// The same as a turn of a conversation, which goes on: everything but the answer is brief.
-/// `before` are the conversation's tokens until then.
+/// Like [`run_to_end`], for one turn of a conversation: everything but the answer is brief. `before` is
+/// the token usage of the session before the turn.
 ///
 /// # Errors
-/// [`Unshown`], and then the runtime is shut down.
+/// [`OutputFailed`] if the output fails. The runtime is shut down then.
 pub(crate) async fn turn(
     runtime: &LocalRuntime,
     agent: &AnyAgent,
     handle: RunHandle,
-    person: Person,
-    stage: Stage<'_>,
+    approver: Approver,
+    run_view: RunView<'_>,
     before: Usage,
 ) -> Result<Exit> {
-    let mut driven = Driven { runtime, agent, handle, stage, before, person };
+    let mut followed = FollowedRun { runtime, agent, handle, run_view, before, approver };
     let mut signals = Signals::listen()?;
     let shown = async {
-        let mut view = LiveView::new(stage.screen).within_conversation();
-        match driven.perform(&mut view, &mut signals).await? {
+        let mut view = LiveView::new(run_view.screen).within_conversation();
+        match followed.perform(&mut view, &mut signals).await? {
             Ok(ended) => {
-                let turn = Turn { before, said: view.has_said() };
-                summary::show_turn(&driven.handle, &ended, turn, stage).await
+                let turn = Turn { before, text_shown: view.is_text_shown() };
+                summary::show_turn(&followed.handle, &ended, turn, run_view).await
             }
-            Err(error) => Ok(stopped(error, &driven.handle, stage)),
+            Err(error) => Ok(stopped(error, &followed.handle, run_view)),
         }
     };
     let shown = shown.await;
-    driven.or_shut_down(shown, &mut signals).await
+    followed.or_shut_down(shown, &mut signals).await
 }
 
-/// That a run could not be shown to its end, and how to go on with it.
+/// The error if the output of a run failed, with the command that resumes the run.
 #[derive(Debug)]
-pub(crate) struct Unshown {
+pub(crate) struct OutputFailed {
     resume: String,
 }
 
-impl fmt::Display for Unshown {
+impl fmt::Display for OutputFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the run cannot be shown (to go on: {})", self.resume)
+        write!(f, "the output of the run cannot be written (to resume: {})", self.resume)
     }
 }
 
-/// Tells of a run that stopped without an end. Mostly whoever shut the runtime down wished it so.
-fn stopped(error: Error, handle: &RunHandle, stage: Stage<'_>) -> Exit {
-    let is_wish = error.code() == ErrorCode::Closed;
-    let is_json = stage.screen.is_json();
-    if is_wish && !is_json {
-        let resume = summary::command("resume", handle.session(), stage.db);
-        notice(&format!("stopped; to go on: {resume}"));
+/// Reports a run that stopped without ending, usually because the user shut the runtime down.
+fn stopped(error: Error, handle: &RunHandle, run_view: RunView<'_>) -> Exit {
+    let is_requested = error.code() == ErrorCode::Closed;
+    let is_json = run_view.screen.is_json();
+    if is_requested && !is_json {
+        let resume = summary::command("resume", handle.session(), run_view.db);
+        notice(&format!("stopped; to resume: {resume}"));
     } else {
         failure::report(&error.into(), is_json);
     }
-    if is_wish { Exit::Interrupted } else { Exit::Failed }
+    if is_requested { Exit::Interrupted } else { Exit::Failed }
 }
 
-/// A run under way.
-struct Driven<'a> {
+/// A run that is followed.
+struct FollowedRun<'a> {
     runtime: &'a LocalRuntime,
     agent: &'a AnyAgent,
-    /// The run, or the one that goes on with it after an answer.
+    /// The handle of the run; replaced when the run is resumed after an answer.
     handle: RunHandle,
-    stage: Stage<'a>,
-    /// The tokens that are not the run's.
+    run_view: RunView<'a>,
+    /// The token usage of the session before the run.
     before: Usage,
-    person: Person,
+    approver: Approver,
 }
 
-impl Driven<'_> {
-    /// Shows the run until it has ended or stopped. If it waits for a person who is there, that
-    /// person is asked, and it goes on.
+impl FollowedRun<'_> {
+    /// Follows the run until it ends or stops. If it is suspended for approvals and the user can be
+    /// asked, asks the user and resumes it.
     async fn perform(
         &mut self,
         view: &mut LiveView<'_>,
         signals: &mut Signals,
-    ) -> Result<Result<Ended, Error>> {
+    ) -> Result<Result<EndedRun, Error>> {
         loop {
             let result = match self.follow(view, signals).await? {
                 Ok(result) => result,
                 Err(error) => return Ok(Err(error)),
             };
-            let ended = Ended::new(result, self.runtime, &self.handle).await?;
-            let Stage { db, asks, .. } = self.stage;
-            if !asks || !self.person.answers(self.runtime, &ended.waiting, db, signals).await? {
+            let ended = EndedRun::new(result, self.runtime, &self.handle).await?;
+            let RunView { db, interactive, .. } = self.run_view;
+            if !interactive
+                || !self.approver.ask_all(self.runtime, &ended.waiting, db, signals).await?
+            {
                 return Ok(Ok(ended));
             }
             let (agent, session) = (Arc::clone(self.agent), self.handle.session().clone());
@@ -149,14 +152,14 @@ impl Driven<'_> {
         }
     }
 
-    /// Shows the run until it has ended or stopped.
+    /// Follows the run until it ends, is suspended or stops.
     async fn follow(
         &self,
         view: &mut LiveView<'_>,
         signals: &mut Signals,
     ) -> Result<Result<AgentResult, Error>> {
-        let is_json = self.stage.screen.is_json();
-        let mut requests = Requests::new(&self.handle, self.stage);
+        let is_json = self.run_view.screen.is_json();
+        let mut requests = Requests::new(&self.handle, self.run_view);
         let mut ticks = ticks();
         let mut chunks = self.handle.stream().await?;
         let mut follows = !is_json;
@@ -165,7 +168,7 @@ impl Driven<'_> {
         let ended = loop {
             tokio::select! {
                 biased;
-                signal = signals.next() => requests.pass_on(signal, view).await?,
+                signal = signals.next() => requests.forward(signal, view).await?,
                 chunk = chunks.next(), if follows => match chunk.transpose()? {
                     Some(chunk) => {
                         view.show(&chunk)?;
@@ -174,7 +177,7 @@ impl Driven<'_> {
                     None => follows = false,
                 },
                 result = &mut result => break result,
-                () = &mut shutdown, if requests.are_to_terminate() => {}
+                () = &mut shutdown, if requests.is_terminating() => {}
                 _ = ticks.tick(), if view.has_status() => view.tick(),
             }
         };
@@ -185,7 +188,7 @@ impl Driven<'_> {
         Ok(ended)
     }
 
-    /// Takes in the run's tokens, which the log tells after each reply of the model.
+    /// Updates the token count of the view. The log has it after each step.
     async fn count(&self, kind: &ChunkKind, view: &mut LiveView<'_>) -> Result<()> {
         if view.has_status() && matches!(kind, ChunkKind::StepCommitted { .. }) {
             let Usage { input_tokens, output_tokens, .. } = self.handle.usage().await?;
@@ -197,15 +200,15 @@ impl Driven<'_> {
         Ok(())
     }
 
-    /// Shuts the runtime down if the run could not be shown: it must not go on unseen, nor without
-    /// the store, which is closed next.
+    /// Shuts the runtime down if the output failed: the run must not continue without output, nor
+    /// without the store, which is closed next.
     async fn or_shut_down(&self, shown: Result<Exit>, signals: &mut Signals) -> Result<Exit> {
         let Err(error) = shown else { return shown };
         tokio::select! {
             () = self.runtime.shutdown() => {}
-            _ = signals.next() => requests::leave(&self.handle, self.stage),
+            _ = signals.next() => requests::leave(&self.handle, self.run_view),
         }
-        let resume = summary::command("resume", self.handle.session(), self.stage.db);
-        Err(error.context(Unshown { resume }))
+        let resume = summary::command("resume", self.handle.session(), self.run_view.db);
+        Err(error.context(OutputFailed { resume }))
     }
 }

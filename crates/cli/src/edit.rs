@@ -1,4 +1,4 @@
-//! A value in the editor of whoever is asked.
+//! Edits a JSON value in the user's editor.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -9,21 +9,21 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
-use crate::{env, given, regular};
+use crate::{env, input, safe_read};
 
-/// The most bytes of what comes back.
+/// The maximum size of the edited text in bytes.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// What came back from the editor.
+/// The outcome of an edit.
 #[derive(Debug)]
 pub(crate) enum Edited {
-    /// The same value.
+    /// The value is unchanged.
     Unchanged,
-    /// Another one.
+    /// The value was changed.
     Changed(Change),
 }
 
-/// A value that somebody wrote.
+/// A changed value and the temporary file with its text.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) value: Value,
@@ -31,37 +31,38 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Keeps the file that it was written in, and tells where.
+    /// Keeps the temporary file and returns its path.
     pub(crate) fn keep(self) -> Result<PathBuf> {
         Ok(self.file.into_temp_path().keep()?)
     }
 }
 
-/// Opens a value in the editor that VISUAL or EDITOR names, and waits until it is closed.
+/// Opens a value in the editor of VISUAL or EDITOR and waits until the editor exits.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if there is no editor, it fails, or what it leaves is not JSON.
+/// [`ErrorCode::InputInvalid`] if no editor is set, it fails, or the edited text is not JSON.
 pub(crate) async fn json(value: &Value) -> Result<Edited> {
     let editor = env::VISUAL.text().or_else(|| env::EDITOR.text()).ok_or_else(|| {
-        let message = "no editor is named: set VISUAL or EDITOR, or give the arguments themselves \
-                       with `helix approvals edit CALL --arguments JSON`";
+        let message = "no editor is set: set VISUAL or EDITOR, or pass the arguments with `helix \
+                       approvals edit CALL --arguments JSON`";
         Error::new(ErrorCode::InputInvalid, message)
     })?;
-    // Only for the eyes of whoever runs this.
+    // Only the current user can read the file.
     let mut file = tempfile::Builder::new().prefix("helix-").suffix(".json").tempfile()?;
     writeln!(file, "{value:#}")?;
-    // The variable may hold options, as everywhere.
+    // The variable may contain options, so a shell parses it.
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{editor} \"$@\""), "editor"]).arg(file.path());
     let status = command.status().await.context("the editor could not be started")?;
     if !status.success() {
-        let message = format!("the editor `{editor}` ended with {status}, so nothing was answered");
+        let message =
+            format!("the editor `{editor}` failed with {status}, so nothing was submitted");
         return Err(Error::new(ErrorCode::InputInvalid, message).into());
     }
-    // By its name: some editors put another file in its place.
+    // Reads by path, because some editors replace the file.
     let text =
-        regular::read_text(file.path(), MOST_BYTES).context("what the editor left behind")?;
-    match given::value(&text, "the arguments") {
+        safe_read::read_text(file.path(), MOST_BYTES).context("the edited file cannot be read")?;
+    match input::value(&text, "the arguments") {
         Ok(edited) if edited == *value => Ok(Edited::Unchanged),
         Ok(value) => Ok(Edited::Changed(Change { value, file })),
         Err(error) => {

@@ -1,35 +1,35 @@
-//! What the process answers to whoever started it.
+//! The exit codes of the process.
 
 use std::process::ExitCode;
 
 use helix_agents::session::RunStatus;
 
-/// The exit codes, which scripts rely on.
+/// An exit code. The codes are a stable interface for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The run completed, or the command did what it was asked for.
+    /// The run completed, or the command succeeded.
     Completed = 0,
-    /// The run failed, or the command could not do it.
+    /// The run failed, or the command failed.
     Failed = 1,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage = 2,
-    /// The run waits for people.
+    /// The run is suspended and waits for an answer.
     Suspended = 3,
     /// The run was interrupted or aborted.
     Interrupted = 4,
 }
 
 impl Exit {
-    /// All of them, in the words of the manual.
+    /// All exit codes with their descriptions in the manual.
     pub(crate) const ALL: [(Self, &str); 5] = [
-        (Self::Completed, "The run completed, or the command did what it was asked for."),
-        (Self::Failed, "The run failed, or the command could not do it."),
-        (Self::Usage, "The command line makes no sense."),
-        (Self::Suspended, "The run waits for people."),
+        (Self::Completed, "The run completed, or the command succeeded."),
+        (Self::Failed, "The run failed, or the command failed."),
+        (Self::Usage, "The command line is invalid."),
+        (Self::Suspended, "The run is suspended and waits for an answer."),
         (Self::Interrupted, "The run was interrupted or aborted."),
     ];
 
-    /// The code of a run that ended so.
+    /// The exit code for a run status.
     pub(crate) fn of(status: RunStatus) -> Self {
         match status {
             RunStatus::Completed => Self::Completed,

@@ -1,5 +1,4 @@
-//! How errors are told: a sentence for people, or one JSON object for programs. Always on standard
-//! error.
+//! Reports errors on standard error: as a sentence for users, or as one JSON object for programs.
 
 use helix_agents::error::Error;
 use serde_json::{Map, Value, json};
@@ -8,7 +7,7 @@ use crate::agent_file;
 use crate::exit::Exit;
 use crate::screen;
 
-/// Tells of an error that ended the command.
+/// Reports an error that ended the command.
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> Exit {
     if json {
         screen::notice(&as_json(error).to_string());
@@ -18,29 +17,29 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> Exit {
     Exit::Failed
 }
 
-/// `{"error":{code,kind,message,context}}`, and of an agent file its `problems` one by one.
+/// Formats an error as `{"error":{code,kind,message,context}}`, with `problems` for an agent file.
 pub(crate) fn as_json(error: &anyhow::Error) -> Value {
-    let ours = error.chain().find_map(|cause| cause.downcast_ref::<Error>());
-    let Some(ours) = ours else {
+    let known = error.chain().find_map(|cause| cause.downcast_ref::<Error>());
+    let Some(known) = known else {
         return object("internal", "internal", &format!("{error:#}"), &Map::new());
     };
     let mut context: Map<String, Value> =
-        ours.context().map(|(key, value)| (key.to_owned(), value.into())).collect();
-    let causes: Vec<String> = sources(ours).collect();
+        known.context().map(|(key, value)| (key.to_owned(), value.into())).collect();
+    let causes: Vec<String> = sources(known).collect();
     if !causes.is_empty() {
         context.insert("causes".to_owned(), causes.into());
     }
-    let kind = serde_json::to_value(ours.kind()).unwrap_or_default();
+    let kind = serde_json::to_value(known.kind()).unwrap_or_default();
     let kind = kind.as_str().unwrap_or_default();
-    let mut told = object(ours.code().as_str(), kind, ours.message(), &context);
-    let error = told.get_mut("error").and_then(Value::as_object_mut);
-    if let (Some(problems), Some(error)) = (agent_file::problems(ours), error) {
+    let mut object = object(known.code().as_str(), kind, known.message(), &context);
+    let error = object.get_mut("error").and_then(Value::as_object_mut);
+    if let (Some(problems), Some(error)) = (agent_file::problems(known), error) {
         error.insert("problems".to_owned(), problems.into());
     }
-    told
+    object
 }
 
-/// The same for a command line that makes no sense.
+/// Formats an error for an invalid command line.
 pub(crate) fn usage(message: &str) -> Value {
     object("usage", "invalid_input", message.trim_end(), &Map::new())
 }

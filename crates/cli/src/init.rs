@@ -1,4 +1,4 @@
-//! `helix init`: the beginning of an agent, as an agent file or as a Rust project.
+//! `helix init`: creates a new agent as an agent file or a Rust project.
 
 mod agent;
 mod draft;
@@ -19,24 +19,23 @@ use crate::text::quoted;
 /// The options of `helix init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where: a folder, or the name of an agent file that ends in `.toml`. Default: the current
-    /// folder.
+    /// The folder, or the path of an agent file that ends in `.toml`. Default: the current folder.
     #[arg(default_value = ".", hide_default_value = true)]
     path: PathBuf,
-    /// Write an agent file for `helix run`, with every key explained. This is the default.
+    /// Create an agent file for `helix run`, with every key explained. This is the default.
     #[arg(long, conflicts_with = "rust")]
     agent: bool,
-    /// Write a Rust project with an agent, a tool and a typed answer.
+    /// Create a Rust project with an agent, a tool and a typed answer.
     #[arg(long)]
     rust: bool,
-    /// Replace files that are there already.
+    /// Replace existing files.
     #[arg(long)]
     force: bool,
-    /// The name of the agent, or of the package. Default: the folder's.
+    /// The name of the agent or of the package. Default: the name of the folder.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The checkout of Helix Agents that the project is to use. Default: the one that this program
-    /// was built from.
+    /// The checkout of Helix Agents that the project uses. Default: the one that this program was built
+    /// from.
     #[arg(long, value_name = "PATH", requires = "rust")]
     helix_agents: Option<PathBuf>,
 }
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &InitArgs, screen: &Screen) -> Result<Exit> {
         screen.line(format!("wrote    {}", file.display()))?;
     }
     if written.is_empty() {
-        screen.line("everything is there already, as it would be written")?;
+        screen.line("all files exist already with the same content")?;
     }
     screen.line(format!("try it   {next}"))?;
     Ok(Exit::Completed)

@@ -1,4 +1,4 @@
-//! Chunks of a stream, as people watch them.
+//! Shows the chunks of a stream as text.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -23,54 +23,54 @@ mod activity;
 mod margin;
 mod plan;
 
-/// How often the status line is drawn.
+/// The interval at which the status line is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long text may pause in the middle of a line before the status line is shown below it.
+/// The pause of a text in the middle of a line after which the status line is shown below it.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// How much of a tool's arguments or result is shown.
+/// The maximum length of a tool's arguments or result.
 const MOST: usize = 100;
 
-/// How much of a name that others chose is shown.
+/// The maximum length of a name.
 const MOST_NAME: usize = 40;
 
-/// When to [`tick`](LiveView::tick).
+/// An interval for [`tick`](LiveView::tick).
 pub(crate) fn ticks() -> Interval {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ticks
 }
 
-/// Shows chunks one after another, and on a terminal a status line while there are none.
+/// A view that prints chunks, and on a terminal shows a status line while none arrive.
 #[derive(Debug)]
 pub(crate) struct LiveView<'a> {
     screen: &'a Screen,
     outcomes: bool,
     boundaries: bool,
-    /// Whether the last words of the model at the top were shown: nothing has been done since.
-    said: bool,
-    /// Since when calls and children are under way.
+    /// Whether the last thing shown is text of the root session's model.
+    text_shown: bool,
+    /// The start times of running calls and sub-agents.
     started: HashMap<(SessionId, CallId), Timestamp>,
-    /// The tools of calls that were shown and have no result yet.
+    /// The tools of shown calls without a result.
     open: HashMap<(SessionId, CallId), String>,
-    /// What stands before each line of what is being shown.
+    /// The prefix of each line of the current chunk.
     margin: String,
-    /// Whose text has left its line open.
+    /// The session whose text has not ended its line yet.
     speaker: Option<SessionId>,
     activity: Activity,
     last: Instant,
 }
 
 impl<'a> LiveView<'a> {
-    /// A view that has shown nothing yet.
+    /// Creates an empty view.
     pub(crate) fn new(screen: &'a Screen) -> Self {
         let now = Instant::now();
         Self {
             screen,
             outcomes: false,
             boundaries: true,
-            said: false,
+            text_shown: false,
             started: HashMap::new(),
             open: HashMap::new(),
             margin: String::new(),
@@ -80,29 +80,29 @@ impl<'a> LiveView<'a> {
         }
     }
 
-    /// Shows what came of a run as well, for those who are told nowhere else.
+    /// Also shows the outputs and errors of runs.
     pub(crate) fn with_outcomes(mut self) -> Self {
         self.outcomes = true;
         self
     }
 
-    /// Shows nothing of beginnings, ends and steps, which go without saying in a conversation.
+    /// Hides starts and ends of runs and steps, for conversations.
     pub(crate) fn within_conversation(mut self) -> Self {
         self.boundaries = false;
         self
     }
 
-    /// Whether the last that was shown are words of the model.
-    pub(crate) fn has_said(&self) -> bool {
-        self.said
+    /// Returns `true` if the last thing shown is text of the model.
+    pub(crate) fn is_text_shown(&self) -> bool {
+        self.text_shown
     }
 
-    /// Whether it has a status line, so that it wants to [`tick`](Self::tick).
+    /// Returns `true` if there is a status line, so that [`tick`](Self::tick) has to be called.
     pub(crate) fn has_status(&self) -> bool {
         !self.screen.is_json() && terminal::has_status()
     }
 
-    /// Draws the status line, unless text is arriving.
+    /// Draws the status line unless text is arriving.
     pub(crate) fn tick(&self) {
         let now = Instant::now();
         let is_paused = now.duration_since(self.last) >= PAUSE;
@@ -111,27 +111,27 @@ impl<'a> LiveView<'a> {
         }
     }
 
-    /// Waits for something, and draws the status line meanwhile.
-    pub(crate) async fn waiting<T>(&self, wanted: impl Future<Output = T>) -> T {
-        let mut wanted = pin!(wanted);
+    /// Waits for a future and draws the status line meanwhile.
+    pub(crate) async fn waiting<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
         let mut ticks = ticks();
         loop {
             tokio::select! {
                 biased;
-                got = &mut wanted => return got,
+                output = &mut future => return output,
                 _ = ticks.tick(), if self.has_status() => self.tick(),
             }
         }
     }
 
-    /// Takes in how many tokens the run has used so far.
+    /// Sets the number of tokens that the run has used so far.
     pub(crate) fn count(&mut self, input: u64, output: u64) {
         self.activity.count(input, output);
     }
 
-    /// Takes in that the run was asked to stop.
-    pub(crate) fn ask(&mut self, what: &'static str) {
-        self.activity.ask(what);
+    /// Sets the pending request to stop the run, such as "interrupting".
+    pub(crate) fn set_request(&mut self, request: &'static str) {
+        self.activity.set_request(request);
     }
 
     /// Shows the next chunk.
@@ -141,10 +141,10 @@ impl<'a> LiveView<'a> {
         self.activity.take(chunk, self.last);
         self.margin = margin(chunk);
         match &chunk.kind {
-            ChunkKind::TextDelta { .. } => self.said = self.margin.is_empty(),
+            ChunkKind::TextDelta { .. } => self.text_shown = self.margin.is_empty(),
             ChunkKind::ToolStart { .. }
             | ChunkKind::SubagentStart { .. }
-            | ChunkKind::StepDiscarded { .. } => self.said = false,
+            | ChunkKind::StepDiscarded { .. } => self.text_shown = false,
             _ => {}
         }
         if !self.boundaries && is_boundary(&chunk.kind) {
@@ -159,18 +159,18 @@ impl<'a> LiveView<'a> {
             ChunkKind::Thinking { content, complete: false } => {
                 self.speak(chunk, content, Some(Style::Dim))
             }
-            // What the model says is over, and a call can take long to write.
+            // Ends the text, because the model may take long to write a call.
             ChunkKind::ToolArgStart { .. } => self.finish(),
             ChunkKind::ToolStart { call, tool, arguments } => {
-                self.started.insert(whole(call, chunk), chunk.at);
+                self.started.insert(call_key(call, chunk), chunk.at);
                 let tool = shortened(tool, MOST_NAME);
-                self.open.insert(whole(call, chunk), tool.clone());
+                self.open.insert(call_key(call, chunk), tool.clone());
                 self.line(format!("  → {tool} {}", shortened(arguments, MOST)))
             }
             ChunkKind::SubagentStart { call, subagent, child } => {
-                self.started.insert(whole(call, chunk), chunk.at);
+                self.started.insert(call_key(call, chunk), chunk.at);
                 let subagent = shortened(subagent, MOST_NAME);
-                self.line(format!("  → {subagent} begins as {}", shortened(child.as_str(), MOST)))
+                self.line(format!("  → {subagent} starts as {}", shortened(child.as_str(), MOST)))
             }
             ChunkKind::SubagentEnd { call, subagent, success, .. } => {
                 let took = self.took(call, chunk);
@@ -178,17 +178,17 @@ impl<'a> LiveView<'a> {
                     true => self.screen.styled(Style::Good, "✓"),
                     false => self.screen.styled(Style::Bad, "✗"),
                 };
-                let how = if *success { "is done" } else { "did not complete" };
-                self.line(format!("  {ended} {}{took} {how}", shortened(subagent, MOST_NAME)))
+                let outcome = if *success { "completed" } else { "did not complete" };
+                self.line(format!("  {ended} {}{took} {outcome}", shortened(subagent, MOST_NAME)))
             }
             ChunkKind::ToolApprovalRequest { call, tool, arguments, .. } => {
                 let tool = shortened(tool, MOST_NAME);
-                self.open.insert(whole(call, chunk), tool.clone());
-                let waits = self.screen.styled(Style::Bold, "?");
+                self.open.insert(call_key(call, chunk), tool.clone());
+                let mark = self.screen.styled(Style::Bold, "?");
                 let arguments = shortened(arguments, MOST);
-                self.line(format!("  {waits} {tool} waits for approval {arguments}"))
+                self.line(format!("  {mark} {tool} waits for approval {arguments}"))
             }
-            // The status line tells of it.
+            // The status line shows it.
             ChunkKind::ToolProgress { .. } if self.has_status() => Ok(()),
             ChunkKind::ToolProgress { message, .. } => {
                 self.dim(format!("    {}", shortened(message, MOST)))
@@ -206,24 +206,25 @@ impl<'a> LiveView<'a> {
                 let tool = shortened(tool, MOST_NAME);
                 self.line(format!("  {failed} {tool}{took} {}", shortened(&error.message, MOST)))
             }
-            ChunkKind::RunResumed => self.dim(format!("run {} goes on", chunk.run)),
-            ChunkKind::RunStarted => self.dim(format!("run {} began", chunk.run)),
+            ChunkKind::RunResumed => self.dim(format!("run {} resumed", chunk.run)),
+            ChunkKind::RunStarted => self.dim(format!("run {} started", chunk.run)),
             ChunkKind::RunEnded { status } => self.dim(format!("run {} {status}", chunk.run)),
             ChunkKind::RunInterrupted { .. } => self.dim(format!("run {} interrupted", chunk.run)),
             ChunkKind::RunSuspended { calls, deadline } => {
                 let named: Vec<_> = calls.iter().map(|call| self.named(call, chunk)).collect();
                 let until = deadline.map_or_else(String::new, |at| format!(" until {at}"));
-                let named = if named.is_empty() { "children".to_owned() } else { named.join(", ") };
+                let named =
+                    if named.is_empty() { "sub-agents".to_owned() } else { named.join(", ") };
                 self.dim(format!("run {} waits for {named}{until}", chunk.run))
             }
             ChunkKind::Checkpoint { version } => {
-                self.dim(format!("step {} is done; checkpoint at {version}", chunk.step))
+                self.dim(format!("step {} completed; checkpoint at {version}", chunk.step))
             }
             ChunkKind::StepDiscarded { .. } => {
-                self.dim("what was shown of an unfinished step is void".to_owned())
+                self.dim("the output of the unfinished step is discarded".to_owned())
             }
-            ChunkKind::Custom { name, data } => match plan::told(name, data) {
-                Some(Some(told)) => self.dim(shortened(&told, MOST)),
+            ChunkKind::Custom { name, data } => match plan::describe(name, data) {
+                Some(Some(text)) => self.dim(shortened(&text, MOST)),
                 Some(None) => Ok(()),
                 None => {
                     self.dim(format!("{}: {}", shortened(name, MOST_NAME), shortened(data, MOST)))
@@ -235,20 +236,20 @@ impl<'a> LiveView<'a> {
                 self.line(output)
             }
             ChunkKind::StreamResync => {
-                self.dim("older chunks are gone; the log has what happened".to_owned())
+                self.dim("older chunks were dropped; the log has all events".to_owned())
             }
             _ => Ok(()),
         }
     }
 
-    /// Takes the status line away, and ends a line that text may have left open.
+    /// Hides the status line and ends an open line of text.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.speaker = None;
         terminal::hide_status();
         self.screen.end_line()
     }
 
-    /// Shows a piece of text, which others may cut off in the middle of a line.
+    /// Shows a piece of text. Text of another session ends the current line.
     fn speak(&mut self, chunk: &Chunk, text: &str, style: Option<Style>) -> io::Result<()> {
         if self.speaker.as_ref().is_some_and(|speaker| *speaker != chunk.session) {
             self.finish()?;
@@ -285,22 +286,22 @@ impl<'a> LiveView<'a> {
         self.screen.error(error)
     }
 
-    /// A call with its tool, if that was shown.
+    /// The id of a call, with its tool if it was shown.
     fn named(&self, call: &CallId, chunk: &Chunk) -> String {
         let call_id = shortened(call.as_str(), MOST_NAME);
-        let tool = self.open.get(&whole(call, chunk));
+        let tool = self.open.get(&call_key(call, chunk));
         tool.map_or_else(|| call_id.clone(), |tool| format!("{tool} ({call_id})"))
     }
 
     fn took(&mut self, call: &CallId, chunk: &Chunk) -> String {
-        self.open.remove(&whole(call, chunk));
-        let started = self.started.remove(&whole(call, chunk));
+        self.open.remove(&call_key(call, chunk));
+        let started = self.started.remove(&call_key(call, chunk));
         started.map_or_else(String::new, |at| format!(" ({})", duration(chunk.at.since(at))))
     }
 }
 
-/// A call of the session that shows the chunk: another one may have a call of the same id.
-fn whole(call: &CallId, chunk: &Chunk) -> (SessionId, CallId) {
+/// The key of a call: its session and id, because another session may have a call with the same id.
+fn call_key(call: &CallId, chunk: &Chunk) -> (SessionId, CallId) {
     (chunk.session.clone(), call.clone())
 }
 
@@ -318,7 +319,7 @@ impl Drop for LiveView<'_> {
     }
 }
 
-/// What a session shows, for tests.
+/// A chunk of a session, for tests.
 #[cfg(test)]
 fn shown_by(session: &str, kind: ChunkKind) -> Chunk {
     Chunk {

@@ -1,23 +1,24 @@
-//! The log output of the process, on standard error.
+//! Log output on standard error.
 
 use tracing_subscriber::EnvFilter;
 
 use crate::env;
 use crate::terminal::LogOutput;
 
-/// What is logged unless told: what the driver of a store has to say comes back as an error, too.
-const USUAL: &str = "warn,sqlx=error";
+/// The default log filter. Messages of database drivers are reduced, because their errors are returned
+/// and reported, too.
+const DEFAULT_FILTER: &str = "warn,sqlx=error";
 
-/// Warnings for people, nothing for programs, unless `HELIX_LOG` says otherwise.
+/// Starts logging: by default warnings, and nothing in JSON mode. `HELIX_LOG` overrides that.
 pub(crate) fn start(json: bool) {
     let wanted = env::HELIX_LOG.text();
-    let filter = wanted.as_deref().unwrap_or(if json { "off" } else { USUAL });
+    let filter = wanted.as_deref().unwrap_or(if json { "off" } else { DEFAULT_FILTER });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(|| LogOutput)
         .with_ansi(false)
         .with_target(false)
         .without_time();
-    // Only the first one of a process counts, and this is it.
+    // This fails only if a subscriber is already set, which is not the case here.
     drop(subscriber.try_init());
 }

@@ -1,4 +1,4 @@
-//! `helix`: runs agents, resumes their sessions, and shows what they recorded.
+//! `helix`: runs agents, resumes their sessions and shows what they recorded.
 //!
 //! Exit codes: 0 completed, 1 failed, 2 usage, 3 suspended, 4 interrupted or aborted.
 
@@ -7,7 +7,6 @@ mod approvals;
 mod args;
 mod ask;
 mod builtin;
-mod cast;
 mod chat;
 mod checkpoint;
 mod completions;
@@ -18,23 +17,25 @@ mod edit;
 mod env;
 mod exit;
 mod failure;
-mod given;
 mod init;
+mod input;
+mod lease_wait;
 mod live;
 mod logging;
 mod man;
 mod migrate;
 mod model;
 mod number;
-mod regular;
 mod research;
 mod resume;
 mod run;
+mod run_view;
+mod safe_read;
 mod schema;
 mod screen;
+mod session_agent;
 mod sessions;
 mod signals;
-mod stage;
 mod stop;
 mod storage;
 mod store;
@@ -44,7 +45,6 @@ mod tail;
 mod terminal;
 mod text;
 mod usage;
-mod waits;
 
 use std::process::ExitCode;
 
@@ -66,7 +66,8 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// One agent runs here at a time, so one thread is enough, and the fastest.
+/// Runs the command on a single-threaded tokio runtime, which is enough because only one agent runs at a
+/// time.
 fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let db = storage::path(args.db);
@@ -90,7 +91,7 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Schema => schema::run(screen),
         }
     });
-    // Whatever still runs on other threads has nothing left to say.
+    // Does not wait for blocking threads: their results are no longer needed.
     runtime.shutdown_background();
     exit
 }

@@ -1,4 +1,4 @@
-//! `helix man`: the manual pages, made of what `--help` says.
+//! `helix man`: manual pages, generated from the help texts.
 
 use std::fs;
 use std::io;
@@ -18,8 +18,8 @@ use crate::screen::Screen;
 /// The options of `helix man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Write a page for every command into this folder, which is made if it is not there. Default:
-    /// the page of `helix` to standard output.
+    /// Write one page per command to this folder, which is created if missing. Default: print the page
+    /// of `helix`.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -36,7 +36,8 @@ pub(crate) fn run(args: &ManArgs, screen: &Screen) -> Result<Exit> {
         }
         return Ok(Exit::Completed);
     };
-    fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+    fs::create_dir_all(dir)
+        .with_context(|| format!("cannot create the folder {}", dir.display()))?;
     let mut written = Vec::new();
     for command in commands(&root) {
         let file = dir.join(Man::new(command.clone()).get_filename());
@@ -54,22 +55,24 @@ pub(crate) fn run(args: &ManArgs, screen: &Screen) -> Result<Exit> {
     Ok(Exit::Completed)
 }
 
-/// `helix`, with the names that its commands have in their pages.
+/// The root command, built so that subcommands have their full names.
 fn root() -> clap::Command {
     let mut root = crate::args::Args::command().disable_help_subcommand(true);
     root.build();
     root
 }
 
-/// A command and all those below it.
+/// A command and all its visible subcommands.
 fn commands(command: &clap::Command) -> Vec<clap::Command> {
     let mut all = vec![command.clone()];
-    all.extend(command.get_subcommands().filter(|it| !it.is_hide_set()).flat_map(commands));
+    all.extend(
+        command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).flat_map(commands),
+    );
     all
 }
 
 fn page(command: &clap::Command) -> io::Result<String> {
-    // What stands below the options in `--help` has sections of its own here.
+    // The text below the options in `--help` has its own sections in a page.
     let plain = command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
     let mut page = Vec::new();
     Man::new(plain).manual("Helix Agents").render(&mut page)?;
@@ -81,7 +84,7 @@ fn page(command: &clap::Command) -> io::Result<String> {
     Ok(page)
 }
 
-/// What stands below the options in `--help`, line by line.
+/// The notes below the options in `--help`, with line breaks preserved.
 fn notes_of(text: &str) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["NOTES"]);
@@ -93,7 +96,7 @@ fn notes_of(text: &str) -> Roff {
     roff
 }
 
-/// The sections that are the same for every command.
+/// The sections that all pages have in common.
 fn common() -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["ENVIRONMENT"]);

@@ -1,4 +1,4 @@
-//! `helix migrate`: the tables of a database, made or brought up to date by whoever may.
+//! `helix migrate`: creates or upgrades the tables of a PostgreSQL database.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::screen::Screen;
-use crate::storage::{self, Place};
+use crate::storage::{self, Location};
 
 /// Runs the command.
 pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
-    let (before, after) = match Place::of(db) {
-        Place::Postgres(url) => PostgresStore::builder(url).migrate().await?,
-        Place::Sqlite(_) | Place::Redis(_) => {
-            let message = "a SQLite file is brought up to date by whoever opens it, and Redis has no \
-                           tables; name a server's database with --db postgres://… or HELIX_DB";
+    let (before, after) = match Location::of(db) {
+        Location::Postgres(url) => PostgresStore::builder(url).migrate().await?,
+        Location::Sqlite(_) | Location::Redis(_) => {
+            let message = "a SQLite file is upgraded when it is opened, and Redis has no tables; choose \
+                           a PostgreSQL database with --db postgres://… or HELIX_DB";
             return Err(Error::new(ErrorCode::InputInvalid, message).into());
         }
     };
@@ -25,9 +25,9 @@ pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
     if screen.is_json() {
         screen.json(&json!({ "db": db, "before": before, "schema": after }))?;
     } else if before == after {
-        screen.line(format!("{db}: schema {after}, as it should be"))?;
+        screen.line(format!("{db}: schema {after}, up to date"))?;
     } else {
-        screen.line(format!("{db}: schema {after}, from {before}"))?;
+        screen.line(format!("{db}: schema {after}, upgraded from {before}"))?;
     }
     Ok(Exit::Completed)
 }

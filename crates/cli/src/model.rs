@@ -1,5 +1,5 @@
-//! Which model answers: the one that was named, else the first that is configured, else a server
-//! on this machine; for the demo also the built-in script.
+//! Model selection: the named model, else the first configured one, else a model server on this
+//! machine; for the demo also the built-in script.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,79 +14,79 @@ use helix_agents::store::{Head, StateStore as _};
 
 use crate::research::script;
 use crate::store::Store;
-use crate::{cast, env};
+use crate::{env, session_agent};
 
-/// The name of the built-in script where models are named.
+/// The model name of the built-in script.
 const SCRIPT: &str = "script";
 
-/// Before the model of a server that was found on this machine.
+/// The provider prefix of models on a detected local server.
 const LOCAL: &str = "local:";
 
-/// How long a server of this machine may be busy before it counts as gone.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a resume waits for a local server that may be busy.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// In how many appends, from the first one on, the first reply of a session is looked for.
+/// The number of appends at the start of a log that are searched for the first model reply.
 const BEGINNING: u32 = 16;
 
-/// How long to wait between looks for it.
+/// The interval between attempts to detect a local server.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A model, and what answers for it.
+/// A model and its adapter.
 #[derive(Debug)]
 pub(crate) struct Model {
     name: String,
     adapter: Arc<dyn LlmAdapter>,
-    why: Why,
+    source: ModelSource,
 }
 
-/// Why it is this model.
+/// The reason why a model was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
-    /// A person, or a recorded session, wants it.
+pub(crate) enum ModelSource {
+    /// The command line or a recorded session names the model.
     Named,
-    /// The environment variable names it.
+    /// The environment variable names the model.
     Variable,
-    /// It is the first that is configured.
+    /// The model is the first configured one.
     Configured,
-    /// A server on this port of this machine has it.
+    /// A local server on this port serves the model.
     Found(u16),
 }
 
 impl Model {
-    /// The built-in script.
+    /// Creates the built-in script.
     pub(crate) fn script(pace: Duration) -> Self {
         let adapter = Arc::new(script::model(pace));
-        Self { name: SCRIPT.to_owned(), adapter, why: Why::Named }
+        Self { name: SCRIPT.to_owned(), adapter, source: ModelSource::Named }
     }
 
-    /// The model that a person wants: the one that is named, by `name` or in the environment, else
-    /// the first that there is. Nothing if there is none.
+    /// Selects the model: the one named by `name` or the environment, else the first available one.
+    /// Returns `None` if there is none.
     ///
     /// # Errors
-    /// If nothing serves the model that is named, or the configuration cannot be used.
-    pub(crate) async fn wanted(name: Option<&str>) -> Result<Option<Self>> {
-        let (name, why) = match name {
-            Some(name) => (Some(name.to_owned()), Why::Named),
-            None => (env::HELIX_MODEL.text(), Why::Variable),
+    /// If no provider serves the named model, or the configuration is invalid.
+    pub(crate) async fn select(name: Option<&str>) -> Result<Option<Self>> {
+        let (name, source) = match name {
+            Some(name) => (Some(name.to_owned()), ModelSource::Named),
+            None => (env::HELIX_MODEL.text(), ModelSource::Variable),
         };
         match name {
-            Some(name) => Ok(Some(Self { why, ..Self::find(&name, Duration::ZERO).await? })),
+            Some(name) => Ok(Some(Self { source, ..Self::find(&name, Duration::ZERO).await? })),
             None => Self::first().await,
         }
     }
 
-    /// The model that a session was begun with. A server of this machine may be busy with what the
-    /// session's process asked before it was killed.
+    /// Finds the model that a session records. Waits for a local server, which may still be busy with a
+    /// request of the session's crashed process.
     ///
     /// # Errors
-    /// If nothing serves it.
-    pub(crate) async fn again(name: &str) -> Result<Self> {
-        Self::find(name, PATIENCE).await
+    /// If no provider serves the model.
+    pub(crate) async fn recorded(name: &str) -> Result<Self> {
+        Self::find(name, SERVER_TIMEOUT).await
     }
 
-    async fn find(name: &str, patience: Duration) -> Result<Self> {
+    async fn find(name: &str, timeout: Duration) -> Result<Self> {
         if is_script(name) {
-            let message = "the built-in script plays the agent of `helix demo` and no other one";
+            let message = "the built-in script can be used only with `helix demo`";
             return Err(Error::new(ErrorCode::ModelUnknown, message).into());
         }
         let registry = ProviderRegistry::from_env()?;
@@ -94,10 +94,10 @@ impl Model {
         if !name.starts_with(LOCAL) || is_configured {
             return Self::of(registry, name);
         }
-        match server(patience).await {
+        match server(timeout).await {
             Some(server) => Self::of(registry.with_local(&server)?, name),
             None => {
-                let message = "no model server answers on the usual ports of this machine";
+                let message = "no model server responds on the well-known ports of this machine";
                 let error = Error::new(ErrorCode::ProviderUnavailable, message);
                 Err(error.with_context("model", name).into())
             }
@@ -107,12 +107,12 @@ impl Model {
     async fn first() -> Result<Option<Self>> {
         let registry = ProviderRegistry::from_env()?;
         if !registry.is_empty() {
-            return Ok(Some(Self { why: Why::Configured, ..Self::of(registry, "")? }));
+            return Ok(Some(Self { source: ModelSource::Configured, ..Self::of(registry, "")? }));
         }
         match ProviderRegistry::detect_local().await {
             Some(server) => {
                 let model = Self::of(registry.with_local(&server)?, "")?;
-                Ok(Some(Self { why: Why::Found(server.port), ..model }))
+                Ok(Some(Self { source: ModelSource::Found(server.port), ..model }))
             }
             None => Ok(None),
         }
@@ -120,64 +120,64 @@ impl Model {
 
     fn of(registry: ProviderRegistry, name: &str) -> Result<Self> {
         let name = registry.model(name)?.to_string();
-        Ok(Self { name, adapter: Arc::new(registry), why: Why::Named })
+        Ok(Self { name, adapter: Arc::new(registry), source: ModelSource::Named })
     }
 
-    /// `provider:model`, or `script`.
+    /// The model's name: `provider:model`, or `script`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Why it is this one.
-    pub(crate) fn why(&self) -> Why {
-        self.why
+    /// The reason why the model was selected.
+    pub(crate) fn source(&self) -> ModelSource {
+        self.source
     }
 
-    /// What answers.
+    /// The adapter that sends the model's requests.
     pub(crate) fn adapter(&self) -> Arc<dyn LlmAdapter> {
         Arc::clone(&self.adapter)
     }
 
-    /// Whether it is the built-in script.
+    /// Returns `true` if this is the built-in script.
     pub(crate) fn is_script(&self) -> bool {
         is_script(&self.name)
     }
 }
 
-/// The server of this machine.
-async fn server(patience: Duration) -> Option<LocalServer> {
-    let began = Instant::now();
+/// Detects a model server on this machine, waiting up to `timeout`.
+async fn server(timeout: Duration) -> Option<LocalServer> {
+    let started = Instant::now();
     let mut server = ProviderRegistry::detect_local().await;
-    if server.is_none() && !patience.is_zero() {
+    if server.is_none() && !timeout.is_zero() {
         tracing::warn!(
-            "no model server answers on this machine; it may be busy, so waiting for up to {} s",
-            patience.as_secs()
+            "no model server responds on this machine; it may be busy, waiting for up to {} s",
+            timeout.as_secs()
         );
     }
-    while server.is_none() && began.elapsed() < patience {
+    while server.is_none() && started.elapsed() < timeout {
         tokio::time::sleep(PAUSE).await;
         server = ProviderRegistry::detect_local().await;
     }
     server
 }
 
-/// Whether a model's name is that of the built-in script.
+/// Returns `true` if the name is that of the built-in script.
 pub(crate) fn is_script(name: &str) -> bool {
     name == SCRIPT
 }
 
-/// The model that a session was begun with. Sessions of other programs, and those below a session,
-/// have no label with it; there it is the one that answered first, as its provider names it.
+/// The model that a session was created with. Child sessions and sessions of other programs have no tag
+/// for it. For these it is the model of the first reply, as named by its provider.
 ///
 /// # Errors
-/// The store's.
+/// The errors of the store.
 pub(crate) async fn of(head: &Head, store: &Store) -> Result<Option<String>> {
-    if let Some(model) = head.created.tags.get(cast::MODEL) {
+    if let Some(model) = head.created.tags.get(session_agent::MODEL) {
         return Ok(Some(model.clone()));
     }
     let beginning = match store.read_log(&head.session, 0, BEGINNING).await {
         Ok(beginning) => beginning,
-        // It was deleted since it was listed.
+        // The session was deleted concurrently.
         Err(error) if error.code() == ErrorCode::SessionNotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
@@ -193,13 +193,13 @@ pub(crate) async fn of(head: &Head, store: &Store) -> Result<Option<String>> {
     Ok(None)
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for ModelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named => f.write_str("it was named"),
-            Self::Variable => write!(f, "{} names it", env::HELIX_MODEL.name),
-            Self::Configured => f.write_str("it is the first that is configured"),
-            Self::Found(port) => write!(f, "a server on port {port} of this machine has it"),
+            Self::Named => f.write_str("named explicitly"),
+            Self::Variable => write!(f, "set by {}", env::HELIX_MODEL.name),
+            Self::Configured => f.write_str("the first configured model"),
+            Self::Found(port) => write!(f, "served on port {port} of this machine"),
         }
     }
 }
@@ -208,7 +208,7 @@ impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         if self.is_script() {
-            f.write_str(" (built in; no model is asked)")?;
+            f.write_str(" (built-in script, no model)")?;
         }
         Ok(())
     }

@@ -1,12 +1,11 @@
-//! The agent of `helix demo`: it looks things up in a table of the Solar System and hands in a
-//! report.
+//! The agent of `helix demo`: it looks up facts in a table of the Solar System and submits a report.
 
 mod agent;
 mod bodies;
-mod desk;
+mod environment;
 pub(crate) mod script;
-mod setting;
+mod settings;
 mod tools;
 
 pub(crate) use agent::{NAME, QUESTION, Report, researcher};
-pub(crate) use setting::Setting;
+pub(crate) use settings::DemoSettings;

@@ -1,5 +1,4 @@
-//! `helix resume`: goes on with a session that was interrupted, failed, was answered, or whose
-//! process died.
+//! `helix resume`: resumes a session that was interrupted, failed or answered, or whose process crashed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,53 +13,53 @@ use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::load;
 use helix_agents::store::{Head, SessionStatus};
 
-use crate::ask::{self, Person};
-use crate::cast::{self, Cast, Wishes};
+use crate::ask::{self, Approver};
 use crate::checkpoint;
 use crate::drive;
 use crate::exit::Exit;
+use crate::lease_wait;
 use crate::model::{self, is_script};
+use crate::run_view::RunView;
 use crate::screen::{Screen, notice};
+use crate::session_agent::{self, Overrides, SessionAgent};
 use crate::signals::Signals;
-use crate::stage::Stage;
 use crate::storage::{self, Which};
 use crate::store::Store;
-use crate::summary::{self, Ended};
-use crate::waits;
+use crate::summary::{self, EndedRun};
 
 /// The options of `helix resume`.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     which: Which,
-    /// Add one line of JSON to this file at each start of a tool. Default: the session's own.
+    /// Append a line of JSON to this file whenever a tool starts. Default: the session's file.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The agent file. Default: the one that the session was begun from.
+    /// The agent file. Default: the one that the session was created with.
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// The model, as `provider:model`. Default: the one that the session was begun with.
+    /// The model, as `provider:model`. Default: the one that the session was created with.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
-    /// Let the agent's file tools see this folder. Default: as when the session was begun.
+    /// The folder that the agent's file tools may access. Default: the session's folder.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Go back to this checkpoint first, as `helix sessions checkpoints` shows it. What came after
-    /// it stays in the log and leaves the conversation.
+    /// Rewind to this checkpoint first, as `helix sessions checkpoints` shows it. Later events stay in
+    /// the log but leave the conversation.
     #[arg(long, value_name = "VERSION")]
     from: Option<u64>,
-    /// Go on with a message to the agent.
+    /// Continue with a message to the agent.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     message: Option<String>,
-    /// Do not ask at the terminal what the run waits for; `helix approvals` answers.
+    /// Do not ask for approvals at the terminal; use `helix approvals` to answer.
     #[arg(long)]
     no_input: bool,
 }
 
-/// How to go on.
+/// The options of a resume.
 #[derive(Debug, Clone, Copy, Default)]
-struct Way<'a> {
-    wishes: Wishes<'a>,
+struct ResumeRequest<'a> {
+    overrides: Overrides<'a>,
     from: Option<u64>,
     message: Option<&'a str>,
     no_input: bool,
@@ -69,12 +68,12 @@ struct Way<'a> {
 /// Runs the command.
 pub(crate) async fn run(args: ResumeArgs, db: &Path, screen: &Screen) -> Result<Exit> {
     let store = storage::open(db).await?;
-    let exit = go_on(&args, &store, db, screen).await;
+    let exit = resume(&args, &store, db, screen).await;
     storage::close(&store).await;
     exit
 }
 
-/// Goes on with a session after an answer, as it was begun.
+/// Resumes a session after an answer, with its recorded agent and model.
 pub(crate) async fn session(
     session: &SessionId,
     store: &Store,
@@ -82,106 +81,103 @@ pub(crate) async fn session(
     screen: &Screen,
 ) -> Result<Exit> {
     let head = storage::head(store, session.as_str()).await?;
-    go_on_with(&head, Way::default(), store, db, screen).await
+    resume_with(&head, ResumeRequest::default(), store, db, screen).await
 }
 
-async fn go_on(args: &ResumeArgs, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
+async fn resume(args: &ResumeArgs, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
     let head = args.which.head(store).await?;
-    go_on_with(&head, args.way(), store, db, screen).await
+    resume_with(&head, args.request(), store, db, screen).await
 }
 
-async fn go_on_with(
+async fn resume_with(
     head: &Head,
-    way: Way<'_>,
+    request: ResumeRequest<'_>,
     store: &Store,
     db: &Path,
     screen: &Screen,
 ) -> Result<Exit> {
-    let began = Instant::now();
-    if let Some(version) = way.from {
-        // Before anything is waited for.
+    let started = Instant::now();
+    if let Some(version) = request.from {
+        // Fails before anything is waited for.
         let session = load(store, &head.session).await?;
         let found = session.checkpoint(version).map(|_| ());
-        found.map_err(|error| checkpoint::told(error, &head.session, db))?;
+        found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
     }
-    // Whoever says more than to go on wants something new.
-    let only_goes_on = way.from.is_none() && way.message.is_none();
-    if only_goes_on
-        && matches!(head.summary.status, SessionStatus::Completed | SessionStatus::Aborted)
+    // A checkpoint or a message starts something new, even in a completed session.
+    let is_plain = request.from.is_none() && request.message.is_none();
+    if is_plain && matches!(head.summary.status, SessionStatus::Completed | SessionStatus::Aborted)
     {
         if !screen.is_json() {
             let status = head.summary.status;
             notice(&format!("session {} is {status}: there is nothing to resume", head.session));
         }
-        return show_as_it_is(head, store, db, screen).await;
+        return show_status(head, store, db, screen).await;
     }
-    let asks = ask::is_possible(screen, way.no_input);
-    let spectator = cast::spectator(store.clone())?;
-    let mut person = Person::default();
-    if only_goes_on
-        && spectator.can_resume(&head.session).await? == Resumable::Waiting
-        && !(asks && is_answered(&mut person, &spectator, head, db).await?)
+    let interactive = ask::is_possible(screen, request.no_input);
+    let runtime_without_model = session_agent::runtime_without_model(store.clone())?;
+    let mut approver = Approver::default();
+    if is_plain
+        && runtime_without_model.can_resume(&head.session).await? == Resumable::Waiting
+        && !(interactive && is_answered(&mut approver, &runtime_without_model, head, db).await?)
     {
-        return show_as_it_is(head, store, db, screen).await;
+        return show_status(head, store, db, screen).await;
     }
-    let cast = Cast::of_session(head, way.wishes).await?;
-    let runtime = cast.runtime(store.clone())?;
-    let model = cast.model().name();
-    cast.tell_remarks(screen);
+    let session_agent = SessionAgent::of_session(head, request.overrides).await?;
+    let runtime = session_agent.runtime(store.clone())?;
+    let model = session_agent.model().name();
+    session_agent.show_warnings(screen);
     if !screen.is_json() {
         if is_script(model) {
-            notice(
-                "The session was begun with the built-in script, which goes on to play the model.",
-            );
+            notice("The session was created with the built-in script, which is used again.");
         }
-        waits::told(head, store).await?.iter().for_each(|told| notice(told));
+        lease_wait::messages(head, store).await?.iter().for_each(|message| notice(message));
     }
-    let agent = Arc::clone(cast.agent());
-    let handle = runtime.resume(agent, &head.session, way.options()).await?;
-    let stage = Stage { screen, db, model, began: Some(began), asks };
-    drive::to_the_end(&runtime, cast.agent(), handle, person, stage, "").await
+    let agent = Arc::clone(session_agent.agent());
+    let handle = runtime.resume(agent, &head.session, request.options()).await?;
+    let run_view = RunView { screen, db, model, started: Some(started), interactive };
+    drive::run_to_end(&runtime, session_agent.agent(), handle, approver, run_view, "").await
 }
 
-/// Asks the person at the terminal for what the session waits for.
+/// Asks the user at the terminal about the pending calls. Returns `true` if one of them was settled.
 async fn is_answered(
-    person: &mut Person,
+    approver: &mut Approver,
     runtime: &LocalRuntime,
     head: &Head,
     db: &Path,
 ) -> Result<bool> {
     let handle = runtime.handle(&head.session).await?;
-    let ended = Ended::new(handle.result().await?, runtime, &handle).await?;
+    let ended = EndedRun::new(handle.result().await?, runtime, &handle).await?;
     let mut signals = Signals::listen()?;
-    person.answers(runtime, &ended.waiting, db, &mut signals).await
+    approver.ask_all(runtime, &ended.waiting, db, &mut signals).await
 }
 
-/// Shows what came of a session, or what it waits for. Neither its agent nor its model has to be
-/// there.
-async fn show_as_it_is(head: &Head, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
-    let runtime = cast::spectator(store.clone())?;
+/// Shows the result or the pending calls of a session. It needs neither its agent nor its model.
+async fn show_status(head: &Head, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
+    let runtime = session_agent::runtime_without_model(store.clone())?;
     let handle = runtime.handle(&head.session).await?;
-    let ended = Ended::new(handle.result().await?, &runtime, &handle).await?;
+    let ended = EndedRun::new(handle.result().await?, &runtime, &handle).await?;
     let model = model::of(head, store).await?;
     let model = model.as_deref().unwrap_or("not recorded");
-    summary::show(&handle, &ended, Stage { screen, db, model, began: None, asks: false }).await
+    summary::show(&handle, &ended, RunView { screen, db, model, started: None, interactive: false })
+        .await
 }
 
 impl ResumeArgs {
-    fn way(&self) -> Way<'_> {
-        let wishes = Wishes {
+    fn request(&self) -> ResumeRequest<'_> {
+        let overrides = Overrides {
             model: self.model.as_deref(),
             agent: self.agent.as_deref(),
             files: self.files.as_deref(),
             trace: self.trace.as_deref(),
         };
         let message = self.message.as_deref();
-        Way { wishes, from: self.from, message, no_input: self.no_input }
+        ResumeRequest { overrides, from: self.from, message, no_input: self.no_input }
     }
 }
 
-impl Way<'_> {
+impl ResumeRequest<'_> {
     fn options(self) -> ResumeOptions {
-        let mut options = cast::patiently();
+        let mut options = session_agent::wait_for_lease();
         if let Some(version) = self.from {
             options = options.from_checkpoint(version);
         }

@@ -1,4 +1,4 @@
-//! `helix run`: one turn of the agent that an agent file describes.
+//! `helix run`: runs one turn of the agent in an agent file.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 
-use crate::ask::{self, Person};
-use crate::cast::{Cast, Wishes};
+use crate::ask::{self, Approver};
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure;
-use crate::given;
+use crate::input;
+use crate::run_view::RunView;
 use crate::screen::{Screen, Style, notice};
-use crate::stage::Stage;
+use crate::session_agent::{Overrides, SessionAgent};
 use crate::storage;
 use crate::store::Store;
 
@@ -26,55 +26,57 @@ pub(crate) struct RunArgs {
     /// The agent file.
     #[arg(value_name = "AGENT_FILE")]
     agent: PathBuf,
-    /// What to ask. `-`, or nothing where standard input is no terminal: what is on standard input.
+    /// The prompt. `-`, or no prompt if standard input is not a terminal, reads standard input.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
     /// The model, as `provider:model`. Default: the agent file's, else as for `helix demo`.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
-    /// Make it a further turn of this session.
+    /// Run another turn of this session.
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Let the agent's file tools see this folder instead of the one in the agent file.
+    /// The folder that the agent's file tools may access, instead of the one in the agent file.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Do not ask at the terminal what the run waits for; `helix approvals` answers.
+    /// Do not ask for approvals at the terminal; use `helix approvals` to answer.
     #[arg(long)]
     no_input: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let began = Instant::now();
+    let started = Instant::now();
     let screen = &screen.for_answers();
     let Some(prompt) = prompt(args.prompt.as_deref())? else {
-        let message = "there is no prompt, or an empty one; give one behind the agent file, or on \
-                       standard input";
-        let told = if screen.is_json() {
+        let message = "the prompt is missing or empty; pass one after the agent file or on standard \
+                       input";
+        let text = if screen.is_json() {
             failure::usage(message).to_string()
         } else {
             format!("helix: {message}")
         };
-        notice(&told);
+        notice(&text);
         return Ok(Exit::Usage);
     };
-    let (began, asks) = (Some(began), ask::is_possible(screen, args.no_input));
+    let (started, interactive) = (Some(started), ask::is_possible(screen, args.no_input));
     let Some(session) = &args.session else {
-        // What is wrong with the file is found out before a database is made for it.
-        let cast = Cast::of_file(&args.agent, args.wishes()).await?;
+        // Checks the agent file before a database is created.
+        let session_agent = SessionAgent::of_file(&args.agent, args.overrides()).await?;
         let store = storage::open_or_create(db).await?;
-        let stage = Stage { screen, db, model: cast.model().name(), began, asks };
-        let exit = turn(&cast, ExecuteOptions::default(), prompt, &store, stage).await;
+        let run_view =
+            RunView { screen, db, model: session_agent.model().name(), started, interactive };
+        let exit = turn(&session_agent, ExecuteOptions::default(), prompt, &store, run_view).await;
         storage::close(&store).await;
         return exit;
     };
     let store = storage::open(db).await?;
     let further_turn = async {
         let head = storage::head(&store, session).await?;
-        let cast = Cast::of_session(&head, args.wishes()).await?;
-        let stage = Stage { screen, db, model: cast.model().name(), began, asks };
+        let session_agent = SessionAgent::of_session(&head, args.overrides()).await?;
+        let run_view =
+            RunView { screen, db, model: session_agent.model().name(), started, interactive };
         let options = ExecuteOptions::default().session(head.session);
-        turn(&cast, options, prompt, &store, stage).await
+        turn(&session_agent, options, prompt, &store, run_view).await
     };
     let exit = further_turn.await;
     storage::close(&store).await;
@@ -82,30 +84,38 @@ pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exi
 }
 
 async fn turn(
-    cast: &Cast,
+    session_agent: &SessionAgent,
     mut options: ExecuteOptions,
     prompt: String,
     store: &Store,
-    stage: Stage<'_>,
+    run_view: RunView<'_>,
 ) -> Result<Exit> {
-    options.tags = cast.tags();
-    cast.tell_remarks(stage.screen);
-    let runtime = cast.runtime(store.clone())?;
-    let agent = Arc::clone(cast.agent());
+    options.tags = session_agent.tags();
+    session_agent.show_warnings(run_view.screen);
+    let runtime = session_agent.runtime(store.clone())?;
+    let agent = Arc::clone(session_agent.agent());
     let handle = runtime.execute(agent, prompt.into(), options).await?;
     let heading = format!(
         "agent    {}\nmodel    {}\nsession  {} in {}\n\n",
-        stage.screen.styled(Style::Bold, cast.agent().name()),
-        cast.model(),
+        run_view.screen.styled(Style::Bold, session_agent.agent().name()),
+        session_agent.model(),
         handle.session(),
-        stage.db.display()
+        run_view.db.display()
     );
-    drive::to_the_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await
+    drive::run_to_end(
+        &runtime,
+        session_agent.agent(),
+        handle,
+        Approver::default(),
+        run_view,
+        &heading,
+    )
+    .await
 }
 
 impl RunArgs {
-    fn wishes(&self) -> Wishes<'_> {
-        Wishes {
+    fn overrides(&self) -> Overrides<'_> {
+        Overrides {
             model: self.model.as_deref(),
             agent: Some(&self.agent),
             files: self.files.as_deref(),
@@ -114,12 +124,12 @@ impl RunArgs {
     }
 }
 
-/// What to ask. Nothing if nobody says, or there is nothing in it.
-fn prompt(given: Option<&str>) -> Result<Option<String>> {
-    let prompt = match given {
-        Some("-") => given::standard_input("the prompt")?,
+/// Reads the prompt. Returns `None` if it is missing or empty.
+fn prompt(argument: Option<&str>) -> Result<Option<String>> {
+    let prompt = match argument {
+        Some("-") => input::standard_input("the prompt")?,
         None if std::io::stdin().is_terminal() => return Ok(None),
-        None => given::standard_input("the prompt")?,
+        None => input::standard_input("the prompt")?,
         Some(prompt) => prompt.to_owned(),
     };
     if prompt.trim().is_empty() {

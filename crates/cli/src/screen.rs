@@ -1,4 +1,4 @@
-//! Standard output: text with colours for people, or JSON for programs.
+//! Standard output: text with colours for users, or JSON for programs.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,39 +11,38 @@ use serde::Serialize;
 use crate::terminal::{self, Output};
 use crate::text::one_line;
 
-/// Standard output. Once nobody reads it any more, it is silent: a run does not die of a closed
-/// pipe.
+/// Standard output. After a broken pipe, output is discarded, so that a closed pipe does not stop a run.
 #[derive(Debug)]
 pub(crate) struct Screen {
     json: bool,
     color: bool,
-    /// Where all goes but answers.
+    /// The output for everything but answers.
     talk: Output,
     closed: Cell<bool>,
 }
 
-/// How text stands out.
+/// A text style.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Style {
     /// Headings.
     Bold,
-    /// What matters less.
+    /// Less important text.
     Dim,
-    /// What went well.
+    /// Success.
     Good,
-    /// What went wrong.
+    /// Failure.
     Bad,
 }
 
 impl Screen {
-    /// Standard output, for programs if `json`.
+    /// Creates a screen on standard output, in JSON mode if `json`.
     pub(crate) fn new(json: bool) -> Self {
         let color = !json && terminal::has_colors(Output::Out);
         Self { json, color, talk: Output::Out, closed: Cell::new(false) }
     }
 
-    /// The same, but where standard output is a pipe or file only answers go there, and everything
-    /// else to standard error.
+    /// A screen that writes only answers to standard output and everything else to standard error, if
+    /// standard output is a pipe or a file.
     pub(crate) fn for_answers(&self) -> Self {
         if self.json || terminal::is_shown(Output::Out) {
             return Self::new(self.json);
@@ -52,27 +51,27 @@ impl Screen {
         Self { json: false, color, talk: Output::Err, closed: Cell::new(false) }
     }
 
-    /// Whether answers go elsewhere than the rest.
+    /// Returns `true` if answers and other text have different outputs.
     pub(crate) fn is_for_answers(&self) -> bool {
         self.talk == Output::Err
     }
 
-    /// Whether it is for programs.
+    /// Returns `true` in JSON mode.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether nobody reads any more.
+    /// Returns `true` if the reader of a pipe has closed it.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.get()
     }
 
-    /// Writes text: as it is into a pipe or file, without control characters on a terminal.
+    /// Writes text: unchanged to a pipe or file, without control characters to a terminal.
     pub(crate) fn text(&self, text: &str) -> io::Result<()> {
         self.write(self.talk, text)
     }
 
-    /// Writes an answer, which ends with its line.
+    /// Writes an answer and a line break.
     pub(crate) fn answer(&self, answer: impl Display) -> io::Result<()> {
         self.write(Output::Out, &format!("{answer}\n"))
     }
@@ -103,20 +102,20 @@ impl Screen {
         self.text(&format!("{line}\n"))
     }
 
-    /// Writes a name and what it stands for, in one line, whoever wrote that.
+    /// Writes a name and its value, escaped to one line.
     pub(crate) fn field(&self, name: &str, value: impl Display) -> io::Result<()> {
         self.line(format!("{name:<8} {}", one_line(&value.to_string())))
     }
 
-    /// Writes what a run failed of, in one line. The detail, which may repeat content, goes where answers go or a
-    /// person reads along, not into a file of standard error.
+    /// Writes the error of a run in one line. The details may repeat content, so they are written only to
+    /// standard output or to a terminal, not to a redirected standard error.
     pub(crate) fn error(&self, error: &ErrorRecord) -> io::Result<()> {
-        let told = if self.talk == Output::Out || terminal::is_shown(self.talk) {
+        let text = if self.talk == Output::Out || terminal::is_shown(self.talk) {
             format!("{}: {}", error.code, error.in_full())
         } else {
             error.to_string()
         };
-        self.line(self.styled(Style::Bad, one_line(&told)))
+        self.line(self.styled(Style::Bad, one_line(&text)))
     }
 
     /// Writes one JSON value as one line.
@@ -124,17 +123,17 @@ impl Screen {
         self.line(serde_json::to_string(value)?)
     }
 
-    /// Ends a line that text has left open.
+    /// Ends an open line of text.
     pub(crate) fn end_line(&self) -> io::Result<()> {
         if self.closed.get() { Ok(()) } else { terminal::end_line(self.talk) }
     }
 
-    /// What others wrote, which must not pass for our own words on a terminal.
+    /// Escapes untrusted text for a terminal, so that it cannot imitate the program's own output.
     pub(crate) fn foreign<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if terminal::is_shown(self.talk) { terminal::plain(text).into() } else { text.into() }
     }
 
-    /// Text that stands out, where that is possible.
+    /// Applies a style to text, if colours are enabled.
     pub(crate) fn styled(&self, style: Style, text: impl Display) -> String {
         if !self.color {
             return text.to_string();
@@ -149,7 +148,7 @@ impl Screen {
     }
 }
 
-/// Says something on standard error. That nobody reads it is no reason to stop.
+/// Writes a message to standard error. Write errors are ignored.
 pub(crate) fn notice(message: &str) {
     let _unread = terminal::notice(&format!("{message}\n"));
 }

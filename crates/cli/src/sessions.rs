@@ -1,4 +1,4 @@
-//! `helix sessions`: looks at what was recorded.
+//! `helix sessions`: inspects and manages recorded sessions.
 
 mod checkpoints;
 mod delete;
@@ -20,30 +20,30 @@ use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::storage::{self, Which};
 
-/// What to do with sessions.
+/// The subcommands of `helix sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// List sessions, the newest first.
+    /// List sessions, newest first.
     List(list::ListArgs),
-    /// Show how a session stands: its runs, tokens and output.
+    /// Show the status of a session: its runs, tokens and output.
     Show(Which),
     /// Print the log, one event per line.
     Log(log::LogArgs),
-    /// List the versions at which a step was closed: where `resume --from` and `fork` can begin.
+    /// List the checkpoints, one per step: the versions for `resume --from` and `fork`.
     Checkpoints(Which),
-    /// Begin another session with what this one had at a checkpoint.
+    /// Create a new session from a checkpoint of this one.
     Fork(fork::ForkArgs),
-    /// Print the whole session, with those below it, as one JSON document.
+    /// Print the session and its child sessions as one JSON document.
     Export(Which),
-    /// Write an exported session into this database, under the ids that it had.
+    /// Import an exported session into this database, with the same ids.
     Import(import::ImportArgs),
     /// Delete a session.
     Delete(delete::DeleteArgs),
-    /// Delete sessions that ended long ago, with those below them.
+    /// Delete old sessions that have ended, with their child sessions.
     Purge(purge::PurgeArgs),
 }
 
-/// Runs one of the commands. None but an import makes a database.
+/// Runs a subcommand. Only an import creates a database.
 pub(crate) async fn run(command: SessionsCommand, db: &Path, screen: &Screen) -> Result<Exit> {
     let store = match command {
         SessionsCommand::Delete(_) | SessionsCommand::Purge(_) | SessionsCommand::Fork(_) => {
@@ -67,12 +67,12 @@ pub(crate) async fn run(command: SessionsCommand, db: &Path, screen: &Screen) ->
     done.map(|()| Exit::Completed)
 }
 
-/// How a session stands, in one word.
-fn standing(head: &Head) -> &'static str {
+/// The status of a session as one word.
+fn status(head: &Head) -> &'static str {
     match &head.summary.run {
         Some(_) if head.is_leased() => "running",
         Some(_) => "stopped",
-        // Without a run it is under way only because that was suspended.
+        // An active session without a run is suspended.
         None if head.summary.status == SessionStatus::Active && head.summary.pending > 0 => {
             "waiting"
         }

@@ -1,19 +1,19 @@
-//! Ctrl-C and the polite request to stop.
+//! Listens for SIGINT (Ctrl-C) and SIGTERM.
 
 use std::io;
 
 use tokio::signal::unix::{Signal as Listener, SignalKind, signal};
 
-/// What somebody asks of this process.
+/// A signal to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// Ctrl-C.
+    /// SIGINT, from Ctrl-C.
     Interrupt,
-    /// `kill`.
+    /// SIGTERM, from `kill`.
     Terminate,
 }
 
-/// Both signals, from now on no longer deadly.
+/// A listener for both signals. They no longer terminate the process.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Listener,
@@ -21,7 +21,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen.
+    /// Starts to listen.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -29,7 +29,7 @@ impl Signals {
         })
     }
 
-    /// The next one. Dropping the future loses none.
+    /// Waits for the next signal. Cancel safe: dropping the future loses no signal.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,

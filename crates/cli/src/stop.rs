@@ -1,4 +1,4 @@
-//! `helix interrupt` and `helix abort`: stop a run from another process than its own.
+//! `helix interrupt` and `helix abort`: stop a run from another process.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use helix_agents::id::SessionId;
 use helix_agents::store::{Head, SessionStatus};
 use serde_json::json;
 
-use crate::cast::{self, Cast};
 use crate::exit::Exit;
 use crate::screen::{Screen, notice};
+use crate::session_agent::{self, SessionAgent};
 use crate::storage::{self, Which};
 use crate::store::Store;
 use crate::summary;
 
-/// How long to wait for a run that was asked to stop at once: its tools get some seconds, and a
-/// process that died meanwhile counts as alive for some more.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long to wait for an aborted run to stop. Its tools get some seconds, and the lease of a process
+/// that crashed meanwhile takes some more to expire.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How often to look.
+/// The polling interval.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The options of `helix interrupt`.
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct InterruptArgs {
     #[command(flatten)]
     which: Which,
-    /// Why, for people who read the log.
+    /// The reason that the log records.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -40,10 +40,10 @@ pub(crate) struct InterruptArgs {
 pub(crate) struct AbortArgs {
     #[command(flatten)]
     which: Which,
-    /// Why, for people who read the log.
+    /// The reason that the log records.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// The agent file, if nothing runs. Default: the one that the session was begun from.
+    /// The agent file, needed if no run is active. Default: the one that the session was created with.
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
 }
@@ -51,12 +51,12 @@ pub(crate) struct AbortArgs {
 /// Runs `helix interrupt`.
 pub(crate) async fn interrupt(args: InterruptArgs, db: &Path, screen: &Screen) -> Result<Exit> {
     let store = storage::open(db).await?;
-    let asked = ask_to_interrupt(&args, &store, db, screen).await;
+    let requested = request_interrupt(&args, &store, db, screen).await;
     storage::close(&store).await;
-    asked.map(|()| Exit::Completed)
+    requested.map(|()| Exit::Completed)
 }
 
-async fn ask_to_interrupt(
+async fn request_interrupt(
     args: &InterruptArgs,
     store: &Store,
     db: &Path,
@@ -64,19 +64,19 @@ async fn ask_to_interrupt(
 ) -> Result<()> {
     let head = args.which.head(store).await?;
     if !head.is_leased() {
-        let why = match (&head.summary.run, head.summary.status) {
+        let reason = match (&head.summary.run, head.summary.status) {
             (Some(_), _) => {
-                "the process of the run is gone: `helix resume` goes on with it, and \
-                             `helix abort` ends it"
+                "the process of the run has crashed: use `helix resume` to resume the run, or \
+                 `helix abort` to end it"
             }
             (None, SessionStatus::Active) => {
-                "the session waits for people: `helix abort` ends that"
+                "the session waits for answers: use `helix abort` to end it"
             }
             (None, _) => "its last run has ended",
         };
-        return Err(nothing_runs("interrupted", why, &head).into());
+        return Err(nothing_runs("interrupted", reason, &head).into());
     }
-    let runtime = cast::spectator(store.clone())?;
+    let runtime = session_agent::runtime_without_model(store.clone())?;
     runtime.interrupt(&head.session, args.reason.clone()).await?;
     let resume = summary::resume_root(&head.created.root, store, db).await?;
     if screen.is_json() {
@@ -87,8 +87,8 @@ async fn ask_to_interrupt(
             "resume_command": resume,
         }))?;
     } else {
-        screen.line("asked to stop at the end of the step")?;
-        screen.field("go on", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+        screen.line("interrupt requested: the run stops at the end of the step")?;
+        screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
     }
     Ok(())
 }
@@ -112,50 +112,53 @@ async fn end(args: &AbortArgs, store: &Store, screen: &Screen) -> Result<()> {
     }
     let session = head.session.clone();
     if head.is_leased() {
-        cast::spectator(store.clone())?.abort(&session, args.reason.clone()).await?;
+        session_agent::runtime_without_model(store.clone())?
+            .abort(&session, args.reason.clone())
+            .await?;
         if !screen.is_json() {
-            let most = PATIENCE.as_secs();
-            notice(&format!("Asked the run to stop: waiting for up to {most} s until it has."));
+            let most = ABORT_TIMEOUT.as_secs();
+            notice(&format!("Abort requested: waiting for up to {most} s for the run to stop."));
         }
-        let began = Instant::now();
-        while head.is_leased() && began.elapsed() < PATIENCE {
+        let started = Instant::now();
+        while head.is_leased() && started.elapsed() < ABORT_TIMEOUT {
             tokio::time::sleep(PAUSE).await;
             head = storage::head(store, session.as_str()).await?;
         }
         if head.is_leased() {
-            return tell(screen, &session, false);
+            return report(screen, &session, false);
         }
     }
-    // Nobody works on it (any more), so this process ends it.
+    // No process executes the run, so this process aborts it.
     if !has_ended(&head) {
         if !screen.is_json() && head.summary.run.is_some() {
-            notice("The process of the run is gone; ending its session.");
+            notice("The process of the run has crashed; aborting the run here.");
         }
-        let agent = Cast::agent_of_session(&head, args.agent.as_deref())?;
-        let runtime = cast::executor_of(agent, store.clone())?;
+        let agent = SessionAgent::agent_of_session(&head, args.agent.as_deref())?;
+        let runtime = session_agent::runtime_for_agent(agent, store.clone())?;
         runtime.abort(&session, args.reason.clone()).await?;
     }
     head = storage::head(store, session.as_str()).await?;
     if head.summary.status == SessionStatus::Aborted {
-        return tell(screen, &session, true);
+        return report(screen, &session, true);
     }
-    // It can have ended by itself in the meantime.
-    let message = format!("the run has {} meanwhile, and was not aborted", head.summary.status);
+    // The run may have ended by itself in the meantime.
+    let message =
+        format!("the run ended as {} in the meantime and was not aborted", head.summary.status);
     Err(Error::new(ErrorCode::NothingToResume, message).with_context("session", &session).into())
 }
 
-fn tell(screen: &Screen, session: &SessionId, aborted: bool) -> Result<()> {
+fn report(screen: &Screen, session: &SessionId, aborted: bool) -> Result<()> {
     if screen.is_json() {
         screen.json(&json!({ "session": session, "requested": "abort", "aborted": aborted }))?;
     } else if aborted {
         screen.line(format!("aborted {session}"))?;
     } else {
-        screen.line(format!("asked {session} to stop at once; it has not ended yet"))?;
+        screen.line(format!("abort of {session} requested; it has not ended yet"))?;
     }
     Ok(())
 }
 
-fn nothing_runs(what: &str, why: &str, head: &Head) -> Error {
-    let message = format!("there is no run that could be {what}: {why}");
+fn nothing_runs(action: &str, reason: &str, head: &Head) -> Error {
+    let message = format!("no run can be {action}: {reason}");
     Error::new(ErrorCode::NothingToResume, message).with_context("session", &head.session)
 }

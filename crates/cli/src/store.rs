@@ -1,4 +1,4 @@
-//! A store of whichever kind `--db` names.
+//! A store of any supported kind.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,13 +18,14 @@ use helix_agents::stream::{
     Batch, BatchReceipt, ChunkStream, RetryingStreams, StreamInfo, StreamManager,
 };
 
-/// How many connections a command needs at most.
+/// The maximum number of PostgreSQL connections of a command.
 const CONNECTIONS: usize = 4;
 
-/// How long who follows a session waits for a server that is away. All else fails at once.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a command that follows a session retries while the server is unavailable. Other commands fail
+/// immediately.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sessions, and their streams.
+/// A state store and a stream manager in the same database.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     state: Arc<dyn StateStore>,
@@ -40,12 +41,12 @@ enum Kind {
 }
 
 impl Store {
-    /// Opens a file, and makes it if it is not there.
+    /// Opens a SQLite file and creates it if it does not exist.
     pub(crate) async fn sqlite(file: &Path) -> Result<Self> {
         Ok(Self::of_sqlite(SqliteStore::open(file).await?))
     }
 
-    /// Opens a file as it is.
+    /// Opens a SQLite file read-only.
     pub(crate) async fn sqlite_to_read(file: &Path) -> Result<Self> {
         Ok(Self::of_sqlite(SqliteStore::builder(file).read_only().open().await?))
     }
@@ -55,7 +56,7 @@ impl Store {
         Self { state, streams, kind: Kind::Sqlite(store) }
     }
 
-    /// Opens a database of a server; makes its tables only if told.
+    /// Opens a PostgreSQL database. Creates or upgrades its tables only if `migrates`.
     pub(crate) async fn postgres(url: &str, migrates: bool) -> Result<Self> {
         let builder = PostgresStore::builder(url).connections(CONNECTIONS);
         let store = builder.migrate_on_open(migrates).open().await?;
@@ -63,24 +64,24 @@ impl Store {
         Ok(Self { state, streams, kind: Kind::Postgres(store) })
     }
 
-    /// Connects to a Redis server. Nothing is made there before the first session.
+    /// Connects to a Redis server. Nothing is written before the first session.
     pub(crate) async fn redis(url: &str) -> Result<Self> {
         let store = RedisStore::open(url).await?;
         let (state, streams) = (Arc::new(store.clone()), Arc::new(store.clone()));
         Ok(Self { state, streams, kind: Kind::Redis(store) })
     }
 
-    /// The same, asked again while it cannot answer: for who follows a session.
-    pub(crate) fn patient(self) -> Self {
+    /// A store that retries requests while the server is unavailable, for commands that follow a session.
+    pub(crate) fn with_retries(self) -> Self {
         let (clock, ids) = (|| Arc::new(TokioClock::new()), || Arc::new(SystemIds));
         Self {
-            state: Arc::new(RetryingStore::new(self.state, clock(), ids(), PATIENCE)),
-            streams: Arc::new(RetryingStreams::new(self.streams, clock(), ids(), PATIENCE)),
+            state: Arc::new(RetryingStore::new(self.state, clock(), ids(), RETRY_TIMEOUT)),
+            streams: Arc::new(RetryingStreams::new(self.streams, clock(), ids(), RETRY_TIMEOUT)),
             kind: self.kind,
         }
     }
 
-    /// Closes it.
+    /// Closes the store.
     pub(crate) async fn close(&self) {
         match &self.kind {
             Kind::Sqlite(store) => store.close().await,

@@ -1,9 +1,9 @@
-//! What somebody who mistyped a name may have meant.
+//! Suggestions for mistyped names.
 
-/// The similarity from which on a guess helps.
+/// The minimum similarity of a suggestion.
 const NEAR: f64 = 0.75;
 
-/// The one of these names that is most like the given one, if any is.
+/// The known name that is most similar to the given one, if any is similar enough.
 pub(crate) fn near<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase().replace('-', "_");
     let near = known

@@ -1,4 +1,4 @@
-//! What a person, or a program, is told when a run has ended.
+//! The summary of a run that has ended, as text or JSON.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,35 +15,35 @@ use helix_agents::session::{RunStatus, Session};
 use helix_agents::usage::Usage;
 use serde_json::{Value, json};
 
-use crate::approvals::{Waiting, kind};
+use crate::approvals::{WaitingCall, kind};
 use crate::exit::Exit;
 use crate::model::is_script;
 use crate::research::Report;
+use crate::run_view::RunView;
 use crate::screen::{Screen, Style};
-use crate::stage::Stage;
 use crate::store::Store;
 use crate::terminal::{self, Output};
 use crate::text::{count, duration, one_line, quoted, shortened};
-use crate::{cast, env, storage};
+use crate::{env, session_agent, storage};
 
-/// How much of a waiting call's arguments is shown.
+/// The maximum length of a pending call's arguments.
 const MOST: usize = 200;
 
-/// How to go on with a session of another program.
-pub(crate) const ELSEWHERE: &str = "in the program that began the session";
+/// The hint on how to resume a session of another program.
+pub(crate) const ELSEWHERE: &str = "with the program that created the session";
 
-/// A run that has ended, and what the session waits for then.
+/// The result of a run that has ended, and the pending calls of the session.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedRun {
     pub(crate) result: AgentResult,
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<WaitingCall>,
 }
 
-impl Ended {
-    /// With the calls of the session, and of those below it, that wait for people.
+impl EndedRun {
+    /// Loads the pending calls of the session and its sub-agents.
     ///
     /// # Errors
-    /// The store's.
+    /// The errors of the store.
     pub(crate) async fn new(
         result: AgentResult,
         runtime: &LocalRuntime,
@@ -54,30 +54,39 @@ impl Ended {
         }
         let (root, now) = (handle.session(), handle.fold().await?.clock());
         let views = runtime.pending_calls(root).await?;
-        let waiting = views.into_iter().map(|view| Waiting::new(view, root, now)).collect();
+        let waiting = views.into_iter().map(|view| WaitingCall::new(view, root, now)).collect();
         Ok(Self { result, waiting })
     }
 }
 
-/// Tells how a run ended, and turns that into an exit code.
-pub(crate) async fn show(handle: &RunHandle, ended: &Ended, stage: Stage<'_>) -> Result<Exit> {
+/// Shows the result of a run and returns the exit code.
+pub(crate) async fn show(
+    handle: &RunHandle,
+    ended: &EndedRun,
+    run_view: RunView<'_>,
+) -> Result<Exit> {
     let session = handle.fold().await?;
-    if stage.screen.is_json() {
-        stage.screen.json(&as_json(handle, ended, &session, stage))?;
+    if run_view.screen.is_json() {
+        run_view.screen.json(&as_json(handle, ended, &session, run_view))?;
     } else {
-        show_text(ended, &session, stage)?;
+        show_text(ended, &session, run_view)?;
     }
     Ok(Exit::of(ended.result.status))
 }
 
-fn as_json(handle: &RunHandle, ended: &Ended, session: &Session, stage: Stage<'_>) -> Value {
-    let Ended { result, waiting } = ended;
+fn as_json(
+    handle: &RunHandle,
+    ended: &EndedRun,
+    session: &Session,
+    run_view: RunView<'_>,
+) -> Value {
+    let EndedRun { result, waiting } = ended;
     let suspended = result.suspended.as_ref().map(|on| {
         json!({
             "reason": on.reason(),
             "deadline": on.deadline(),
             "calls": waiting,
-            "resume_command": resume(session.id(), session.agent(), session.tags(), stage.db),
+            "resume_command": resume(session.id(), session.agent(), session.tags(), run_view.db),
         })
     });
     json!({
@@ -88,25 +97,25 @@ fn as_json(handle: &RunHandle, ended: &Ended, session: &Session, stage: Stage<'_
         "error": result.error,
         "reason": result.reason,
         "suspended": suspended,
-        "model": stage.model,
-        "scripted": is_script(stage.model),
+        "model": run_view.model,
+        "scripted": is_script(run_view.model),
         "runs": session.runs().count(),
         "steps": session.checkpoints().len(),
         "tool_calls": session.tool_calls(),
         "usage": session.usage(),
-        "took_ms": stage.took().map(|took| took.as_millis()),
-        "db": storage::shown(stage.db),
-        "log_command": command("sessions log", session.id(), stage.db),
+        "took_ms": run_view.took().map(|took| took.as_millis()),
+        "db": storage::shown(run_view.db),
+        "log_command": command("sessions log", session.id(), run_view.db),
     })
 }
 
-fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<()> {
-    let Ended { result, waiting } = ended;
-    let Stage { screen, db, model, .. } = stage;
+fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::Result<()> {
+    let EndedRun { result, waiting } = ended;
+    let RunView { screen, db, model, .. } = run_view;
     screen.line("")?;
     if let Some(output) = &result.output {
         let ran_here = session.last_run().is_some_and(|run| run.steps > 0);
-        show_output(screen, session, output, stage.began.is_some() && ran_here)?;
+        show_output(screen, session, output, run_view.started.is_some() && ran_here)?;
     }
     if let Some(error) = &result.error {
         screen.error(error)?;
@@ -118,12 +127,12 @@ fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<(
         status => screen.styled(Style::Bad, status.as_str()),
     };
     let (usage, runs) = (session.usage(), session.runs().count() as u64);
-    let took = stage.took().map_or_else(String::new, |took| format!(" in {}", duration(took)));
+    let took = run_view.took().map_or_else(String::new, |took| format!(" in {}", duration(took)));
     let steps = count(session.checkpoints().len() as u64, "step");
     let calls = count(session.tool_calls(), "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
     if is_script(model) {
-        screen.field("tokens", "none: no model was asked")?;
+        screen.field("tokens", "none: no model was called")?;
     } else {
         let Usage { input_tokens, cached_tokens, output_tokens, .. } = usage;
         let tokens = format!("{input_tokens} in ({cached_tokens} cached), {output_tokens} out");
@@ -135,23 +144,23 @@ fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<(
     for call in waiting {
         show_waiting(screen, call, db)?;
     }
-    let goes_on = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
-    if goes_on || result.status.is_suspended() {
+    let is_resumable = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
+    if is_resumable || result.status.is_suspended() {
         let mut resume = resume(session.id(), session.agent(), session.tags(), db);
         let is_used_up = |error: &ErrorRecord| error.code == ErrorCode::BudgetExceeded.as_str();
         if let Some(resume) = &mut resume
             && result.error.as_ref().is_some_and(is_used_up)
         {
-            resume.push_str(" (with more under `limits` in the agent file)");
+            resume.push_str(" (after raising `limits` in the agent file)");
         }
-        screen.field("go on", resume.as_deref().unwrap_or(ELSEWHERE))?;
+        screen.field("resume", resume.as_deref().unwrap_or(ELSEWHERE))?;
     }
     Ok(())
 }
 
-/// What a run waits for, and how to answer.
-fn show_waiting(screen: &Screen, waiting: &Waiting, db: &Path) -> io::Result<()> {
-    let Waiting { reference, view, expired, .. } = waiting;
+/// Shows a pending call and the command that answers it.
+fn show_waiting(screen: &Screen, waiting: &WaitingCall, db: &Path) -> io::Result<()> {
+    let WaitingCall { reference, view, expired, .. } = waiting;
     let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MOST));
     screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(view)))?;
     match view.pending.deadline {
@@ -168,34 +177,34 @@ fn show_waiting(screen: &Screen, waiting: &Waiting, db: &Path) -> io::Result<()>
     screen.field("answer", answer)
 }
 
-/// A turn of a conversation.
+/// Details of a conversation turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// The session's tokens before it.
+    /// The token usage of the session before the turn.
     pub(crate) before: Usage,
-    /// Whether the model's last words were shown already.
-    pub(crate) said: bool,
+    /// Whether the last text of the model is already shown.
+    pub(crate) text_shown: bool,
 }
 
-/// Tells how a turn of a conversation ended, and turns that into an exit code.
+/// Shows the result of a conversation turn and returns the exit code.
 pub(crate) async fn show_turn(
     handle: &RunHandle,
-    ended: &Ended,
+    ended: &EndedRun,
     turn: Turn,
-    stage: Stage<'_>,
+    run_view: RunView<'_>,
 ) -> Result<Exit> {
-    let (screen, result) = (stage.screen, &ended.result);
+    let (screen, result) = (run_view.screen, &ended.result);
     let session = handle.fold().await?;
     if screen.is_json() {
-        let mut told = as_json(handle, ended, &session, stage);
-        if let Some(told) = told.as_object_mut() {
-            told.insert("turn".to_owned(), own_costs(handle, &session, turn.before, stage));
+        let mut document = as_json(handle, ended, &session, run_view);
+        if let Some(members) = document.as_object_mut() {
+            members.insert("turn".to_owned(), own_costs(handle, &session, turn.before, run_view));
         }
-        screen.json(&told)?;
+        screen.json(&document)?;
         return Ok(Exit::of(result.status));
     }
     if let Some(output) = &result.output {
-        show_output(screen, &session, output, turn.said)?;
+        show_output(screen, &session, output, turn.text_shown)?;
     }
     if let Some(error) = &result.error {
         screen.error(error)?;
@@ -205,21 +214,23 @@ pub(crate) async fn show_turn(
         RunStatus::Aborted => screen.line("aborted")?,
         status if status.is_suspended() => {
             for call in &ended.waiting {
-                show_waiting(screen, call, stage.db)?;
+                show_waiting(screen, call, run_view.db)?;
             }
-            screen.line("suspended: /resume goes on once that is answered")?;
+            screen.line("suspended: /resume continues once the calls are answered")?;
         }
-        status => screen
-            .line(format!("{}: /resume goes on, a message begins another turn", status.as_str()))?,
+        status => screen.line(format!(
+            "{}: /resume continues the turn, a message starts another one",
+            status.as_str()
+        ))?,
     }
     if terminal::is_shown(Output::Out) {
-        screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, stage)))?;
+        screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, run_view)))?;
     }
     Ok(Exit::of(result.status))
 }
 
-/// What a turn took by itself, where the rest is the session's.
-fn own_costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>) -> Value {
+/// The steps, tokens and time of the turn alone, in contrast to those of the session.
+fn own_costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView<'_>) -> Value {
     let usage = session.usage();
     json!({
         "steps": session.run(handle.run()).map_or(0, |run| run.steps),
@@ -229,12 +240,12 @@ fn own_costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<
             "cached_tokens": usage.cached_tokens.saturating_sub(before.cached_tokens),
             "reasoning_tokens": usage.reasoning_tokens.saturating_sub(before.reasoning_tokens),
         },
-        "took_ms": stage.took().map(|took| took.as_millis()),
+        "took_ms": run_view.took().map(|took| took.as_millis()),
     })
 }
 
-/// What a turn took: `2 steps · 310 in, 25 out · 4.2 s`.
-fn costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>) -> String {
+/// Formats the costs of a turn: `2 steps · 310 in, 25 out · 4.2 s`.
+fn costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView<'_>) -> String {
     let steps = session.run(handle.run()).map_or(0, |run| u64::from(run.steps));
     let mut parts = vec![count(steps, "step")];
     let usage = session.usage();
@@ -245,11 +256,11 @@ fn costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>)
             usage.output_tokens.saturating_sub(before.output_tokens)
         ));
     }
-    parts.extend(stage.took().map(duration));
+    parts.extend(run_view.took().map(duration));
     parts.join(" · ")
 }
 
-/// The demo's report, or whatever else it is. A text that was shown as it came is not shown again.
+/// Shows the output: the demo's report, text or JSON. Text that was streamed is not shown again.
 fn show_output(
     screen: &Screen,
     session: &Session,
@@ -279,31 +290,31 @@ fn show_output(
     screen.line("")
 }
 
-/// The output as a report, if it is the demo's agent that handed it in.
+/// Parses the output as a report, if the session is a demo session.
 fn report(session: &Session, output: &Json) -> Option<Report> {
-    let is_demo = cast::is_demo(session.agent(), session.tags());
+    let is_demo = session_agent::is_demo(session.agent(), session.tags());
     is_demo.then(|| output.to_typed().ok()).flatten()
 }
 
-/// A command on a session, ready to be typed.
+/// A shell command for a session.
 pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
     format!("{} {words} {session}{}", env::program(), db_option(db))
 }
 
-/// The command that goes on with a session, if this program can.
+/// The command that resumes a session, if this program can resume it.
 pub(crate) fn resume(
     session: &SessionId,
     agent: &str,
     tags: &BTreeMap<String, String>,
     db: &Path,
 ) -> Option<String> {
-    cast::is_ours(agent, tags).then(|| command("resume", session, db))
+    session_agent::is_supported(agent, tags).then(|| command("resume", session, db))
 }
 
-/// The same of the session at the top of a tree, which need not be the one that somebody looks at.
+/// The command that resumes a root session, if this program can resume it.
 ///
 /// # Errors
-/// The store's.
+/// The errors of the store.
 pub(crate) async fn resume_root(
     root: &SessionId,
     store: &Store,
@@ -313,7 +324,7 @@ pub(crate) async fn resume_root(
     Ok(resume(root, &created.agent, &created.tags, db))
 }
 
-/// The option that names the database, where it has to be named.
+/// The `--db` option for a command, or an empty string if it is not needed.
 pub(crate) fn db_option(db: &Path) -> String {
     if storage::is_implied(db) {
         return String::new();

@@ -1,4 +1,4 @@
-//! `helix tail`: follows a session live, from whichever process.
+//! `helix tail`: follows the output of a session from any process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::screen::{Screen, notice};
 use crate::storage::{self, Which};
 use crate::store::Store;
 
-/// How long the stream may be silent before the session itself is looked at.
+/// How long the stream may be silent before the session itself is checked.
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// The options of `helix tail`.
@@ -25,14 +25,14 @@ const SILENCE: Duration = Duration::from_millis(500);
 pub(crate) struct TailArgs {
     #[command(flatten)]
     which: Which,
-    /// Begin with the chunk of this number. Default: the first that is kept.
+    /// Start with the chunk of this number. Default: the first retained chunk.
     #[arg(long, value_name = "SEQ", default_value_t = 1)]
     from: u64,
 }
 
 /// Runs the command.
 pub(crate) async fn run(args: TailArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::open_to_read(db).await?.patient();
+    let store = storage::open_to_read(db).await?.with_retries();
     let done = follow(&args, &store, screen).await;
     storage::close(&store).await;
     done.map(|()| Exit::Completed)
@@ -46,7 +46,7 @@ async fn follow(args: &TailArgs, store: &Store, screen: &Screen) -> Result<()> {
     let mut view = LiveView::new(screen).with_outcomes();
     while !screen.is_closed() {
         let next = timeout(SILENCE, chunks.next());
-        // Nobody works on a run whose process is gone.
+        // A run whose process has crashed has no activity to show.
         let next = if watch.warned { next.await } else { view.waiting(next).await };
         match next {
             Ok(Some(chunk)) => {
@@ -70,8 +70,8 @@ async fn follow(args: &TailArgs, store: &Store, screen: &Screen) -> Result<()> {
     Ok(())
 }
 
-/// Looks at the session beside its stream: a process that dies at the very end of a run leaves a
-/// stream without an end.
+/// Checks the session in addition to its stream, because a process that crashes at the very end of a run
+/// leaves a stream without an end.
 struct Watch<'a> {
     store: &'a Store,
     session: &'a SessionId,
@@ -80,12 +80,14 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Whether no run is under way and everything was shown.
+    /// Returns `true` if no run is active and all chunks were shown.
     async fn is_over(&mut self) -> Result<bool> {
         let Some(head) = self.store.head(self.session).await? else { return Ok(true) };
         if head.summary.run.is_some() {
             if !head.is_leased() && !self.warned {
-                notice("The process of the run is gone; following on until somebody resumes it.");
+                notice(
+                    "The process of the run has crashed; waiting for another process to resume it.",
+                );
                 self.warned = true;
             }
             return Ok(false);

@@ -1,7 +1,7 @@
-//! The terminal, which standard output, standard error and the status line share: whoever writes
-//! takes the status line away first, and nothing but text and our own colours gets through.
+//! The terminal, which standard output, standard error and the status line share. Every write hides the
+//! status line first, and only text and the program's own colours are passed to a terminal.
 //!
-//! There is one terminal, so this is the one place of the binary with state for the whole process.
+//! There is only one terminal, so this module is the only one with process-wide state.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ mod modes;
 pub(crate) use self::clean::{BOLD, DIM, GREEN, RED, RESET, plain};
 pub(crate) use self::modes::Modes;
 
-/// Where text goes.
+/// An output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
     /// Standard output.
@@ -28,48 +28,48 @@ pub(crate) enum Output {
     Err,
 }
 
-/// How wide a terminal is that does not say so.
-const USUAL_WIDTH: usize = 80;
+/// The width of a terminal whose size is unknown.
+const DEFAULT_WIDTH: usize = 80;
 
 static TERMINAL: LazyLock<Mutex<Terminal>> = LazyLock::new(|| Mutex::new(Terminal::find()));
 
-/// What is known of it.
+/// The state of the terminal.
 #[derive(Debug)]
 struct Terminal {
     out: bool,
     err: bool,
     dumb: bool,
     cursor: Cursor,
-    /// Whether the last text did not end its line, where standard output is no terminal.
+    /// Whether the last text did not end its line, if standard output is not a terminal.
     open: bool,
 }
 
-/// Whether this output is a terminal.
+/// Returns `true` if this output is a terminal.
 pub(crate) fn is_shown(output: Output) -> bool {
     terminal().is_shown(output)
 }
 
-/// Whether this output is a terminal that has colours, and a person who wants them.
+/// Returns `true` if this output is a terminal with colours and they are not disabled.
 pub(crate) fn has_colors(output: Output) -> bool {
     terminal().has_colors(output)
 }
 
-/// Whether a status line can be shown: both outputs are on a terminal, and it can erase.
+/// Returns `true` if a status line can be shown: both outputs are terminals that can erase lines.
 pub(crate) fn has_status() -> bool {
     terminal().has_status()
 }
 
-/// Writes text: as it is into a pipe or file, without control characters on a terminal.
+/// Writes text: unchanged to a pipe or file, without control characters to a terminal.
 pub(crate) fn write(output: Output, text: &str) -> io::Result<()> {
     terminal().write(output, text)
 }
 
-/// Whether text on standard output has left its line open.
+/// Returns `true` if the last text on standard output did not end its line.
 pub(crate) fn is_line_open() -> bool {
     terminal().is_line_open()
 }
 
-/// Ends a line that text has left open on this output.
+/// Ends an open line on this output.
 pub(crate) fn end_line(output: Output) -> io::Result<()> {
     let mut terminal = terminal();
     let is_open = match output {
@@ -79,8 +79,8 @@ pub(crate) fn end_line(output: Output) -> io::Result<()> {
     if is_open { terminal.write(output, "\n") } else { Ok(()) }
 }
 
-/// Writes lines to standard error, on a terminal never in the middle of a line of text. They have
-/// no colours: what they quote could pass for our own words.
+/// Writes lines to standard error, on a terminal never in the middle of a line of text. They have no
+/// colours, because quoted text could imitate the program's own output.
 pub(crate) fn notice(lines: &str) -> io::Result<()> {
     let mut terminal = terminal();
     if !terminal.err {
@@ -92,23 +92,23 @@ pub(crate) fn notice(lines: &str) -> io::Result<()> {
     terminal.write(Output::Err, &plain(lines))
 }
 
-/// Says that a person has typed a line, so that the next one begins.
+/// Records that the user has typed a line, so that the cursor is at the start of the next one.
 pub(crate) fn line_was_typed() {
     terminal().cursor = Cursor::default();
 }
 
-/// Shows this line below the text, instead of the one before.
+/// Shows the status line below the text, replacing the previous one.
 pub(crate) fn show_status(line: &str) {
     let mut terminal = terminal();
     if terminal.has_status() {
         let style = if terminal.has_colors(Output::Err) { DIM } else { "" };
         let bytes = terminal.cursor.show(&plain(line), style, width());
-        // Nobody misses a status line.
+        // Write errors of the status line are ignored.
         let _unseen = put(Output::Err, &bytes);
     }
 }
 
-/// Takes the status line away.
+/// Hides the status line.
 pub(crate) fn hide_status() {
     let bytes = terminal().cursor.hide(width());
     if !bytes.is_empty() {
@@ -159,13 +159,13 @@ impl Terminal {
 }
 
 fn terminal() -> MutexGuard<'static, Terminal> {
-    // Whoever panicked with it in hand left at most a line on the screen.
+    // A panic while the lock was held left at most a partial line on the screen.
     TERMINAL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn width() -> usize {
     let size = termios::tcgetwinsize(io::stderr());
-    size.ok().map(|size| usize::from(size.ws_col)).filter(|cols| *cols > 0).unwrap_or(USUAL_WIDTH)
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|cols| *cols > 0).unwrap_or(DEFAULT_WIDTH)
 }
 
 fn put(output: Output, text: &str) -> io::Result<()> {
@@ -179,7 +179,7 @@ fn put(output: Output, text: &str) -> io::Result<()> {
     }
 }
 
-/// Standard error for the log output: a line of it takes the status line away too.
+/// A writer to standard error for the log output. It hides the status line, too.
 #[derive(Debug)]
 pub(crate) struct LogOutput;
 

@@ -1,11 +1,11 @@
-//! Small things about text for people.
+//! Helpers for text output.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// One line of at most `most` characters.
+/// Shortens a text to one line of at most `most` characters.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let line: String = text.chars().map(|c| if is_no_text(c) { ' ' } else { c }).collect();
+    let line: String = text.chars().map(|c| if is_control_like(c) { ' ' } else { c }).collect();
     if line.chars().count() <= most {
         return line;
     }
@@ -13,30 +13,29 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// The text in one line: its line ends, and all else that is no text, as they are escaped in Rust.
+/// Escapes a text to one line. Line ends and other control characters are escaped as in Rust.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_no_text) {
+    if !text.contains(is_control_like) {
         return Cow::Borrowed(text);
     }
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_no_text(c) { line.extend(c.escape_default()) } else { line.push(c) }
+        if is_control_like(c) { line.extend(c.escape_default()) } else { line.push(c) }
     }
     Cow::Owned(line)
 }
 
-/// Whether it does something to the text around it: a control character, or one that turns the
-/// direction.
-pub(crate) fn is_no_text(c: char) -> bool {
-    c.is_control() || turns(c)
+/// Returns `true` for control characters and characters that change the text direction.
+pub(crate) fn is_control_like(c: char) -> bool {
+    c.is_control() || changes_direction(c)
 }
 
-/// Whether it turns the direction of the text around it, so that this reads as another one.
-pub(crate) fn turns(c: char) -> bool {
+/// Returns `true` if the character changes the text direction, which can disguise the text around it.
+pub(crate) fn changes_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// `340 ms`, `4.2 s`, `2 min 05 s`.
+/// Formats a duration as `340 ms`, `4.2 s` or `2 min 05 s`.
 pub(crate) fn duration(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.as_millis());
     match seconds {
@@ -46,12 +45,12 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-/// `1 step`, `2 steps`.
-pub(crate) fn count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+/// Formats a count as `1 step` or `2 steps`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// An argument as a shell takes it.
+/// Quotes an argument for a shell.
 pub(crate) fn quoted(argument: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
@@ -60,7 +59,7 @@ pub(crate) fn quoted(argument: &str) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", argument.replace('\'', r"'\''")))
 }
 
-/// `12 bytes`, `3.4 kB`, `5.6 GB`.
+/// Formats a size as `12 bytes`, `3.4 kB` or `5.6 GB`.
 pub(crate) fn bytes(number: u64) -> String {
     let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     match units.into_iter().find(|(size, _)| number >= *size) {
@@ -69,8 +68,7 @@ pub(crate) fn bytes(number: u64) -> String {
     }
 }
 
-/// A table whose columns are as wide as they have to be. The last one is as it is. Each cell is in
-/// one line, whoever wrote it.
+/// Formats a table with aligned columns. Each cell is escaped to one line.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
     let head = head.map(Cow::Borrowed);
     let rows: Vec<_> = rows.iter().map(|row| row.each_ref().map(|cell| one_line(cell))).collect();

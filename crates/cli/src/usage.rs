@@ -1,4 +1,4 @@
-//! `helix usage`: tokens, calls and cost, of one session or of many.
+//! `helix usage`: tokens, calls and cost of one or more sessions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,31 +25,31 @@ use crate::text::{duration, table};
 /// The options of the command.
 #[derive(Debug, Args)]
 pub(crate) struct UsageArgs {
-    /// One session with all below it. Default: all sessions, each by itself.
+    /// The session, including its child sessions. Default: all sessions, each on its own.
     #[arg(conflicts_with_all = ["agent", "status", "tag", "since", "before"])]
     session: Option<String>,
-    /// Of that session alone, without those below it.
+    /// Only the session itself, without its child sessions.
     #[arg(long, requires = "session")]
     alone: bool,
-    /// Sessions of this agent, children among them.
+    /// Only sessions of this agent, including child sessions.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Sessions in this state.
+    /// Only sessions with this status.
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<SessionStatus>,
-    /// Sessions with this label; may be given several times.
+    /// Only sessions with this tag; can be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
     tag: Vec<(String, String)>,
-    /// Sessions that were created since then: a time such as `2026-01-31T12:00:00Z`, or how long
-    /// ago, such as `30d`.
+    /// Only sessions created at or after this time: a timestamp such as `2026-01-31T12:00:00Z`, or an age
+    /// such as `30d`.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<Moment>,
-    /// Sessions that were created before then.
+    /// Only sessions created before this time.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     before: Option<Moment>,
 }
 
-/// A time on the command line.
+/// A point in time on the command line.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
     At(Timestamp),
@@ -116,7 +116,7 @@ impl UsageArgs {
     }
 }
 
-/// For programs: totals, and one row for each source.
+/// The JSON output: totals, and one row per source.
 fn document((name, value): (&str, Value), used: &UsageRollup) -> Value {
     json!({
         name: value,
@@ -129,7 +129,7 @@ fn document((name, value): (&str, Value), used: &UsageRollup) -> Value {
 }
 
 fn row(group: &UsageGroup) -> [String; 9] {
-    // What does not exist for a kind of source is left out.
+    // Values that do not apply to a kind of source are omitted.
     let some = |shown: bool, text: String| if shown { text } else { String::new() };
     let tokens = &group.tokens;
     [
@@ -160,6 +160,6 @@ fn moment(text: &str) -> Result<Moment, String> {
     if let Ok(at) = text.parse::<jiff::Timestamp>() {
         return Ok(Moment::At(Timestamp(at.as_millisecond())));
     }
-    let wrong = |told| format!("{told}, or a time like `2026-01-31T12:00:00Z`");
+    let wrong = |message| format!("{message}, or a time like `2026-01-31T12:00:00Z`");
     age(text).map(Moment::Ago).map_err(wrong)
 }

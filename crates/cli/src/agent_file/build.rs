@@ -1,4 +1,4 @@
-//! The agent that an agent file describes.
+//! Builds the agent that an agent file describes.
 
 use std::path::Path;
 
@@ -6,36 +6,36 @@ use helix_agents::agent::{Agent, AgentBuilder, AnyAgent};
 use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::llm::LlmConfig;
 
+use super::config::SettingsConfig;
 use super::document::AgentFile;
-use super::form::SettingsForm;
-use super::places::FILE;
+use super::source_map::FILE;
 use crate::builtin::{self, Notes};
 use crate::text::{one_line, shortened};
 
-/// How much of what core has to say is told.
+/// The maximum length of an error message from core that is shown.
 const MOST_CHARS: usize = 2000;
 
 impl AgentFile {
-    /// The agent, played by `model`. `files` takes the place of the folder that its file tools see.
+    /// Builds the agent with the model `model`. `files` overrides the folder that the file tools access.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`], with everything that is wrong.
+    /// [`ErrorCode::AgentInvalid`], with every problem found.
     pub(crate) fn agent(&self, model: &str, files: Option<&Path>) -> Result<AnyAgent> {
-        let form = &self.form;
-        let mut builder = Agent::builder(&form.name)
-            .description(&form.description)
+        let config = &self.config;
+        let mut builder = Agent::builder(&config.name)
+            .description(&config.description)
             .model(model)
-            .llm(|config| form.settings.apply(config))
-            .max_steps(form.limits.max_steps)
-            .completion_retries(form.limits.completion_retries)
-            .tool_concurrency(form.limits.tool_concurrency)
-            .tool_timeout(form.limits.tool_timeout.0)
-            .max_result_bytes(form.limits.max_result_bytes)
-            .budget(form.limits.budget());
-        for tool in builtin::tools(&form.tools, self, files)? {
+            .llm(|llm| config.settings.apply(llm))
+            .max_steps(config.limits.max_steps)
+            .completion_retries(config.limits.completion_retries)
+            .tool_concurrency(config.limits.tool_concurrency)
+            .tool_timeout(config.limits.tool_timeout.0)
+            .max_result_bytes(config.limits.max_result_bytes)
+            .budget(config.limits.budget());
+        for tool in builtin::tools(&config.tools, self, files)? {
             builder = builder.tool(tool);
         }
-        let agent = match form.tools.note {
+        let agent = match config.tools.note {
             None => self.finish(builder.system_prompt(self.prompt.as_str())),
             Some(note) => {
                 let prompt = self.prompt.clone();
@@ -47,15 +47,15 @@ impl AgentFile {
     }
 
     fn finish<S>(&self, builder: AgentBuilder<S>) -> Result<AnyAgent> {
-        let (Some(schema), Some(form)) = (&self.output, &self.form.output) else {
+        let (Some(schema), Some(config)) = (&self.output, &self.config.output) else {
             return Ok(builder.build()?.erased());
         };
-        let builder = builder.output_schema(schema.clone()).strict_output(form.strict);
-        let builder = if form.native { builder.native_output() } else { builder };
+        let builder = builder.output_schema(schema.clone()).strict_output(config.strict);
+        let builder = if config.native { builder.native_output() } else { builder };
         Ok(builder.build()?.erased())
     }
 
-    /// What core has to say, with the name of the file.
+    /// Adds the name of the file to an error from core.
     fn invalid(&self, error: &Error) -> Error {
         let file = self.path.to_string_lossy();
         let file = one_line(&file);
@@ -67,16 +67,16 @@ impl AgentFile {
     }
 }
 
-impl SettingsForm {
-    fn apply(&self, config: &mut LlmConfig) {
-        config.max_output_tokens = self.max_output_tokens;
-        config.temperature = self.temperature;
-        config.top_p = self.top_p;
-        config.top_k = self.top_k;
-        config.presence_penalty = self.presence_penalty;
-        config.frequency_penalty = self.frequency_penalty;
-        config.stop_sequences.clone_from(&self.stop_sequences);
-        config.seed = self.seed;
-        config.max_retries = self.max_retries;
+impl SettingsConfig {
+    fn apply(&self, llm: &mut LlmConfig) {
+        llm.max_output_tokens = self.max_output_tokens;
+        llm.temperature = self.temperature;
+        llm.top_p = self.top_p;
+        llm.top_k = self.top_k;
+        llm.presence_penalty = self.presence_penalty;
+        llm.frequency_penalty = self.frequency_penalty;
+        llm.stop_sequences.clone_from(&self.stop_sequences);
+        llm.seed = self.seed;
+        llm.max_retries = self.max_retries;
     }
 }

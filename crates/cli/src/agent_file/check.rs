@@ -1,41 +1,42 @@
-//! Checking what stands in an agent file against its schema, in words for people.
+//! Validates an agent file against its schema and words the problems for users.
 
 use helix_agents::error::{Error, ErrorCode, Result};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use super::places::{Places, Problem};
 use super::schema::schema;
+use super::source_map::{Problem, SourceMap};
 use crate::suggest::near;
 
-/// Everything that does not fit.
+/// Returns every violation of the schema.
 ///
 /// # Errors
-/// If the schema itself cannot be used, which is a bug.
-pub(super) fn problems(document: &Value, places: &Places) -> Result<Vec<Problem>> {
+/// If the schema itself is invalid, which is a bug.
+pub(super) fn problems(document: &Value, source_map: &SourceMap) -> Result<Vec<Problem>> {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).map_err(|error| {
         Error::new(ErrorCode::Internal, format!("the schema of agent files: {error}"))
     })?;
-    let told = |error: ValidationError<'_>| tell(&error, &schema, places);
-    Ok(validator.iter_errors(document).flat_map(told).collect())
+    let describe = |error: ValidationError<'_>| describe(&error, &schema, source_map);
+    Ok(validator.iter_errors(document).flat_map(describe).collect())
 }
 
-fn tell(error: &ValidationError<'_>, schema: &Value, places: &Places) -> Vec<Problem> {
+fn describe(error: &ValidationError<'_>, schema: &Value, source_map: &SourceMap) -> Vec<Problem> {
     let pointer = error.instance_path().to_string();
     let rule = error.schema_path().to_string();
     let rules = rule.rfind('/').and_then(|end| schema.pointer(rule.get(..end)?));
     let key = dotted(&pointer);
-    let one = |message: String| vec![places.problem(&pointer, message)];
+    let one = |message: String| vec![source_map.problem(&pointer, message)];
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
             let unknown = |name: &String| {
-                let known = rules.and_then(|it| it.get("properties")).and_then(Value::as_object);
+                let known =
+                    rules.and_then(|rules| rules.get("properties")).and_then(Value::as_object);
                 let hint =
-                    hint(name, known.into_iter().flat_map(|it| it.keys().map(String::as_str)));
+                    hint(name, known.into_iter().flat_map(|keys| keys.keys().map(String::as_str)));
                 let place = format!("{pointer}/{name}");
-                places.problem(&place, format!("unknown key `{}`; {hint}", dotted(&place)))
+                source_map.problem(&place, format!("unknown key `{}`; {hint}", dotted(&place)))
             };
             unexpected.iter().map(unknown).collect()
         }
@@ -52,9 +53,9 @@ fn tell(error: &ValidationError<'_>, schema: &Value, places: &Places) -> Vec<Pro
             one(format!("`{key}` must be {}, not {found}", expected(kind)))
         }
         Kind::Pattern { .. } => {
-            let examples = rules.and_then(|it| it.get("examples")).and_then(Value::as_array);
+            let examples = rules.and_then(|rules| rules.get("examples")).and_then(Value::as_array);
             let examples = examples.into_iter().flatten().filter_map(Value::as_str);
-            let examples: Vec<_> = examples.map(|it| format!("`{it}`")).collect();
+            let examples: Vec<_> = examples.map(|example| format!("`{example}`")).collect();
             one(format!("`{key}` must look like {}", examples.join(" or ")))
         }
         Kind::Minimum { limit } => one(format!("`{key}` must be at least {limit}")),
@@ -68,21 +69,21 @@ fn tell(error: &ValidationError<'_>, schema: &Value, places: &Places) -> Vec<Pro
     }
 }
 
-/// What to say after an unknown key: the one that is near, or all there are.
+/// The hint after an unknown key: the most similar known key, or all known keys.
 fn hint<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     if let Some(key) = near(given, known.clone()) {
         return format!("did you mean `{key}`?");
     }
     match known.map(|key| format!("`{key}`")).collect::<Vec<_>>() {
-        keys if keys.is_empty() => "nothing may stand here".to_owned(),
-        keys => format!("there are {}", keys.join(", ")),
+        keys if keys.is_empty() => "no keys are allowed here".to_owned(),
+        keys => format!("the known keys are {}", keys.join(", ")),
     }
 }
 
-/// The keys of which exactly one has to be there.
+/// The keys of which exactly one is required.
 fn choices(rules: Option<&Value>, pointer: &str) -> String {
-    let choices = rules.and_then(|it| it.get("oneOf")).and_then(Value::as_array);
-    let required = choices.into_iter().flatten().filter_map(|it| it.pointer("/required/0"));
+    let choices = rules.and_then(|rules| rules.get("oneOf")).and_then(Value::as_array);
+    let required = choices.into_iter().flatten().filter_map(|choice| choice.pointer("/required/0"));
     let names: Vec<_> = required
         .filter_map(Value::as_str)
         .map(|name| format!("`{}`", dotted(&format!("{pointer}/{name}"))))
@@ -90,7 +91,7 @@ fn choices(rules: Option<&Value>, pointer: &str) -> String {
     names.join(" or ")
 }
 
-/// A JSON pointer as people write keys.
+/// Converts a JSON pointer to a dotted TOML key.
 fn dotted(pointer: &str) -> String {
     let pointer = pointer.trim_start_matches('/').replace('/', ".");
     pointer.replace("~1", "/").replace("~0", "~")
@@ -105,8 +106,8 @@ fn expected(kind: &TypeKind) -> String {
 
 fn name(kind: JsonType) -> &'static str {
     match kind {
-        JsonType::String => "a text in quotes",
-        JsonType::Integer => "a whole number",
+        JsonType::String => "a string in quotes",
+        JsonType::Integer => "an integer",
         JsonType::Number => "a number",
         JsonType::Boolean => "`true` or `false`",
         JsonType::Array => "a list",
@@ -121,7 +122,7 @@ fn found(value: &Value) -> &'static str {
         Value::Bool(_) => "`true` or `false`",
         Value::Number(number) if number.is_f64() => "a number with a fraction",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "a table",
     }

@@ -1,4 +1,4 @@
-//! What an agent file may say, and how its mistakes are told.
+//! Tests of valid agent files and of the error messages for invalid ones.
 
 mod hostile;
 mod schema;
@@ -85,11 +85,11 @@ max_output_bytes = 5000
 "#;
 
 /// A folder with an agent file in it.
-struct Place {
+struct Fixture {
     folder: TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("agent.toml"), text).unwrap();
@@ -111,16 +111,16 @@ impl Place {
     }
 }
 
-/// What is wrong with a file.
-#[expect(clippy::needless_pass_by_value, reason = "so are snapshots written")]
+/// Checks the error message for a file.
+#[expect(clippy::needless_pass_by_value, reason = "expect! returns an owned value")]
 #[track_caller]
-fn told(text: &str, expected: Expect) {
-    expected.assert_eq(&Place::new(text).agent().unwrap_err());
+fn check_error(text: &str, expected: Expect) {
+    expected.assert_eq(&Fixture::new(text).agent().unwrap_err());
 }
 
 #[test]
-fn everything_that_is_said_counts() {
-    let agent = Place::new(EVERYTHING).agent().unwrap();
+fn every_key_has_an_effect() {
+    let agent = Fixture::new(EVERYTHING).agent().unwrap();
     let (limits, llm) = (agent.limits(), agent.llm());
     assert_eq!((&**agent.name(), agent.description()), ("everything", "Has it all."));
     assert_eq!((limits.max_steps, limits.completion_retries), (12, 1));
@@ -134,7 +134,7 @@ fn everything_that_is_said_counts() {
     assert_eq!((llm.stop_sequences.as_slice(), llm.seed), (&["END".to_owned()][..], Some(7)));
     assert_eq!((llm.max_retries, llm.strict_output, llm.native_output), (Some(5), true, false));
     assert_eq!(*agent.completion(), Completion::Finish);
-    let tools: Vec<_> = agent.effective_tools().specs().iter().map(|it| &*it.name).collect();
+    let tools: Vec<_> = agent.effective_tools().specs().iter().map(|spec| &*spec.name).collect();
     let expected = [
         "list_files",
         "read_file",
@@ -151,63 +151,63 @@ fn everything_that_is_said_counts() {
 }
 
 #[test]
-fn what_asks_for_approval_must_be_able_to_run() {
-    told(
+fn approval_and_shell_settings_are_validated() {
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.files]\nroot = \"data\"\nrequires_approval = true",
         expect![
-            "agent.toml, line 5, column 1: only `write_file` asks for approval: `requires_approval` needs `write`"
+            "agent.toml, line 5, column 1: `requires_approval` applies only to `write_file`: it needs `write`"
         ],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nallow = [\"ls\", \"./own\", \" \"]",
         expect![[r#"
-            agent.toml, line 4, column 16: `./own` must be a name that PATH finds, or an absolute path
-            agent.toml, line 4, column 25: there is no program in it"#]],
+            agent.toml, line 4, column 16: `./own` must be the name of a program in PATH, or an absolute path
+            agent.toml, line 4, column 25: the entry has no program"#]],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nroot = \"..\"\nallow = [\"ls\"]",
         expect![
             "agent.toml, line 4, column 1: the folder `..` cannot be used: a path led outside of the filesystem (commands run in the agent file's own folder or one below it)"
         ],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nrequires_approval = false",
         expect![[r#"
         agent.toml, line 3, column 8: `tools.shell.allow` is missing
-        agent.toml, line 4, column 1: unknown key `tools.shell.requires_approval`; there are `root`, `allow`, `timeout_seconds`, `max_output_bytes`"#]],
+        agent.toml, line 4, column 1: unknown key `tools.shell.requires_approval`; the known keys are `root`, `allow`, `timeout_seconds`, `max_output_bytes`"#]],
     );
 }
 
 #[test]
 fn plans_have_to_fit_into_the_steps_and_need_tools() {
     let a = "name = \"a\"\nprompt = \"b\"\n";
-    told(
+    check_error(
         &format!("{a}[planner]\nmax_rounds = 8\n[limits]\nmax_steps = 8\n[tools.time]"),
         expect![
             "agent.toml, line 4, column 1: 8 rounds and the answer take 9 steps, and `limits.max_steps` is 8"
         ],
     );
-    told(
+    check_error(
         &format!("{a}[limits]\nmax_steps = 3\n[planner]"),
         expect![[r#"
             agent.toml, line 5, column 2: 5 rounds and the answer take 6 steps, and `limits.max_steps` is 3
-            agent.toml, line 5, column 2: there is nothing to plan with: the file has no `[tools.…]`"#]],
+            agent.toml, line 5, column 2: a planner needs tools: the file has no `[tools.…]`"#]],
     );
-    told(
+    check_error(
         &format!("{a}planner = true"),
         expect!["agent.toml, line 3, column 1: `planner` must be a table, not `true` or `false`"],
     );
-    told(
+    check_error(
         &format!("{a}[planner]\nrounds = 3\ntimeout = 5\n[tools.time]"),
         expect![[r#"
             agent.toml, line 4, column 1: unknown key `planner.rounds`; did you mean `max_rounds`?
-            agent.toml, line 5, column 1: `planner.timeout` must be a text in quotes, not a number"#]],
+            agent.toml, line 5, column 1: `planner.timeout` must be a string in quotes, not a number"#]],
     );
 }
 
 #[test]
 fn a_name_and_a_prompt_are_enough() {
-    let agent = Place::new("name = \"a\"\nprompt = \"b\"").agent().unwrap();
+    let agent = Fixture::new("name = \"a\"\nprompt = \"b\"").agent().unwrap();
     assert_eq!(*agent.limits(), helix_agents::agent::Limits::default());
     assert!(agent.budget().is_unlimited());
     assert_eq!(*agent.completion(), Completion::Text);
@@ -215,43 +215,43 @@ fn a_name_and_a_prompt_are_enough() {
 }
 
 #[test]
-fn prompt_and_schema_may_lie_beside_it() {
+fn prompt_and_schema_can_be_in_separate_files() {
     let text = r#"
         name = "a"
         prompt_file = "texts/prompt.md"
         output = { schema_file = "answer.json", native = true }
     "#;
-    let place = Place::new(text);
-    fs::create_dir(place.path("texts")).unwrap();
-    fs::write(place.path("texts/prompt.md"), "Be kind.").unwrap();
-    fs::write(place.path("answer.json"), r#"{ "type": "object" }"#).unwrap();
-    let agent = place.agent().unwrap();
+    let fixture = Fixture::new(text);
+    fs::create_dir(fixture.path("texts")).unwrap();
+    fs::write(fixture.path("texts/prompt.md"), "Be kind.").unwrap();
+    fs::write(fixture.path("answer.json"), r#"{ "type": "object" }"#).unwrap();
+    let agent = fixture.agent().unwrap();
     assert_eq!(*agent.completion(), Completion::Native);
     let message = agent.system_message(&serde_json::Value::Null).unwrap();
     assert!(format!("{message:?}").contains("Be kind."), "{message:?}");
 
-    let digest = || AgentFile::read(&place.path("agent.toml")).unwrap().digest().to_owned();
+    let digest = || AgentFile::read(&fixture.path("agent.toml")).unwrap().digest().to_owned();
     let before = digest();
     assert_eq!(digest(), before);
-    fs::write(place.path("texts/prompt.md"), "Be rude.").unwrap();
+    fs::write(fixture.path("texts/prompt.md"), "Be rude.").unwrap();
     assert_ne!(digest(), before);
 }
 
 #[test]
-fn the_folder_is_the_one_that_the_file_lies_in() {
-    let place = Place::new("");
-    fs::create_dir(place.path("real")).unwrap();
-    fs::write(place.path("real/agent.toml"), "name = \"a\"\nprompt_file = \"p.md\"").unwrap();
-    fs::write(place.path("real/p.md"), "Be kind.").unwrap();
-    std::os::unix::fs::symlink("real/agent.toml", place.path("link.toml")).unwrap();
-    let file = AgentFile::read(&place.path("link.toml")).unwrap();
-    assert_eq!(file.path(), place.path("real/agent.toml").canonicalize().unwrap());
+fn a_link_is_resolved_to_the_folder_of_its_target() {
+    let fixture = Fixture::new("");
+    fs::create_dir(fixture.path("real")).unwrap();
+    fs::write(fixture.path("real/agent.toml"), "name = \"a\"\nprompt_file = \"p.md\"").unwrap();
+    fs::write(fixture.path("real/p.md"), "Be kind.").unwrap();
+    std::os::unix::fs::symlink("real/agent.toml", fixture.path("link.toml")).unwrap();
+    let file = AgentFile::read(&fixture.path("link.toml")).unwrap();
+    assert_eq!(file.path(), fixture.path("real/agent.toml").canonicalize().unwrap());
 }
 
 #[test]
-fn another_folder_for_the_file_tools_is_a_persons_to_name() {
-    let place = Place::new("name = \"a\"\nprompt = \"b\"\ntools.files.root = \"nowhere\"");
-    let file = AgentFile::read(&place.path("agent.toml")).unwrap();
+fn the_folder_of_the_file_tools_can_be_overridden() {
+    let fixture = Fixture::new("name = \"a\"\nprompt = \"b\"\ntools.files.root = \"nowhere\"");
+    let file = AgentFile::read(&fixture.path("agent.toml")).unwrap();
     assert!(file.agent("m", None).is_err());
     let elsewhere = tempfile::tempdir().unwrap();
     assert!(file.agent("m", Some(elsewhere.path())).is_ok());
@@ -259,23 +259,23 @@ fn another_folder_for_the_file_tools_is_a_persons_to_name() {
 }
 
 #[test]
-fn unknown_keys_are_told_with_their_place_and_what_was_meant() {
-    told(
+fn unknown_keys_are_reported_with_position_and_suggestion() {
+    check_error(
         "nam = \"a\"\nprompt = \"b\"\n[limits]\nmax_step = 3\n[tool.time]\n[settings]\ncolor = 1\n",
         expect![[r#"
             agent.toml: `name` is missing
             agent.toml, line 1, column 1: unknown key `nam`; did you mean `name`?
             agent.toml, line 4, column 1: unknown key `limits.max_step`; did you mean `max_steps`?
             agent.toml, line 5, column 2: unknown key `tool`; did you mean `tools`?
-            agent.toml, line 7, column 1: unknown key `settings.color`; there are `max_output_tokens`, `temperature`, `top_p`, `top_k`, `presence_penalty`, `frequency_penalty`, `stop_sequences`, `seed`, `max_retries`"#]],
+            agent.toml, line 7, column 1: unknown key `settings.color`; the known keys are `max_output_tokens`, `temperature`, `top_p`, `top_k`, `presence_penalty`, `frequency_penalty`, `stop_sequences`, `seed`, `max_retries`"#]],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.calculator]\ndigits = 3\n",
         expect![
-            "agent.toml, line 4, column 1: unknown key `tools.calculator.digits`; nothing may stand here"
+            "agent.toml, line 4, column 1: unknown key `tools.calculator.digits`; no keys are allowed here"
         ],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n\n  [tools]\n  http = { hosts = [\"a.test\"], host = 1 }\n",
         expect![
             "agent.toml, line 5, column 32: unknown key `tools.http.host`; did you mean `hosts`?"
@@ -284,8 +284,8 @@ fn unknown_keys_are_told_with_their_place_and_what_was_meant() {
 }
 
 #[test]
-fn wrong_types_and_values_are_told_with_what_was_expected() {
-    told(
+fn wrong_types_and_values_are_reported_with_the_expected_ones() {
+    check_error(
         r#"
 name = "a b"
 prompt = 3
@@ -307,90 +307,90 @@ timeout = "a while"
 "#,
         expect![[r#"
             agent.toml, line 2, column 1: `name` must look like `reader` or `tax-helper_2`
-            agent.toml, line 3, column 1: `prompt` must be a text in quotes, not a number
-            agent.toml, line 4, column 1: `model` must be a text in quotes, not a list
+            agent.toml, line 3, column 1: `prompt` must be a string in quotes, not a number
+            agent.toml, line 4, column 1: `model` must be a string in quotes, not a list
             agent.toml, line 6, column 1: `limits.max_steps` must be at least 1
-            agent.toml, line 7, column 1: `limits.tool_timeout` must be a text in quotes, not a number
-            agent.toml, line 8, column 1: `limits.completion_retries` must be a whole number, not a number with a fraction
+            agent.toml, line 7, column 1: `limits.tool_timeout` must be a string in quotes, not a number
+            agent.toml, line 8, column 1: `limits.completion_retries` must be an integer, not a number with a fraction
             agent.toml, line 9, column 1: `limits.max_result_bytes` must be at most 16777216
             agent.toml, line 11, column 1: `settings.temperature` must be at most 2.0
-            agent.toml, line 12, column 19: `settings.stop_sequences.0` must be a text in quotes, not a number
+            agent.toml, line 12, column 19: `settings.stop_sequences.0` must be a string in quotes, not a number
             agent.toml, line 12, column 22: `settings.stop_sequences.1` must not be empty
             agent.toml, line 14, column 1: `tools.files.root` must not be empty
-            agent.toml, line 15, column 1: `tools.files.write` must be `true` or `false`, not a text
+            agent.toml, line 15, column 1: `tools.files.write` must be `true` or `false`, not a string
             agent.toml, line 17, column 1: `tools.http.hosts` must not be empty
             agent.toml, line 18, column 1: `tools.http.timeout` must look like `500ms` or `30s` or `2m`"#]],
     );
 }
 
 #[test]
-fn what_is_missing_or_there_twice_is_told() {
-    told(
+fn missing_and_duplicate_keys_are_reported() {
+    check_error(
         "",
         expect![[r#"
         agent.toml: `name` is missing
         agent.toml: `prompt` or `prompt_file` is missing"#]],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\nprompt_file = \"c\"\n[output]\n",
         expect![[r#"
         agent.toml: only one of `prompt` or `prompt_file` may be given
         agent.toml, line 4, column 2: `output.schema` or `output.schema_file` is missing"#]],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.files]\n[tools.http]\n",
         expect![[r#"
         agent.toml, line 3, column 8: `tools.files.root` is missing
         agent.toml, line 4, column 8: `tools.http.hosts` is missing"#]],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\nname = \"c\"",
-        expect!["agent.toml, line 3, column 1: this is not TOML: duplicate key"],
+        expect!["agent.toml, line 3, column 1: the file is not valid TOML: duplicate key"],
     );
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_place() {
-    told(
+fn invalid_toml_is_reported_with_its_position() {
+    check_error(
         "name = \"a\nprompt = \"b\"",
         expect![[
-            r#"agent.toml, line 1, column 10: this is not TOML: invalid basic string, expected `"`"#
+            r#"agent.toml, line 1, column 10: the file is not valid TOML: invalid basic string, expected `"`"#
         ]],
     );
-    told(
+    check_error(
         "name = \"ä\"; prompt",
         expect![
-            "agent.toml, line 1, column 11: this is not TOML: unexpected key or value, expected newline, `#`"
+            "agent.toml, line 1, column 11: the file is not valid TOML: unexpected key or value, expected newline, `#`"
         ],
     );
-    told(
+    check_error(
         "name = 99999999999999999999\nprompt = nan\nmodel = 2024-01-01",
         expect![[r#"
         agent.toml, line 1, column 8: the number is too large
         agent.toml, line 2, column 10: the number is not finite, or too large
-        agent.toml, line 3, column 9: no dates are needed here; a text needs quotes"#]],
+        agent.toml, line 3, column 9: dates are not supported; write a string in quotes"#]],
     );
 }
 
 #[test]
-fn what_tools_cannot_be_set_up_with_is_told_with_its_place() {
-    told(
+fn invalid_tool_settings_are_reported_with_their_position() {
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.http]\nhosts = [\"a.test\", \"http://b.test\"]\n\
          private = [\"10\"]\n",
         expect![[r#"
-            agent.toml, line 4, column 20: `http://b.test` is no host; write it like `api.example.com`, `*.example.org` or `127.0.0.1:8080`
-            agent.toml, line 5, column 12: `10` is no range of addresses; write it like `10.0.0.0/8`"#]],
+            agent.toml, line 4, column 20: `http://b.test` is not a host; write it like `api.example.com`, `*.example.org` or `127.0.0.1:8080`
+            agent.toml, line 5, column 12: `10` is not an address range; write it like `10.0.0.0/8`"#]],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.time]\nzone = \"Mars/Olympus\"\n",
         expect![
-            "agent.toml, line 4, column 1: there is no time zone `Mars/Olympus`; use an IANA name such as Europe/Berlin or UTC"
+            "agent.toml, line 4, column 1: unknown time zone `Mars/Olympus`; use an IANA name such as Europe/Berlin or UTC"
         ],
     );
-    told(
+    check_error(
         "name = \"a\"\nprompt = \"b\"\n[tools.files]\nroot = \"nowhere\"\n",
         expect![
-            "agent.toml, line 4, column 1: the folder `nowhere` cannot be opened: No such file or directory (os error 2) (an agent file sees its own folder and those below it; `--files FOLDER` opens another one)"
+            "agent.toml, line 4, column 1: the folder `nowhere` cannot be opened: No such file or directory (os error 2) (an agent file may access its own folder and folders below it; `--files FOLDER` allows another one)"
         ],
     );
 }
@@ -399,15 +399,12 @@ fn what_tools_cannot_be_set_up_with_is_told_with_its_place() {
 fn an_agent_cannot_write_its_own_file() {
     let of = |root: &str, write: bool| {
         let text = format!("name = \"a\"\nprompt = \"b\"\ntools.files.root = \"{root}\"\n");
-        Place::new(&format!("{text}tools.files.write = {write}\n")).agent()
+        Fixture::new(&format!("{text}tools.files.write = {write}\n")).agent()
     };
     for root in [".", "./", "data/.."] {
         assert!(of(root, false).is_ok(), "{root}");
         let problem = of(root, true).unwrap_err();
-        assert!(
-            problem.contains("line 3, column 13: `agent.toml` lies in the folder"),
-            "{problem}"
-        );
+        assert!(problem.contains("line 3, column 13: `agent.toml` is in the folder"), "{problem}");
     }
     assert!(of("data", true).is_ok());
 }

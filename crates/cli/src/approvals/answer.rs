@@ -11,37 +11,37 @@ use helix_agents::id::SessionId;
 use helix_agents::session::Submission;
 use serde_json::json;
 
-use super::call::{Named, WhichCall, below};
-use crate::cast;
+use super::call::{NamedCall, WhichCall, below};
 use crate::edit::{self, Edited};
 use crate::env;
-use crate::given;
+use crate::input;
 use crate::screen::Screen;
+use crate::session_agent;
 use crate::storage;
 use crate::store::Store;
 use crate::summary;
 use crate::text::{count, quoted};
 
-/// Where answers are recorded and told.
+/// The store that records an answer and the screen that reports it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Desk<'a> {
+pub(super) struct AnswerContext<'a> {
     pub(super) store: &'a Store,
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
 }
 
-/// What every answer can say beside itself.
+/// The options that all answers have in common.
 #[derive(Debug, Args)]
-struct Common {
+struct CommonArgs {
     #[command(flatten)]
     which: WhichCall,
-    /// Only if this still is the digest of the arguments, as `helix approvals show` tells it.
+    /// Answer only if the arguments still have this digest, as shown by `helix approvals show`.
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
-    /// Who answers, for people who read the log. Default: the name of the user.
+    /// The name of the approver that the log records. Default: the name of the user.
     #[arg(long, value_name = "WHO")]
     by: Option<String>,
-    /// Go on with the session at once.
+    /// Resume the session immediately.
     #[arg(long)]
     resume: bool,
 }
@@ -50,15 +50,15 @@ struct Common {
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// The options of `helix approvals deny`.
 #[derive(Debug, Args)]
 pub(crate) struct DenyArgs {
     #[command(flatten)]
-    common: Common,
-    /// Why; the model reads it.
+    common: CommonArgs,
+    /// The reason; the model sees it.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -67,8 +67,8 @@ pub(crate) struct DenyArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EditArgs {
     #[command(flatten)]
-    common: Common,
-    /// The new arguments, as JSON; `-` reads them from standard input. Without this an editor opens.
+    common: CommonArgs,
+    /// The new arguments, as JSON; `-` reads them from standard input. Without it an editor opens.
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     arguments: Option<String>,
 }
@@ -78,62 +78,62 @@ pub(crate) struct EditArgs {
 #[command(group = clap::ArgGroup::new("what").args(["result", "error"]).required(true))]
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
     /// The result, as JSON; `-` reads it from standard input.
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     result: Option<String>,
-    /// The tool failed; the model reads why.
+    /// The error message if the tool failed; the model sees it.
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 }
 
 impl ApproveArgs {
-    /// Runs the command. Answers which session is to be resumed, if one is.
-    pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(desk.store).await?;
+    /// Runs the command. Returns the session to resume, if any.
+    pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
+        let named = self.common.which.find(cx.store).await?;
         let answer = Submission::approve(named.call.clone());
-        self.common.submit(&named, answer, "approved", desk).await
+        self.common.submit(&named, answer, "approved", cx).await
     }
 }
 
 impl DenyArgs {
-    /// Runs the command, likewise.
-    pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(desk.store).await?;
+    /// Runs the command. Returns the session to resume, if any.
+    pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
+        let named = self.common.which.find(cx.store).await?;
         let answer = Submission::deny(named.call.clone(), self.reason);
-        self.common.submit(&named, answer, "denied", desk).await
+        self.common.submit(&named, answer, "denied", cx).await
     }
 }
 
 impl AnswerArgs {
-    /// Runs the command, likewise.
-    pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(desk.store).await?;
+    /// Runs the command. Returns the session to resume, if any.
+    pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
+        let named = self.common.which.find(cx.store).await?;
         let call = named.call.clone();
-        let (answer, told) = match (&self.result, self.error) {
+        let (answer, label) = match (&self.result, self.error) {
             (Some(result), _) => {
-                (Submission::result(call, &given::json(result, "the result")?)?, "answered")
+                (Submission::result(call, &input::json(result, "the result")?)?, "answered")
             }
             (None, error) => (Submission::error(call, error.unwrap_or_default()), "failed"),
         };
-        self.common.submit(&named, answer, told, desk).await
+        self.common.submit(&named, answer, label, cx).await
     }
 }
 
 impl EditArgs {
-    /// Runs the command, likewise.
-    pub(super) async fn run(self, desk: &Desk<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(desk.store).await?;
+    /// Runs the command. Returns the session to resume, if any.
+    pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
+        let named = self.common.which.find(cx.store).await?;
         let call = named.call.clone();
         if let Some(arguments) = &self.arguments {
-            let arguments = given::json(arguments, "the arguments")?;
+            let arguments = input::json(arguments, "the arguments")?;
             let answer = Submission::approve_edited(call, &arguments)?;
-            return self.common.submit(&named, answer, "approved with other arguments", desk).await;
+            return self.common.submit(&named, answer, "approved with changed arguments", cx).await;
         }
-        let waiting = named.waiting(desk.store).await?;
-        // Nobody is to write what is refused afterwards.
+        let waiting = named.waiting(cx.store).await?;
+        // Fails before the editor opens, so that the user does not write something that is rejected.
         if waiting.view.pending.kind != (PendingKind::Approval { editable: true }) {
-            let message = "the arguments of the call cannot be changed";
+            let message = "the arguments of the call are not editable";
             let error = Error::new(ErrorCode::AnswerInvalid, message);
             return Err(error.with_context("call", &waiting.reference).into());
         }
@@ -141,25 +141,25 @@ impl EditArgs {
         let edited = match edit::json(&seen).await? {
             Edited::Changed(edited) => edited,
             Edited::Unchanged => {
-                let approve = waiting.command("approve", desk.db);
+                let approve = waiting.command("approve", cx.db);
                 let message = format!(
-                    "the arguments are as they were, so nothing was approved; to approve them so: \
-                     {approve}"
+                    "the arguments are unchanged, so nothing was approved; to approve the call \
+                     unchanged: {approve}"
                 );
                 return Err(Error::new(ErrorCode::InputInvalid, message).into());
             }
         };
         let answer = Submission::approve_edited(call, &edited.value)?
             .digest(waiting.view.pending.digest.clone());
-        let told = "approved with other arguments";
-        match self.common.submit(&named, answer, told, desk).await {
-            // What somebody has written is not thrown away.
+        let label = "approved with changed arguments";
+        match self.common.submit(&named, answer, label, cx).await {
+            // Keeps the text that the user wrote.
             Err(error) => {
-                let again = waiting.command("edit", desk.db);
+                let again = waiting.command("edit", cx.db);
                 let kept = edited.keep()?;
                 let kept = kept.display().to_string();
                 Err(error.context(format!(
-                    "what you wrote is kept; to use it: {again} --arguments - < {}",
+                    "your edit was saved; to use it: {again} --arguments - < {}",
                     quoted(&kept)
                 )))
             }
@@ -168,15 +168,15 @@ impl EditArgs {
     }
 }
 
-impl Common {
+impl CommonArgs {
     async fn submit(
         self,
-        named: &Named,
+        named: &NamedCall,
         mut answer: Submission,
-        told: &str,
-        desk: &Desk<'_>,
+        label: &str,
+        cx: &AnswerContext<'_>,
     ) -> Result<Option<SessionId>> {
-        let Desk { store, db, screen } = *desk;
+        let AnswerContext { store, db, screen } = *cx;
         if let Some(by) = self.by.or_else(user) {
             answer = answer.by(by);
         }
@@ -185,36 +185,39 @@ impl Common {
         }
         let resume = summary::resume_root(&named.root, store, db).await?;
         if self.resume && resume.is_none() {
-            // Before anything is recorded.
-            return Err(cast::not_ours(&storage::head(store, named.root.as_str()).await?).into());
+            // Fails before anything is recorded.
+            return Err(session_agent::unsupported_session(
+                &storage::head(store, named.root.as_str()).await?,
+            )
+            .into());
         }
-        let runtime = cast::spectator(store.clone())?;
+        let runtime = session_agent::runtime_without_model(store.clone())?;
         runtime.submit_tool_result(&named.root, answer).await?;
-        let left = below(store, &named.root).await.context("the answer is recorded, but")?.len();
+        let left = below(store, &named.root).await.context("the answer was recorded, but")?.len();
         if screen.is_json() && !self.resume {
             screen.json(&json!({
                 "root": named.root,
                 "call": named.call.to_string(),
-                "answer": told,
+                "answer": label,
                 "waiting": left,
                 "resume_command": resume,
             }))?;
         } else if !screen.is_json() {
-            screen.line(format!("{told}: {}", crate::text::one_line(&named.call.to_string())))?;
+            screen.line(format!("{label}: {}", crate::text::one_line(&named.call.to_string())))?;
             if left > 0 {
                 let still = count(left as u64, "other call");
                 let wait = if left == 1 { "waits" } else { "wait" };
                 screen.line(format!("{still} of the session still {wait}"))?;
             }
             if !self.resume {
-                screen.field("go on", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+                screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
             }
         }
         Ok(self.resume.then(|| named.root.clone()))
     }
 }
 
-/// The name of whoever runs this.
+/// The name of the current user.
 pub(crate) fn user() -> Option<String> {
     env::USER.text()
 }

@@ -1,4 +1,4 @@
-//! Which call, on the command line, and the calls that wait.
+//! Pending calls, and the command line arguments that name one.
 
 use std::path::Path;
 
@@ -20,47 +20,47 @@ use crate::store::Store;
 use crate::summary;
 use crate::text::quoted;
 
-/// How many calls an error names.
+/// The maximum number of calls that an error lists.
 const MOST_NAMED: usize = 10;
 
-/// Which call, on the command line.
+/// The command line arguments that name a call.
 #[derive(Debug, Args)]
 pub(crate) struct WhichCall {
-    /// The call as `helix approvals list` shows it, `session#call`; or the call alone, with
+    /// The call, as `helix approvals list` shows it: `session#call`; or only the call id, with
     /// --session or --last.
     #[arg(value_name = "CALL")]
     call: String,
-    /// The session that the call belongs to, or the one above it.
+    /// The session of the call, or its root session.
     #[arg(long, value_name = "SESSION", conflicts_with = "last")]
     session: Option<String>,
-    /// The call belongs to the newest session.
+    /// Use the newest session.
     #[arg(long)]
     last: bool,
 }
 
-/// A call that was named, and the session at the top of its tree.
+/// A call named on the command line, and its root session.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedCall {
     pub(super) root: SessionId,
     pub(super) call: CallRef,
 }
 
-/// A call that waits, in its place.
+/// A pending call.
 #[derive(Debug, Serialize)]
-pub(crate) struct Waiting {
-    /// How answers name it: `session#call`.
+pub(crate) struct WaitingCall {
+    /// The reference that answers use: `session#call`.
     pub(crate) reference: String,
-    /// The session at the top of the tree: the one to resume.
+    /// The root session, which is the one to resume.
     pub(crate) root: SessionId,
-    /// Whether its deadline has passed, so that only a resume can take note of it.
+    /// Whether the deadline has passed. The next resume handles that.
     pub(crate) expired: bool,
     #[serde(flatten)]
     pub(crate) view: PendingView,
 }
 
 impl WhichCall {
-    /// The call that is meant. Whether it waits is another question.
-    pub(super) async fn find(&self, store: &Store) -> Result<Named> {
+    /// Resolves the call. It does not check that the call is pending.
+    pub(super) async fn find(&self, store: &Store) -> Result<NamedCall> {
         let given = CallRef::from(self.call.as_str());
         let head = match (&self.session, &given.session) {
             (Some(session), _) => storage::head(store, session).await?,
@@ -69,13 +69,14 @@ impl WhichCall {
             (None, None) => return Err(self.ambiguous(store).await?.into()),
         };
         let root = head.created.root;
-        // A call of a child is the child's; one below a root may be any child's.
+        // With a child session given, the call is the child's. With a root session, it may be any child's.
         let of_child = (head.session != root).then_some(head.session);
         let session = given.session.or(of_child);
-        Ok(Named { root, call: CallRef { session, call: given.call } })
+        Ok(NamedCall { root, call: CallRef { session, call: given.call } })
     }
 
-    /// The ids of calls are short and the same in every session, so one alone never answers.
+    /// The error for a call id without a session. Call ids are short and repeat in every session, so an
+    /// id alone is never enough.
     async fn ambiguous(&self, store: &Store) -> Result<Error> {
         let mut named = Vec::new();
         for waiting in all(store, usize::MAX).await? {
@@ -84,53 +85,53 @@ impl WhichCall {
             }
         }
         let hint = match named.as_slice() {
-            [] => "no session waits for a call of this id".to_owned(),
-            named => format!("there are {}", named.join(", ")),
+            [] => "no session has a pending call with this id".to_owned(),
+            named => format!("the candidates are {}", named.join(", ")),
         };
         let message = format!(
-            "say of which session: write `session#call`, or add --session or --last; {hint}"
+            "the session is missing: write `session#call`, or add --session or --last; {hint}"
         );
         Ok(Error::new(ErrorCode::InputInvalid, message).with_context("call", &self.call))
     }
 }
 
-impl Named {
-    /// The call as it waits.
+impl NamedCall {
+    /// Loads the pending call.
     ///
     /// # Errors
-    /// [`ErrorCode::CallNotFound`], which says what became of it, if it does not wait.
-    pub(super) async fn waiting(&self, store: &Store) -> Result<Waiting> {
-        let of_it = |it: &Waiting| {
+    /// [`ErrorCode::CallNotFound`], with the reason, if the call is not pending.
+    pub(super) async fn waiting(&self, store: &Store) -> Result<WaitingCall> {
+        let is_named = |waiting: &WaitingCall| {
             let session = self.call.session.as_ref();
-            it.view.pending.call == self.call.call
-                && session.is_none_or(|id| *id == it.view.session)
+            waiting.view.pending.call == self.call.call
+                && session.is_none_or(|id| *id == waiting.view.session)
         };
-        let mut found: Vec<_> = below(store, &self.root).await?.into_iter().filter(of_it).collect();
+        let mut found: Vec<_> =
+            below(store, &self.root).await?.into_iter().filter(is_named).collect();
         if let (Some(only), true) = (found.pop(), found.is_empty()) {
             return Ok(only);
         }
         if !found.is_empty() {
-            let message = "several sessions wait for a call of this id; write it as `session#call`";
+            let message =
+                "several sessions have a pending call with this id; write it as `session#call`";
             let error = Error::new(ErrorCode::InputInvalid, message);
             return Err(error.with_context("call", &self.call).into());
         }
         let session = self.call.session.as_ref().unwrap_or(&self.root);
         let fold = load(store, session).await?;
         let message = match fold.settled_call(&self.call.call) {
-            Some(ResolvedCall::Answered(_)) => "the call was answered, and does not wait any more",
-            Some(ResolvedCall::Expired) => "nobody answered the call before its deadline",
-            Some(ResolvedCall::Dropped) => "the call got its result without an answer",
-            None if fold.tool_call(&self.call.call).is_some() => {
-                "the call does not wait for people"
-            }
-            None => "there is no such call",
+            Some(ResolvedCall::Answered(_)) => "the call was already answered",
+            Some(ResolvedCall::Expired) => "the deadline of the call passed without an answer",
+            Some(ResolvedCall::Dropped) => "the call has a result already",
+            None if fold.tool_call(&self.call.call).is_some() => "the call is not pending",
+            None => "the call does not exist",
         };
         let error = Error::new(ErrorCode::CallNotFound, message);
         Err(error.with_context("session", session).with_context("call", &self.call.call).into())
     }
 }
 
-impl Waiting {
+impl WaitingCall {
     pub(crate) fn new(view: PendingView, root: &SessionId, now: Timestamp) -> Self {
         Self {
             reference: view.reference().to_string(),
@@ -140,13 +141,13 @@ impl Waiting {
         }
     }
 
-    /// What would run, in one line. Of a member that the model wrote twice the last one counts, and
-    /// only that one is shown.
+    /// The arguments that the call would run with, in one line. If the model wrote a member twice, the
+    /// last one counts, and only that one is shown.
     pub(crate) fn arguments(&self) -> String {
         self.view.arguments.to_value().to_string()
     }
 
-    /// A command that answers it, ready to be typed.
+    /// A shell command that answers the call.
     pub(crate) fn command(&self, word: &str, db: &Path) -> String {
         let helix = env::program();
         let reference = quoted(&self.reference);
@@ -154,25 +155,25 @@ impl Waiting {
     }
 }
 
-/// What a call waits for, in a few words.
+/// A short description of what a call waits for.
 pub(crate) fn kind(view: &PendingView) -> &'static str {
     match view.pending.kind {
-        PendingKind::Client => "its result",
+        PendingKind::Client => "a result",
         PendingKind::Approval { editable: true } => "approval (editable)",
         PendingKind::Approval { .. } => "approval",
         _ => "an answer",
     }
 }
 
-/// The calls that wait in a tree.
-pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<Waiting>> {
+/// The pending calls of a root session and its sub-agents.
+pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<WaitingCall>> {
     let head = storage::head(store, root.as_str()).await?;
     let views = pending_calls(SessionReader::of(store), root).await?;
-    Ok(views.into_iter().map(|view| Waiting::new(view, root, head.read_at)).collect())
+    Ok(views.into_iter().map(|view| WaitingCall::new(view, root, head.read_at)).collect())
 }
 
-/// At most so many of the calls that wait in a database, those of the newest sessions first.
-pub(super) async fn all(store: &Store, most: usize) -> Result<Vec<Waiting>> {
+/// Returns at most `most` pending calls of the database, those of the newest sessions first.
+pub(super) async fn all(store: &Store, most: usize) -> Result<Vec<WaitingCall>> {
     let filter = SessionFilter { pending: true, ..SessionFilter::default() };
     let mut page = Page { after: None, limit: MAX_PAGE };
     let (mut roots, mut waiting) = (Vec::new(), Vec::new());

@@ -3,22 +3,22 @@
 use anyhow::Result;
 use clap::Args;
 
-use super::call::{Waiting, all, below, kind};
+use super::call::{WaitingCall, all, below, kind};
 use crate::screen::{Screen, notice};
 use crate::storage;
 use crate::store::Store;
 use crate::text::{shortened, table};
 
-/// How much of the arguments is shown; `show` and `--json` have all of them.
+/// The maximum length of the arguments in the table. `show` and `--json` print them in full.
 const MOST: usize = 80;
 
 /// The options of the command.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only of this session, and of those that belong to it.
+    /// Only calls of this session and its child sessions.
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// At most this many.
+    /// The maximum number of calls.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 }
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: &ListArgs, store: &Store, screen: &Screen) -> Resu
         Some(session) => {
             let head = storage::head(store, session).await?;
             let mut waiting = below(store, &head.created.root).await?;
-            waiting.retain(|it| head.session == it.root || head.session == it.view.session);
+            waiting.retain(|call| head.session == call.root || head.session == call.view.session);
             waiting
         }
         None => all(store, most + 1).await?,
@@ -46,20 +46,20 @@ pub(crate) async fn run(args: &ListArgs, store: &Store, screen: &Screen) -> Resu
         screen.line(line)?;
     }
     if is_cut {
-        notice(&format!("these are the first {most}; --limit shows more of them"));
+        notice(&format!("only the first {most} are shown; use --limit to show more"));
     }
     Ok(())
 }
 
-fn row(waiting: &Waiting) -> [String; 7] {
-    let Waiting { reference, view, expired, .. } = waiting;
-    let deadline = view.pending.deadline.map(|it| it.to_string()).unwrap_or_default();
+fn row(waiting: &WaitingCall) -> [String; 7] {
+    let WaitingCall { reference, view, expired, .. } = waiting;
+    let deadline = view.pending.deadline.map(|deadline| deadline.to_string()).unwrap_or_default();
     [
         reference.clone(),
         view.agent.to_string(),
         view.pending.tool.to_string(),
         kind(view).to_owned(),
-        view.since.map(|it| it.to_string()).unwrap_or_default(),
+        view.since.map(|since| since.to_string()).unwrap_or_default(),
         if *expired { format!("{deadline} (passed)") } else { deadline },
         shortened(&waiting.arguments(), MOST),
     ]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use helix_agents::event::PendingKind;
 use serde_json::Value;
 
-use super::call::{Waiting, WhichCall, kind};
+use super::call::{WaitingCall, WhichCall, kind};
 use crate::screen::Screen;
 use crate::store::Store;
 use crate::summary;
@@ -23,7 +23,7 @@ pub(crate) async fn run(
         screen.json(&waiting)?;
         return Ok(());
     }
-    let Waiting { reference, root, expired, view } = &waiting;
+    let WaitingCall { reference, root, expired, view } = &waiting;
     let pending = &view.pending;
     screen.field("call", reference)?;
     screen.field("agent", &view.agent)?;
@@ -33,13 +33,13 @@ pub(crate) async fn run(
         screen.field("since", since)?;
     }
     if let Some(deadline) = pending.deadline {
-        let passed = if *expired { " (passed: it cannot be answered any more)" } else { "" };
+        let passed = if *expired { " (passed: the call can no longer be answered)" } else { "" };
         screen.field("deadline", format!("{deadline}{passed}"))?;
     }
     screen.field("digest", &pending.digest)?;
     pretty(screen, "arguments", &view.arguments.to_value())?;
     if let (PendingKind::Client, Some(schema)) = (pending.kind, &pending.schema) {
-        pretty(screen, "the result has to fit", &schema.to_value())?;
+        pretty(screen, "result schema", &schema.to_value())?;
     }
     screen.line("")?;
     let answers: &[(&str, &str, &str)] = match pending.kind {
@@ -52,7 +52,7 @@ pub(crate) async fn run(
         _ => &[("approve", "approve", ""), ("deny", "deny", "")],
     };
     for (name, word, options) in answers.iter().filter(|_| !expired) {
-        // With the digest, what was seen here is what is approved.
+        // The digest ensures that the approved arguments are the ones shown here.
         let digest = match *word {
             "approve" => format!(" --digest {}", pending.digest),
             _ => String::new(),
@@ -60,11 +60,11 @@ pub(crate) async fn run(
         screen.field(name, format!("{}{digest}{options}", waiting.command(word, db)))?;
     }
     let resume = summary::resume_root(root, store, db).await?;
-    screen.field("go on", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+    screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
     Ok(())
 }
 
-/// A value over several lines, each as what others wrote.
+/// Prints a value over several lines, each of them escaped.
 fn pretty(screen: &Screen, name: &str, value: &Value) -> Result<()> {
     screen.line(format!("{name}:"))?;
     for line in format!("{value:#}").lines() {

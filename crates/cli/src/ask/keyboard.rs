@@ -1,5 +1,5 @@
-//! One line from the keyboard, which can be given up without leaving somebody behind who reads the
-//! next one.
+//! Reads one line from the keyboard. The read can be cancelled without leaving a blocked thread that
+//! would consume the next line.
 
 use std::io::{self, Stdin};
 use std::time::Duration;
@@ -11,44 +11,44 @@ use rustix::termios::{QueueSelector, tcflush};
 use crate::signals::Signals;
 use crate::terminal::{self, Output};
 
-/// The most bytes of a line; a terminal holds no more.
+/// The maximum length of a line in bytes, which is the limit of a terminal.
 const MOST_BYTES: usize = 4096;
 
-/// How often the keyboard is looked at. A thread that waits for it could not be called back, and
-/// would take the line that comes after the question.
+/// The polling interval. A thread that blocks on the keyboard could not be cancelled and would consume
+/// the line typed after the question.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What was said to a question.
+/// The reply to a question.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum Reply {
     Line(String),
-    /// Ctrl-D, or a signal.
+    /// No reply: Ctrl-D, or a signal.
     Nothing,
 }
 
-/// Asks a question. What was typed before it could be read is no answer to it.
-pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<Said> {
+/// Asks a question. Input typed before the question was shown is discarded.
+pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<Reply> {
     let keyboard = io::stdin();
     tcflush(&keyboard, QueueSelector::IFlush)?;
     terminal::write(Output::Err, question)?;
-    let said = tokio::select! {
+    let reply = tokio::select! {
         biased;
         _ = signals.next() => None,
         line = line(&keyboard) => line?,
     };
-    match said {
+    match reply {
         Some(line) => {
             terminal::line_was_typed();
-            Ok(Said::Line(line))
+            Ok(Reply::Line(line))
         }
         None => {
             terminal::end_line(Output::Err)?;
-            Ok(Said::Nothing)
+            Ok(Reply::Nothing)
         }
     }
 }
 
-/// The next line, which the terminal hands out as a whole. None at the end.
+/// Reads the next line, which the terminal delivers as a whole. Returns `None` at the end of the input.
 async fn line(keyboard: &Stdin) -> Result<Option<String>> {
     while !is_there(keyboard)? {
         tokio::time::sleep(LOOK).await;
@@ -59,7 +59,7 @@ async fn line(keyboard: &Stdin) -> Result<Option<String>> {
     Ok((read > 0).then(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Whether a line is there, so that reading it does not hold everybody up.
+/// Returns `true` if a line is available, so that reading it does not block.
 fn is_there(keyboard: &Stdin) -> Result<bool> {
     let now = Timespec::try_from(Duration::ZERO)?;
     let mut wanted = [PollFd::new(keyboard, PollFlags::IN)];

@@ -1,4 +1,4 @@
-//! `calculate`: arithmetic.
+//! The tool `calculate`: arithmetic.
 
 use helix_agents::tool;
 use helix_agents::tool::{EffectClass, Tool, ToolError, ToolFunction as _};
@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::number;
 
-/// The deepest nesting of parentheses, calls and operators.
+/// The maximum nesting depth of parentheses, calls and operators.
 const MOST_DEPTH: usize = 64;
 
-/// The calculator, which has no settings.
+/// The calculator. It has no settings.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CalculatorForm {}
+pub(crate) struct CalculatorConfig {}
 
-impl CalculatorForm {
-    /// The tool.
+impl CalculatorConfig {
+    /// Creates the tool.
     pub(super) fn tool(self) -> Tool {
         calculate.into_tool().effect(EffectClass::Pure)
     }
 }
 
-/// What to compute.
+/// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Calculation {
-    /// For instance `2 * (3 + 4) ^ 2 / sqrt(16)`.
+    /// The expression, for example `2 * (3 + 4) ^ 2 / sqrt(16)`.
     #[schemars(length(min = 1, max = 500))]
     expression: String,
 }
 
-/// What came out.
+/// The output of the tool.
 #[derive(Debug, PartialEq, Serialize)]
 struct Computed {
     value: serde_json::Number,

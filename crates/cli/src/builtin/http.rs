@@ -1,8 +1,8 @@
-//! `http_get`: text from the hosts that are listed.
+//! The tool `http_get`: text from the listed hosts.
 //!
-//! A model must not be talked into looking around in the network that it runs in. So every address
-//! is checked when a connection is made, whatever name, redirect or answer of a name server led
-//! there, and nothing but a plain GET is sent.
+//! A prompt injection must not make the model explore the network that it runs in. Therefore every
+//! address is checked when a connection is made, regardless of the name, redirect or DNS answer that
+//! led to it, and only plain GET requests are sent.
 
 mod body;
 mod fetch;
@@ -19,35 +19,37 @@ use serde::{Deserialize, Serialize};
 use self::fetch::Fetcher;
 use self::policy::Policy;
 use super::if_approved;
-use crate::agent_file::{Period, Places};
+use crate::agent_file::{Period, SourceMap};
 
-/// How much longer than its own timeout the tool may take, so that it can tell of it itself.
+/// The time that the tool call may take beyond its own timeout, so that the tool reports the timeout
+/// itself.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// The longest address, and how much of anything else that a server says beside a page is told.
+/// The maximum length of a URL in bytes.
 const MOST_URL_BYTES: usize = 2000;
+/// The maximum length of other text from a server, such as header values, in characters.
 const MOST_CHARS: usize = 200;
 
-/// Pages of the hosts that are listed.
+/// HTTP GET requests to the listed hosts.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct HttpForm {
-    /// Hosts, each with a port if it is not the usual one: `api.example.com`, `*.example.org` for
-    /// everything below it, `127.0.0.1:8080`. Private addresses have to be listed as such.
+pub(crate) struct HttpConfig {
+    /// Allowed hosts, with a port if it is not the default one: `api.example.com`, `*.example.org` for all
+    /// subdomains, `127.0.0.1:8080`. Private addresses have to be listed explicitly.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 300)))]
     hosts: Vec<String>,
-    /// Ranges of private addresses that names among the hosts may lead to.
+    /// Private address ranges that the names in `hosts` may resolve to.
     #[serde(default)]
     #[schemars(length(max = 100), inner(length(min = 1, max = 50)))]
     private: Vec<String>,
-    /// How long a page may take, redirects included.
+    /// The timeout of a request, including redirects.
     #[serde(default = "default_timeout")]
     timeout: Period,
-    /// The most bytes of a page; the rest is left out.
+    /// The maximum size of a response in bytes; the rest is omitted.
     #[serde(default = "default_max_bytes")]
     #[schemars(range(min = 1, max = 1_048_576))]
     max_bytes: usize,
-    /// Whether a person has to approve each page before it is fetched, and may change its address.
+    /// Whether a user has to approve each request, and may edit its URL.
     #[serde(default)]
     requires_approval: bool,
 }
@@ -60,24 +62,24 @@ fn default_max_bytes() -> usize {
     100_000
 }
 
-/// What to get.
+/// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Wanted {
-    /// The whole address, beginning with https:// or http://.
+struct GetInput {
+    /// The full URL, starting with https:// or http://.
     #[schemars(length(min = 1, max = 2000))]
     url: String,
 }
 
-impl HttpForm {
-    /// The tool.
+impl HttpConfig {
+    /// Creates the tool.
     ///
     /// # Errors
-    /// If a host or a range is none.
-    pub(super) fn tool(&self, places: &Places) -> Result<Tool> {
+    /// If a host or an address range is invalid.
+    pub(super) fn tool(&self, source_map: &SourceMap) -> Result<Tool> {
         let policy = self.policy().map_err(|problems| {
             let place =
-                |(pointer, problem)| places.problem(&format!("/tools/http/{pointer}"), problem);
-            places.error(problems.into_iter().map(place).collect())
+                |(pointer, problem)| source_map.problem(&format!("/tools/http/{pointer}"), problem);
+            source_map.error(problems.into_iter().map(place).collect())
         })?;
         Ok(self.tool_of(Fetcher::new(policy, self.max_bytes, self.timeout.0)))
     }
@@ -88,12 +90,12 @@ impl HttpForm {
 
     fn tool_of(&self, fetcher: Fetcher) -> Tool {
         let description = format!(
-            "Get a page or an answer of an interface by HTTP GET: text such as HTML, JSON or plain \
-             text, as it is. Only these hosts can be reached: {}.",
+            "Fetch a web page or an API response by HTTP GET. Returns text such as HTML, JSON or plain \
+             text unchanged. Only these hosts can be reached: {}.",
             self.hosts.join(", ")
         );
         let fetcher = Arc::new(fetcher);
-        let run = move |wanted: Wanted, _: ToolContext| {
+        let run = move |wanted: GetInput, _: ToolContext| {
             let fetcher = Arc::clone(&fetcher);
             async move { fetcher.get(&wanted.url).await.map_err(ToolError::new) }
         };

@@ -1,4 +1,4 @@
-//! `note`: notes in the session's custom state, which the system prompt shows.
+//! The tool `note`: notes in the session's custom state, which the system prompt shows.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,23 +8,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const DESCRIPTION: &str = "\
-Keep a note for the rest of this session. Notes are shown to you in the system prompt, before \
-everything else, however long the conversation becomes. Writing under a title that exists replaces \
-that note.";
+Keep a note for the rest of this session. The system prompt shows your notes, no matter how long the \
+conversation becomes. Writing a note with an existing title replaces it.";
 
-/// Notes that stay in front of the model for the whole session.
+/// Notes that stay in the system prompt for the whole session.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct NoteForm {
-    /// The most notes.
+pub(crate) struct NoteConfig {
+    /// The maximum number of notes.
     #[schemars(range(min = 1, max = 100))]
     max_notes: usize,
-    /// The most characters of one note.
+    /// The maximum length of a note in characters.
     #[schemars(range(min = 1, max = 10_000))]
     max_chars: usize,
 }
 
-impl Default for NoteForm {
+impl Default for NoteConfig {
     fn default() -> Self {
         Self { max_notes: 20, max_chars: 1000 }
     }
@@ -32,26 +31,26 @@ impl Default for NoteForm {
 
 /// The custom state of an agent that keeps notes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Option<Kept>")]
+#[serde(from = "Option<RecordedNotes>")]
 pub(crate) struct Notes {
     notes: BTreeMap<String, String>,
 }
 
-/// The state as it is recorded: nothing in a session that was begun without notes.
+/// The recorded state. It is null in a session that was started without the tool.
 #[derive(Deserialize, JsonSchema)]
-struct Kept {
+struct RecordedNotes {
     #[serde(default)]
     notes: BTreeMap<String, String>,
 }
 
-impl From<Option<Kept>> for Notes {
-    fn from(kept: Option<Kept>) -> Self {
-        Self { notes: kept.map(|it| it.notes).unwrap_or_default() }
+impl From<Option<RecordedNotes>> for Notes {
+    fn from(kept: Option<RecordedNotes>) -> Self {
+        Self { notes: kept.map(|kept| kept.notes).unwrap_or_default() }
     }
 }
 
 impl Notes {
-    /// A system prompt with the notes at its end.
+    /// Appends the notes to a system prompt.
     pub(crate) fn shown_in(&self, prompt: &str) -> String {
         let mut shown = prompt.to_owned();
         if self.notes.is_empty() {
@@ -59,7 +58,7 @@ impl Notes {
         }
         shown.push_str("\n\nYour notes from this session:");
         for (title, text) in &self.notes {
-            // Of several lines, each but the first is set in, so that a note cannot pose as a title.
+            // Continuation lines are indented, so that a note cannot imitate a title.
             let text = text.replace('\n', "\n  ");
             // Writing to a string does not fail.
             let _done = write!(shown, "\n- {title}: {text}");
@@ -68,7 +67,7 @@ impl Notes {
     }
 }
 
-/// What to do with a note.
+/// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Change {
     /// Whether to write or remove the note.
@@ -76,7 +75,7 @@ struct Change {
     /// The note's title, a few words in one line.
     #[schemars(length(min = 1, max = 80))]
     title: String,
-    /// The note itself; needed to write one.
+    /// The text of the note; required to write one.
     #[serde(default)]
     text: String,
 }
@@ -89,18 +88,18 @@ enum Action {
     Remove,
 }
 
-/// What became of it.
+/// The output of the tool.
 #[derive(Debug, PartialEq, Serialize)]
 struct Noted {
-    /// The titles there are now.
+    /// The titles of all notes after the change.
     titles: Vec<String>,
 }
 
-impl NoteForm {
-    /// The tool. Its agent must have [`Notes`] as its state.
+impl NoteConfig {
+    /// Creates the tool. The agent must have [`Notes`] as its state.
     pub(crate) fn tool(self) -> Tool {
         let run = move |change: Change, cx: ToolContext| async move {
-            let mut noted = Err(ToolError::new("nothing was done"));
+            let mut noted = Err(ToolError::new("the state was not updated"));
             cx.update_state(|notes: &mut Notes| noted = self.apply(&change, notes))?;
             noted
         };
@@ -112,12 +111,12 @@ impl NoteForm {
         let title = change.title.split_whitespace().collect::<Vec<_>>().join(" ");
         let titles = |notes: &BTreeMap<_, _>| notes.keys().cloned().collect::<Vec<String>>();
         if title.is_empty() {
-            return Err(ToolError::new("the title is empty; give the note a few words"));
+            return Err(ToolError::new("the title is empty; use a few words"));
         }
         if change.action == Action::Remove {
             if notes.remove(&title).is_none() {
                 let titles = titles(notes).join(", ");
-                let message = format!("there is no note `{title}`; there are: [{titles}]");
+                let message = format!("there is no note `{title}`; the notes are: [{titles}]");
                 return Err(ToolError::new(message));
             }
             return Ok(Noted { titles: titles(notes) });

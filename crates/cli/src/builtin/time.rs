@@ -1,4 +1,4 @@
-//! `current_time`: the date and the time.
+//! The tool `current_time`: the date and time.
 
 use helix_agents::clock::{Clock as _, Timestamp};
 use helix_agents::error::Result;
@@ -8,66 +8,66 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent_file::Places;
+use crate::agent_file::SourceMap;
 
-/// The zone unless a file or the model names one.
+/// The time zone if neither the agent file nor the model names one.
 const DEFAULT_ZONE: &str = "UTC";
 
 const DESCRIPTION: &str = "\
-Tell the present date, time and weekday, in the agent's time zone or in another one.";
+Return the current date, time and weekday, in the agent's time zone or in another one.";
 
-/// Date and time.
+/// The date and time.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct TimeForm {
-    /// The time zone unless the model asks for another one, by its IANA name.
+pub(crate) struct TimeConfig {
+    /// The default time zone, as an IANA name. The model can request another one.
     #[schemars(length(min = 1, max = 64), example = &"Europe/Berlin")]
     zone: String,
 }
 
-impl Default for TimeForm {
+impl Default for TimeConfig {
     fn default() -> Self {
         Self { zone: DEFAULT_ZONE.to_owned() }
     }
 }
 
-impl TimeForm {
-    /// The tool.
+impl TimeConfig {
+    /// Creates the tool.
     ///
     /// # Errors
-    /// If there is no such time zone.
-    pub(super) fn tool(&self, places: &Places) -> Result<Tool> {
+    /// If the time zone does not exist.
+    pub(super) fn tool(&self, source_map: &SourceMap) -> Result<Tool> {
         let default = zone(&self.zone).map_err(|problem| {
-            let problem = places.problem("/tools/time/zone", problem);
-            places.error(vec![problem])
+            let problem = source_map.problem("/tools/time/zone", problem);
+            source_map.error(vec![problem])
         })?;
         let clock = TokioClock::new();
-        let run = move |wanted: Wanted, _: ToolContext| {
+        let run = move |wanted: TimeInput, _: ToolContext| {
             let default = default.clone();
             async move {
                 let zone = match wanted.zone.as_deref().filter(|zone| !zone.trim().is_empty()) {
                     Some(name) => zone(name).map_err(ToolError::new)?,
                     None => default,
                 };
-                tell(clock.now(), zone)
+                current_time(clock.now(), zone)
             }
         };
         Ok(Tool::function("current_time", DESCRIPTION, run).effect(EffectClass::Pure))
     }
 }
 
-/// Where to look at the clock.
+/// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Wanted {
-    /// A time zone by its IANA name, for instance Europe/Berlin. Leave it out for the agent's own.
+struct TimeInput {
+    /// An IANA time zone name, for example Europe/Berlin. Omit it for the agent's time zone.
     #[schemars(length(max = 64))]
     zone: Option<String>,
 }
 
-/// What the clock says.
+/// The output of the tool.
 #[derive(Debug, PartialEq, Serialize)]
-struct Told {
-    /// RFC 9557: with the offset and the name of the zone.
+struct CurrentTime {
+    /// The time in RFC 9557 format, with the offset and the name of the time zone.
     time: String,
     date: String,
     weekday: String,
@@ -75,9 +75,9 @@ struct Told {
     unix_seconds: i64,
 }
 
-fn tell(now: Timestamp, zone: TimeZone) -> Result<Told, ToolError> {
+fn current_time(now: Timestamp, zone: TimeZone) -> Result<CurrentTime, ToolError> {
     let now = jiff::Timestamp::from_millisecond(now.0)?.to_zoned(zone);
-    Ok(Told {
+    Ok(CurrentTime {
         time: format!("{now:.0}"),
         date: now.date().to_string(),
         weekday: now.strftime("%A").to_string(),
@@ -89,7 +89,7 @@ fn tell(now: Timestamp, zone: TimeZone) -> Result<Told, ToolError> {
 fn zone(name: &str) -> Result<TimeZone, String> {
     TimeZone::get(name.trim()).map_err(|_| {
         format!(
-            "there is no time zone `{}`; use an IANA name such as Europe/Berlin or UTC",
+            "unknown time zone `{}`; use an IANA name such as Europe/Berlin or UTC",
             name.trim()
         )
     })

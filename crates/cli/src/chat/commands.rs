@@ -1,4 +1,4 @@
-//! The commands to the chat.
+//! The slash commands of the chat.
 
 use std::ops::ControlFlow::Continue;
 
@@ -8,26 +8,26 @@ use helix_agents::session::load;
 use helix_agents::store::Page;
 use serde_json::json;
 
-use super::conversation::{Conversation, Then, stopped_by, unusable};
+use super::conversation::{Conversation, Flow, stopped_by, unusable};
 use super::entry::{self, Command};
-use super::{aside, cast};
-use crate::cast::{Cast, Wishes};
+use super::{aside, session_agent};
 use crate::exit::Exit;
+use crate::session_agent::{Overrides, SessionAgent};
 use crate::sessions::{list, log};
 use crate::signals::Signals;
 use crate::storage;
 
-/// How many sessions `/sessions` lists.
+/// The number of sessions that `/sessions` lists.
 const LISTED: u32 = 20;
 
 impl Conversation<'_> {
-    /// Does what a command says.
+    /// Executes a command.
     pub(super) async fn command(
         &mut self,
         command: Command,
         argument: Option<&str>,
         signals: &mut Signals,
-    ) -> Result<Then> {
+    ) -> Result<Flow> {
         match (command, argument) {
             (Command::Help, _) if self.screen.is_json() => {
                 self.screen.json(&entry::help_as_json())?
@@ -41,10 +41,10 @@ impl Conversation<'_> {
                 list::show(page, self.store, self.screen).await?;
             }
             (Command::State, _) => self.show_state().await?,
-            (Command::Model, None) if self.screen.is_json() => self.tell_model()?,
-            (Command::Model, None) => self.screen.line(self.cast.model())?,
+            (Command::Model, None) if self.screen.is_json() => self.show_model_as_json()?,
+            (Command::Model, None) => self.screen.line(self.session_agent.model())?,
             (Command::Model, Some(model)) => {
-                // A server of a model can take its time to answer.
+                // A model server may respond slowly.
                 tokio::select! {
                     biased;
                     chosen = self.choose(model) => chosen?,
@@ -53,7 +53,7 @@ impl Conversation<'_> {
             }
             (Command::New, _) => {
                 self.session = None;
-                aside(self.screen, "the next message begins a new session")?;
+                aside(self.screen, "the next message starts a new session")?;
             }
             (Command::Quit, _) => {}
         }
@@ -63,47 +63,47 @@ impl Conversation<'_> {
     fn session(&self) -> Result<&SessionId> {
         self.session
             .as_ref()
-            .ok_or_else(|| unusable("there is no session yet: say something first"))
+            .ok_or_else(|| unusable("there is no session yet: send a message first"))
     }
 
-    /// Goes on with another session, and with what it was doing.
-    async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Then> {
+    /// Switches to another session and resumes its unfinished run.
+    async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Flow> {
         let head = storage::head(self.store, session).await?;
-        let cast = tokio::select! {
-            cast = Cast::of_session(&head, Wishes::default()) => cast?,
+        let session_agent = tokio::select! {
+            session_agent = SessionAgent::of_session(&head, Overrides::default()) => session_agent?,
             signal = signals.next() => return Ok(stopped_by(signal)),
         };
-        self.recast(cast)?;
+        self.set_agent(session_agent)?;
         self.file = None;
         self.session = Some(head.session.clone());
-        self.cast.tell_remarks(self.screen);
-        self.tell_standing().await?;
+        self.session_agent.show_warnings(self.screen);
+        self.show_status().await?;
         if self.is_open().await? {
             return self.resume(signals).await;
         }
         Ok(Continue(Exit::Completed))
     }
 
-    /// The same players with another model.
+    /// Changes the model of the conversation.
     async fn choose(&mut self, model: &str) -> Result<()> {
         let agent = self.file.as_deref();
-        let wishes = Wishes { model: Some(model), agent, ..Wishes::default() };
-        let cast = match &self.session {
+        let overrides = Overrides { model: Some(model), agent, ..Overrides::default() };
+        let session_agent = match &self.session {
             Some(session) => {
                 let head = storage::head(self.store, session.as_str()).await?;
-                Cast::of_session(&head, wishes).await?
+                SessionAgent::of_session(&head, overrides).await?
             }
-            None => cast(self.file.as_deref(), wishes).await?,
+            None => session_agent(self.file.as_deref(), overrides).await?,
         };
-        self.recast(cast)?;
+        self.set_agent(session_agent)?;
         if self.screen.is_json() {
-            return self.tell_model();
+            return self.show_model_as_json();
         }
-        aside(self.screen, &format!("from now on: {}", self.cast.model()))
+        aside(self.screen, &format!("model: {}", self.session_agent.model()))
     }
 
-    fn tell_model(&self) -> Result<()> {
-        Ok(self.screen.json(&json!({ "model": self.cast.model().name() }))?)
+    fn show_model_as_json(&self) -> Result<()> {
+        Ok(self.screen.json(&json!({ "model": self.session_agent.model().name() }))?)
     }
 
     async fn show_state(&self) -> Result<()> {
@@ -111,7 +111,7 @@ impl Conversation<'_> {
         if self.screen.is_json() {
             self.screen.json(&**fold.state())?;
         } else if fold.state().is_null() {
-            self.screen.line("the agent keeps no custom state")?;
+            self.screen.line("the agent has no custom state")?;
         } else {
             self.screen.line(serde_json::to_string_pretty(&**fold.state())?)?;
         }

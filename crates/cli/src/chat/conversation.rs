@@ -1,4 +1,4 @@
-//! One conversation: who plays, in which session, and its turns.
+//! A conversation: its agent, its session and its turns.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::path::{Path, PathBuf};
@@ -15,202 +15,223 @@ use helix_agents::usage::Usage;
 
 use super::aside;
 use super::plain::MOST;
-use crate::ask::Person;
-use crate::cast::{self, Cast};
+use crate::ask::Approver;
 use crate::drive;
 use crate::exit::Exit;
+use crate::run_view::RunView;
 use crate::screen::{Screen, Style, notice};
+use crate::session_agent::{self, SessionAgent};
 use crate::signals::{Signal, Signals};
-use crate::stage::Stage;
 use crate::store::Store;
-use crate::summary::{Ended, Turn};
-use crate::{storage, summary, waits};
+use crate::summary::{EndedRun, Turn};
+use crate::{lease_wait, storage, summary};
 
-/// A conversation.
+/// A conversation with an agent.
 pub(super) struct Conversation<'a> {
-    pub(super) cast: Cast,
-    /// The agent file that was named.
+    pub(super) session_agent: SessionAgent,
+    /// The agent file named on the command line.
     pub(super) file: Option<PathBuf>,
     runtime: LocalRuntime,
-    /// None before the first message.
+    /// The session; `None` before the first message.
     pub(super) session: Option<SessionId>,
     pub(super) store: &'a Store,
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
-    /// Whether somebody is there to be asked what a turn waits for.
-    pub(super) asks: bool,
+    /// Whether the user can be asked for approvals.
+    pub(super) interactive: bool,
 }
 
 impl<'a> Conversation<'a> {
-    /// A conversation that goes on with `session`, or begins one with the first message.
+    /// Creates a conversation that continues `session`, or starts a session with the first message.
     pub(super) fn new(
-        cast: Cast,
+        session_agent: SessionAgent,
         file: Option<PathBuf>,
         session: Option<SessionId>,
         store: &'a Store,
         db: &'a Path,
         screen: &'a Screen,
     ) -> Result<Self> {
-        let runtime = cast.runtime(store.clone())?;
-        Ok(Self { cast, file, runtime, session, store, db, screen, asks: false })
+        let runtime = session_agent.runtime(store.clone())?;
+        Ok(Self { session_agent, file, runtime, session, store, db, screen, interactive: false })
     }
 
-    /// Other players for the turns to come.
-    pub(super) fn recast(&mut self, cast: Cast) -> Result<()> {
-        self.runtime = cast.runtime(self.store.clone())?;
-        self.cast = cast;
+    /// Replaces the agent and its model for the following turns.
+    pub(super) fn set_agent(&mut self, session_agent: SessionAgent) -> Result<()> {
+        self.runtime = session_agent.runtime(self.store.clone())?;
+        self.session_agent = session_agent;
         Ok(())
     }
 
-    /// Says who is there, and how the session stands.
+    /// Shows the agent, the model and the status of the session.
     pub(super) async fn introduce(&self) -> Result<()> {
-        let name = self.screen.styled(Style::Bold, self.cast.agent().name());
-        self.screen.line(format!("{name} with {}", self.cast.model()))?;
-        aside(self.screen, "/help shows what there is beside messages, Ctrl-D leaves")?;
-        self.cast.tell_remarks(self.screen);
-        self.tell_standing().await
+        let name = self.screen.styled(Style::Bold, self.session_agent.agent().name());
+        self.screen.line(format!("{name} with {}", self.session_agent.model()))?;
+        aside(self.screen, "/help lists the commands, Ctrl-D leaves")?;
+        self.session_agent.show_warnings(self.screen);
+        self.show_status().await
     }
 
-    /// Says how the session stands, if there is one.
-    pub(super) async fn tell_standing(&self) -> Result<()> {
+    /// Shows the status of the session, if there is one.
+    pub(super) async fn show_status(&self) -> Result<()> {
         let Some(session) = &self.session else { return Ok(()) };
         let head = storage::head(self.store, session.as_str()).await?;
         let status = head.summary.status;
-        let told = match (self.runtime.can_resume(session).await?, &head.summary.run) {
-            (Resumable::Running, _) => "its last run may still be alive in another process".into(),
+        let text = match (self.runtime.can_resume(session).await?, &head.summary.run) {
+            (Resumable::Running, _) => {
+                "its last run may still be running in another process".into()
+            }
             (Resumable::Yes, Some(_)) => {
-                "its last run stopped in the middle: /resume goes on with it".to_owned()
+                "its last run is unfinished: /resume continues it".to_owned()
             }
             (Resumable::Yes, None) => {
-                format!("its last turn is {status}: /resume goes on, a message begins another one")
+                format!(
+                    "its last turn is {status}: /resume continues it, a message starts another one"
+                )
             }
             (Resumable::Waiting, _) => {
-                "its last turn waits for people: /resume goes on once they have answered".to_owned()
+                "its last turn waits for answers: /resume continues it once they are given"
+                    .to_owned()
             }
             (_, _) => format!("its last turn is {status}"),
         };
-        aside(self.screen, &format!("session {session}: {told}"))
+        aside(self.screen, &format!("session {session}: {text}"))
     }
 
-    /// Whether the session has something to go on with.
+    /// Returns `true` if the session has a run that can be resumed.
     pub(super) async fn is_open(&self) -> Result<bool> {
         let Some(session) = &self.session else { return Ok(false) };
         Ok(self.runtime.can_resume(session).await? != Resumable::Ended)
     }
 
-    /// Says where the session is found again.
-    pub(super) fn part(&self) {
+    /// Shows the command that continues the session.
+    pub(super) fn leave(&self) {
         if let Some(session) = &self.session {
             let again = summary::command("chat --session", session, self.db);
-            notice(&format!("the session is kept; to go on: {again}"));
+            notice(&format!("the session was saved; to continue: {again}"));
         }
     }
 
-    /// A turn that answers a message.
+    /// Runs a turn with a message.
     pub(super) async fn turn(&mut self, message: String) -> Result<Exit> {
-        let began = Instant::now();
+        let started = Instant::now();
         if message.len() > MOST {
-            return Err(unusable(format!("a message may have at most {MOST} bytes")));
+            return Err(unusable(format!("a message must not be longer than {MOST} bytes")));
         }
         let mut options = ExecuteOptions::default();
-        options.tags = self.cast.tags();
+        options.tags = self.session_agent.tags();
         options.session.clone_from(&self.session);
         let before = self.usage().await?;
-        let agent = Arc::clone(self.cast.agent());
-        let started = self.runtime.execute(agent, message.into(), options).await;
-        let handle = started.map_err(|error| match error.code() {
+        let agent = Arc::clone(self.session_agent.agent());
+        let execution = self.runtime.execute(agent, message.into(), options).await;
+        let handle = execution.map_err(|error| match error.code() {
             ErrorCode::AlreadyRunning => unusable(
-                "the last run may still be alive in another process; /resume waits until it counts \
-                 as dead and goes on with it, then say it again",
+                "the last run may still be running in another process; /resume waits for its lease to \
+                 expire and continues it, then send the message again",
             ),
             ErrorCode::RunUnfinished => unusable(
-                "the last run stopped in the middle; /resume goes on with it, then say it again",
+                "the last run is unfinished; /resume continues it, then send the message again",
             ),
             ErrorCode::Suspended => unusable(
-                "the last turn waits for people; /resume goes on with it once they have answered",
+                "the last turn waits for answers; /resume continues it once they are given",
             ),
             _ => error.into(),
         })?;
         self.session = Some(handle.session().clone());
-        let (person, stage) = (Person::default(), self.stage(began));
-        drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before).await
+        let (approver, run_view) = (Approver::default(), self.run_view(started));
+        drive::turn(&self.runtime, self.session_agent.agent(), handle, approver, run_view, before)
+            .await
     }
 
-    /// Goes on with what was interrupted, failed or killed.
-    pub(super) async fn resume(&self, signals: &mut Signals) -> Result<Then> {
-        let began = Instant::now();
+    /// Resumes the last run if it was interrupted, failed or killed.
+    pub(super) async fn resume(&self, signals: &mut Signals) -> Result<Flow> {
+        let started = Instant::now();
         let Some(session) = &self.session else {
-            return Err(unusable(
-                "there is no session yet; /resume SESSION goes on with another one",
-            ));
+            return Err(unusable("there is no session yet; /resume SESSION continues another one"));
         };
         let head = storage::head(self.store, session.as_str()).await?;
-        for told in waits::told(&head, self.store).await? {
-            aside(self.screen, &told)?;
+        for line in lease_wait::messages(&head, self.store).await? {
+            aside(self.screen, &line)?;
         }
         let before = self.usage().await?;
         if self.runtime.can_resume(session).await? == Resumable::Waiting {
-            return self.resume_waiting(session, before, began, signals).await;
+            return self.resume_waiting(session, before, started, signals).await;
         }
-        let agent = Arc::clone(self.cast.agent());
-        let resumed = self.runtime.resume(agent, session, cast::patiently());
+        let agent = Arc::clone(self.session_agent.agent());
+        let resumed = self.runtime.resume(agent, session, session_agent::wait_for_lease());
         let handle = tokio::select! {
             handle = resumed => handle?,
             signal = signals.next() => return Ok(stopped_by(signal)),
         };
-        let (person, stage) = (Person::default(), self.stage(began));
-        drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before)
+        let (approver, run_view) = (Approver::default(), self.run_view(started));
+        drive::turn(&self.runtime, self.session_agent.agent(), handle, approver, run_view, before)
             .await
             .map(Continue)
     }
 
-    /// Asks for what the last turn waits for, and goes on with it; tells of it if nobody is there.
+    /// Asks the user about the pending calls of the last turn and resumes it. If the user cannot be asked,
+    /// shows the pending calls.
     async fn resume_waiting(
         &self,
         session: &SessionId,
         before: Usage,
-        began: Instant,
+        started: Instant,
         signals: &mut Signals,
-    ) -> Result<Then> {
+    ) -> Result<Flow> {
         let handle = self.runtime.handle(session).await?;
-        let ended = Ended::new(handle.result().await?, &self.runtime, &handle).await?;
-        let mut person = Person::default();
-        let stage = self.stage(began);
-        if self.asks && person.answers(&self.runtime, &ended.waiting, self.db, signals).await? {
-            let agent = Arc::clone(self.cast.agent());
-            let handle = self.runtime.resume(agent, session, cast::patiently()).await?;
-            let turn = drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before);
+        let ended = EndedRun::new(handle.result().await?, &self.runtime, &handle).await?;
+        let mut approver = Approver::default();
+        let run_view = self.run_view(started);
+        if self.interactive
+            && approver.ask_all(&self.runtime, &ended.waiting, self.db, signals).await?
+        {
+            let agent = Arc::clone(self.session_agent.agent());
+            let handle =
+                self.runtime.resume(agent, session, session_agent::wait_for_lease()).await?;
+            let turn = drive::turn(
+                &self.runtime,
+                self.session_agent.agent(),
+                handle,
+                approver,
+                run_view,
+                before,
+            );
             return turn.await.map(Continue);
         }
-        let turn = Turn { before, said: true };
-        summary::show_turn(&handle, &ended, turn, stage).await.map(Continue)
+        let turn = Turn { before, text_shown: true };
+        summary::show_turn(&handle, &ended, turn, run_view).await.map(Continue)
     }
 
-    /// The tokens of the session so far.
+    /// The token usage of the session so far.
     async fn usage(&self) -> Result<Usage> {
         let Some(session) = &self.session else { return Ok(Usage::default()) };
         Ok(load(self.store, session).await?.usage())
     }
 
-    fn stage(&self, began: Instant) -> Stage<'_> {
-        let model = self.cast.model().name();
-        Stage { screen: self.screen, db: self.db, model, began: Some(began), asks: self.asks }
+    fn run_view(&self, started: Instant) -> RunView<'_> {
+        let model = self.session_agent.model().name();
+        RunView {
+            screen: self.screen,
+            db: self.db,
+            model,
+            started: Some(started),
+            interactive: self.interactive,
+        }
     }
 }
 
-/// Whether the chat goes on behind an entry or ends, and what has come of it.
-pub(super) type Then = ControlFlow<Exit, Exit>;
+/// Whether the chat continues after an entry or ends, with the exit code.
+pub(super) type Flow = ControlFlow<Exit, Exit>;
 
-/// What a signal means that came instead of what a command waited for: Ctrl-C is for the command,
-/// everything else for the program.
-pub(super) fn stopped_by(signal: Signal) -> Then {
+/// Handles a signal that arrived while a command waited: Ctrl-C stops the command, any other signal
+/// stops the program.
+pub(super) fn stopped_by(signal: Signal) -> Flow {
     match signal {
         Signal::Interrupt => Continue(Exit::Interrupted),
         Signal::Terminate => Break(Exit::Interrupted),
     }
 }
 
-/// An entry that cannot be used, and why.
-pub(super) fn unusable(why: impl Into<String>) -> anyhow::Error {
-    Error::new(ErrorCode::InputInvalid, why.into()).into()
+/// The error for an entry that cannot be used.
+pub(super) fn unusable(reason: impl Into<String>) -> anyhow::Error {
+    Error::new(ErrorCode::InputInvalid, reason.into()).into()
 }

@@ -1,4 +1,4 @@
-//! Entries from a terminal: with line editing, history and completion.
+//! Reads entries from a terminal, with line editing, history and completion.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -14,19 +14,19 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Behavior, Config, Context, Editor, Helper};
 
 use super::entry::completions;
-use super::plain::{goes_on, joined};
+use super::plain::{is_continued, joined};
 use crate::env;
 
-/// What stands before what is typed.
+/// The prompt of the line editor.
 pub(super) const PROMPT: &str = "> ";
 
-/// How many entries are kept.
+/// The maximum number of entries in the history.
 const KEPT: usize = 1000;
 
-/// The longest entry that is kept.
+/// The maximum length in bytes of an entry in the history.
 const LONGEST: usize = 16 * 1024;
 
-/// What came of asking a person.
+/// The result of reading a line.
 #[derive(Debug)]
 pub(super) enum Typed {
     Entry(String),
@@ -36,20 +36,20 @@ pub(super) enum Typed {
     End,
 }
 
-/// A line editor, and the file with what was typed before.
+/// A line editor and its history file.
 pub(super) struct LineEditor {
     editor: Editor<Assist, FileHistory>,
     history: Option<PathBuf>,
 }
 
 impl LineEditor {
-    /// The editor. That there is no place for a history is no reason not to chat.
+    /// Creates the editor. It works without a history if the history file is unavailable.
     pub(super) fn new() -> rustyline::Result<Self> {
         let config = Config::builder()
             .max_history_size(KEPT)?
             .history_ignore_dups(true)?
             .history_ignore_space(true)
-            // So that `helix chat | tee` is a chat too.
+            // Makes `helix chat | tee` interactive, too.
             .behavior(Behavior::PreferTerm)
             .build();
         let mut editor = Editor::with_config(config)?;
@@ -65,7 +65,7 @@ impl LineEditor {
         Ok(Self { editor, history })
     }
 
-    /// Asks for the next entry.
+    /// Reads the next entry.
     pub(super) fn read(&mut self) -> rustyline::Result<Typed> {
         match self.editor.readline(PROMPT) {
             Ok(line) => {
@@ -86,26 +86,26 @@ impl LineEditor {
         let Some(file) = self.history.as_deref().filter(|_| is_new) else { return };
         let kept = make_folder(file).map_err(Into::into);
         if let Err(error) = kept.and_then(|()| self.editor.append_history(file)) {
-            tracing::warn!(file = %file.display(), %error, "the history is not kept");
+            tracing::warn!(file = %file.display(), %error, "the history cannot be written");
             self.history = None;
         }
     }
 }
 
-/// `$XDG_STATE_HOME/helix/history`, by default below `~/.local/state`.
+/// The path of the history file: `$XDG_STATE_HOME/helix/history`, by default below `~/.local/state`.
 fn history_file() -> Option<PathBuf> {
     let folder = env::XDG_STATE_HOME.get().map(PathBuf::from).filter(|path| path.is_absolute());
     let of_home = || Some(PathBuf::from(env::HOME.get()?).join(".local/state"));
     Some(folder.or_else(of_home)?.join("helix/history"))
 }
 
-/// The file's folder, for nobody else's eyes. The editor makes the file so too.
+/// Creates the file's folder with access only for its owner. The editor creates the file the same way.
 fn make_folder(file: &Path) -> std::io::Result<()> {
     let Some(folder) = file.parent() else { return Ok(()) };
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Completes commands, and lets an entry go on behind a `\`.
+/// Completes commands, and continues an entry after a `\` at the end of a line.
 #[derive(Debug)]
 struct Assist;
 
@@ -127,7 +127,11 @@ impl Completer for Assist {
 impl Validator for Assist {
     fn validate(&self, cx: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let last = cx.input().rsplit('\n').next().unwrap_or_default();
-        Ok(if goes_on(last) { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+        Ok(if is_continued(last) {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
     }
 }
 

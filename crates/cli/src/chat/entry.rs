@@ -1,4 +1,4 @@
-//! What a person types: a message, or a command to the chat itself.
+//! Entries of the user: a message, or a slash command of the chat.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 
 use crate::suggest::near;
 
-/// One entry.
+/// A parsed entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Nothing but space.
+    /// Only white space.
     Blank,
-    /// For the agent.
+    /// A message for the agent.
     Message(String),
-    /// For the chat, with what stands behind it.
+    /// A command of the chat, with its argument.
     Command(Command, Option<String>),
-    /// Begins like a command, and is none; says what could be meant.
+    /// An invalid command, with an error message.
     Unknown(String),
 }
 
-/// A command to the chat.
+/// A slash command of the chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
     Help,
@@ -32,30 +32,30 @@ pub(super) enum Command {
     Quit,
 }
 
-/// A command's name, what may stand behind it, and what it does.
+/// A command, its name, its argument and its help text.
 struct Described(Command, &'static str, &'static str, &'static str);
 
 const COMMANDS: [Described; 8] = [
-    Described(Command::Help, "/help", "", "shows this"),
+    Described(Command::Help, "/help", "", "shows this help"),
     Described(
         Command::Resume,
         "/resume",
         "[SESSION]",
-        "goes on with what was interrupted, failed or killed, here or in another session",
+        "resumes an interrupted, failed or killed run of this or another session",
     ),
-    Described(Command::Log, "/log", "", "shows what the session recorded, event by event"),
-    Described(Command::Sessions, "/sessions", "", "lists the sessions, the newest first"),
+    Described(Command::Log, "/log", "", "shows the session's log, event by event"),
+    Described(Command::Sessions, "/sessions", "", "lists sessions, newest first"),
     Described(Command::State, "/state", "", "shows the session's custom state"),
-    Described(Command::Model, "/model", "[MODEL]", "shows the model, or chooses another one"),
-    Described(Command::New, "/new", "", "begins a new session with the next message"),
-    Described(Command::Quit, "/quit", "", "leaves, and so does Ctrl-D; the session is kept"),
+    Described(Command::Model, "/model", "[MODEL]", "shows or changes the model"),
+    Described(Command::New, "/new", "", "starts a new session with the next message"),
+    Described(Command::Quit, "/quit", "", "leaves, like Ctrl-D; the session is saved"),
 ];
 
-/// Another name of `/quit`.
+/// An alias of `/quit`.
 const EXIT: &str = "/exit";
 
 impl Entry {
-    /// Reads what was typed.
+    /// Parses an entry.
     pub(super) fn of(typed: &str) -> Self {
         let typed = typed.trim();
         if typed.is_empty() {
@@ -72,7 +72,7 @@ impl Entry {
         let rest = rest.trim();
         match COMMANDS.iter().find(|described| described.1 == name) {
             Some(Described(_, _, "", _)) if !rest.is_empty() => {
-                Self::Unknown(format!("{name} takes nothing behind it"))
+                Self::Unknown(format!("{name} takes no argument"))
             }
             Some(Described(command, ..)) => {
                 Self::Command(*command, (!rest.is_empty()).then(|| rest.to_owned()))
@@ -84,19 +84,19 @@ impl Entry {
 
 fn unknown(name: &str) -> String {
     match near(name, COMMANDS.iter().map(|described| described.1)) {
-        Some(near) => format!("there is no command {name}; did you mean {near}?"),
+        Some(near) => format!("unknown command {name}; did you mean {near}?"),
         None => format!(
-            "there is no command {name}; /help lists them, and // begins a message with a /"
+            "unknown command {name}; /help lists the commands, and // starts a message with a /"
         ),
     }
 }
 
-/// The commands that begin like this.
+/// The commands that start with the typed text.
 pub(super) fn completions(typed: &str) -> Vec<&'static str> {
     COMMANDS.iter().map(|described| described.1).filter(|name| name.starts_with(typed)).collect()
 }
 
-/// What `/help` tells programs.
+/// The output of `/help` in JSON mode.
 pub(super) fn help_as_json() -> Value {
     let commands: Vec<_> = COMMANDS
         .iter()
@@ -107,7 +107,7 @@ pub(super) fn help_as_json() -> Value {
     json!({ "commands": commands })
 }
 
-/// What `/help` shows.
+/// The output of `/help`.
 pub(super) fn help() -> String {
     let mut help = String::new();
     for Described(_, name, argument, does) in &COMMANDS {
@@ -116,7 +116,7 @@ pub(super) fn help() -> String {
         let _written = writeln!(help, "{usage:<18} {does}");
     }
     help.push_str(
-        "Everything else is a message. A \\ at the end of a line goes on in the next one.\n\
+        "Everything else is a message. A \\ at the end of a line continues it on the next line.\n\
          Ctrl-C interrupts the agent at the end of its step, a second one aborts it.",
     );
     help

@@ -1,4 +1,4 @@
-//! Where entries come from, and what else can happen while the chat waits for one.
+//! The input of the chat: entries from standard input, and signals.
 
 use std::io::{self, BufReader, IsTerminal as _, Stdin};
 
@@ -13,24 +13,24 @@ use crate::screen::notice;
 use crate::signals::{Signal, Signals};
 use crate::terminal::{self, Modes, Output};
 
-/// What happened.
+/// An event while the chat waits for an entry.
 #[derive(Debug)]
-pub(super) enum Happened {
-    /// Somebody typed, or a line came out of the pipe.
+pub(super) enum InputEvent {
+    /// An entry from the terminal or from a pipe.
     Entry(String),
-    /// A line came that is no entry, and why.
+    /// A line that is not a valid entry, with the error.
     Unusable(anyhow::Error),
-    /// Ctrl-C where a person types.
+    /// Ctrl-C at the terminal.
     Cleared,
-    /// There is no more.
+    /// The end of the input.
     End,
-    /// A request to end the program.
+    /// A signal to end the program.
     Stop,
 }
 
-/// Standard input.
+/// The entries and signals of the chat.
 pub(super) struct Input {
-    /// Away only while it reads.
+    /// The source of entries. It is `None` while a read is in progress.
     source: Option<Source>,
     signals: Signals,
     is_terminal: bool,
@@ -43,7 +43,7 @@ enum Source {
 }
 
 impl Input {
-    /// Standard input: with an editor if it is a terminal and `json` is not wanted.
+    /// Opens standard input, with a line editor if it is a terminal and `json` is not set.
     pub(super) fn open(json: bool) -> Result<Self> {
         let is_terminal = io::stdin().is_terminal() && !json;
         let (source, modes) = if is_terminal {
@@ -54,54 +54,54 @@ impl Input {
         Ok(Self { source: Some(source), signals: Signals::listen()?, is_terminal, modes })
     }
 
-    /// Whether a person types.
+    /// Returns `true` if the input is an interactive terminal.
     pub(super) fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// The signals that arrive while nothing runs.
+    /// The signals that arrive while no run is active.
     pub(super) fn signals(&mut self) -> &mut Signals {
         &mut self.signals
     }
 
     /// Waits for the next entry.
-    pub(super) async fn next(&mut self) -> Result<Happened> {
-        // A person's Ctrl-C was for the run that has just ended. Everything else is for the program.
+    pub(super) async fn next(&mut self) -> Result<InputEvent> {
+        // A Ctrl-C at the terminal was for the run that has just ended. Other signals end the program.
         while let Some(signal) = self.signals.next().now_or_never() {
             if signal == Signal::Terminate || !self.is_terminal {
-                return Ok(Happened::Stop);
+                return Ok(InputEvent::Stop);
             }
         }
-        let Some(source) = self.source.take() else { return Ok(Happened::End) };
-        // A thread that waits for a person is left behind when the program ends.
+        let Some(source) = self.source.take() else { return Ok(InputEvent::End) };
+        // A thread that blocks on input is abandoned when the program ends.
         let mut reading = spawn_blocking(move || source.read());
         loop {
             tokio::select! {
                 biased;
                 signal = self.signals.next() => match signal {
-                    // Only where the terminal has no editor, which takes the key itself.
+                    // Happens only without line editing; the editor handles the key itself.
                     Signal::Interrupt if self.is_terminal => {
                         notice(&format!("\n{HINT}"));
                         terminal::write(Output::Out, PROMPT)?;
                     }
                     _ => {
                         self.restore();
-                        return Ok(Happened::Stop);
+                        return Ok(InputEvent::Stop);
                     }
                 },
                 read = &mut reading => {
-                    let (source, happened) = read?;
+                    let (source, event) = read?;
                     self.source = Some(source);
                     if self.is_terminal {
                         terminal::line_was_typed();
                     }
-                    return happened;
+                    return event;
                 }
             }
         }
     }
 
-    /// Undoes what the editor, which is in the middle of a line, has done to the terminal.
+    /// Restores the terminal modes that an active line editor has changed.
     fn restore(&mut self) {
         if let Some(modes) = self.modes.take() {
             modes.restore();
@@ -110,20 +110,20 @@ impl Input {
 }
 
 impl Source {
-    fn read(mut self) -> (Self, Result<Happened>) {
-        let happened = match &mut self {
+    fn read(mut self) -> (Self, Result<InputEvent>) {
+        let event = match &mut self {
             Self::Editor(editor) => match editor.read() {
-                Ok(Typed::Entry(entry)) => Ok(Happened::Entry(entry)),
-                Ok(Typed::Cleared) => Ok(Happened::Cleared),
-                Ok(Typed::End) => Ok(Happened::End),
+                Ok(Typed::Entry(entry)) => Ok(InputEvent::Entry(entry)),
+                Ok(Typed::Cleared) => Ok(InputEvent::Cleared),
+                Ok(Typed::End) => Ok(InputEvent::End),
                 Err(error) => Err(error.into()),
             },
             Self::Plain(input) => match plain::read(input) {
-                Ok(entry) => Ok(entry.map_or(Happened::End, Happened::Entry)),
-                Err(error) if error.is::<Error>() => Ok(Happened::Unusable(error)),
+                Ok(entry) => Ok(entry.map_or(InputEvent::End, InputEvent::Entry)),
+                Err(error) if error.is::<Error>() => Ok(InputEvent::Unusable(error)),
                 Err(error) => Err(error),
             },
         };
-        (self, happened)
+        (self, event)
     }
 }

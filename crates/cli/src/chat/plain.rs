@@ -1,31 +1,33 @@
-//! Entries from a pipe or file: each line is one, unless it ends with a `\`.
+//! Reads entries from a pipe or file: one per line, unless a line ends with a `\`.
 
 use std::io::{BufRead, Read as _};
 
 use anyhow::Result;
 use helix_agents::error::{Error, ErrorCode};
 
-/// The most bytes of an entry.
+/// The maximum length of an entry in bytes.
 pub(super) const MOST: usize = 1 << 20;
 
-/// Whether a line goes on in the next one: it ends with a `\` that is not itself behind one.
-pub(super) fn goes_on(line: &str) -> bool {
+/// Returns `true` if a line continues on the next line: it ends with a `\` that is not escaped by
+/// another one.
+pub(super) fn is_continued(line: &str) -> bool {
     let behind = line.bytes().rev().take_while(|byte| *byte == b'\\').count();
     behind % 2 == 1
 }
 
-/// The entry of lines that go on.
+/// Joins continued lines to one entry.
 pub(super) fn joined(lines: &str) -> String {
     let lines: Vec<_> = lines.split('\n').collect();
     let last = lines.len().saturating_sub(1);
     let cut = |(index, line): (usize, &&str)| {
-        let cut = if index < last && goes_on(line) { line.strip_suffix('\\') } else { None };
+        let cut = if index < last && is_continued(line) { line.strip_suffix('\\') } else { None };
         cut.unwrap_or(line).to_owned()
     };
     lines.iter().enumerate().map(cut).collect::<Vec<_>>().join("\n")
 }
 
-/// The next entry; none at the end. What cannot be one is behind it then: another one can be read.
+/// Reads the next entry; `None` at the end of the input. After an error the invalid line is consumed,
+/// and the next entry can be read.
 pub(super) fn read(input: &mut impl BufRead) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     loop {
@@ -35,7 +37,7 @@ pub(super) fn read(input: &mut impl BufRead) -> Result<Option<String>> {
             if !bytes.ends_with(b"\n") {
                 skip_line(input)?;
             }
-            let message = "a line of standard input is longer than a message may be";
+            let message = "a line of standard input exceeds the maximum length of a message";
             return Err(Error::new(ErrorCode::InputInvalid, message)
                 .with_context("most_bytes", MOST)
                 .into());
@@ -48,13 +50,13 @@ pub(super) fn read(input: &mut impl BufRead) -> Result<Option<String>> {
         match read {
             0 if line.is_empty() => return Ok(None),
             0 => return Ok(Some(joined(line))),
-            _ if goes_on(line.rsplit('\n').next().unwrap_or(line)) => {}
+            _ if is_continued(line.rsplit('\n').next().unwrap_or(line)) => {}
             _ => return Ok(Some(joined(line))),
         }
     }
 }
 
-/// Reads to the end of the line, and keeps nothing.
+/// Reads and discards the rest of the line.
 fn skip_line(input: &mut impl BufRead) -> Result<()> {
     loop {
         let read = input.fill_buf()?;

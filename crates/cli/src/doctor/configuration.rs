@@ -1,4 +1,4 @@
-//! What the environment and `helix.toml` say.
+//! The configuration from the environment and `helix.toml`.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use super::finding::{Failed, Findings};
 use super::page::Page;
 use crate::{env, storage};
 
-/// What is configured.
+/// The configuration.
 #[derive(Debug, Serialize)]
 pub(super) struct Configuration {
     variables: Vec<Variable>,
     file: File,
-    /// Why it cannot be used, if so.
+    /// The error if the configuration is invalid.
     error: Option<Failed>,
-    /// The providers that it describes, if it can be used.
+    /// The configured providers, if the configuration is valid.
     #[serde(skip)]
     pub(super) registry: Option<ProviderRegistry>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Configuration {
 struct Variable {
     name: &'static str,
     is_set: bool,
-    /// None where it may hold a secret.
+    /// The value; `None` if it may be a secret.
     value: Option<String>,
     doc: &'static str,
 }
@@ -40,7 +40,7 @@ struct File {
 }
 
 impl Configuration {
-    pub(super) fn look(findings: &mut Findings) -> Self {
+    pub(super) fn check(findings: &mut Findings) -> Self {
         let path = std::path::absolute(CONFIG_FILE).unwrap_or_else(|_| CONFIG_FILE.into());
         let file = File { found: path.exists(), path };
         let (registry, error) = match ProviderRegistry::from_env() {
@@ -79,16 +79,18 @@ impl Configuration {
     }
 }
 
-/// All of them, with the values of those that are no secret.
+/// All environment variables, with the values of those that are not secret.
 fn variables() -> Vec<Variable> {
-    let look = |variable: env::EnvVar| {
+    let check = |variable: env::EnvVar| {
         let value = variable.text();
         Variable {
             name: variable.name,
             is_set: value.is_some(),
-            value: value.filter(|_| !variable.is_secret).map(|it| storage::shown(it.as_ref())),
+            value: value
+                .filter(|_| !variable.is_secret)
+                .map(|value| storage::shown(value.as_ref())),
             doc: variable.doc,
         }
     };
-    env::everything().map(look).collect()
+    env::everything().map(check).collect()
 }

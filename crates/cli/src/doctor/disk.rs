@@ -1,30 +1,30 @@
-//! The disk below the database.
+//! Checks the disk of the database.
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
 
-/// The folder of the database, and the disk that it is on.
+/// The folder of the database and its disk.
 #[derive(Debug, Serialize)]
 pub(super) struct Folder {
     pub(super) path: PathBuf,
     pub(super) exists: bool,
     pub(super) writable: bool,
-    /// None where the system does not say.
+    /// The free space in bytes; `None` if unknown.
     pub(super) free_bytes: Option<u64>,
-    /// The network file system that it is on, as far as that can be told.
+    /// The type of the network file system, if the folder is known to be on one.
     pub(super) network_file_system: Option<&'static str>,
 }
 
 impl Folder {
-    /// The folder that a file is, or would be, in.
+    /// Inspects the folder of a file that need not exist.
     pub(super) fn of(file: &Path) -> Self {
         let path = match file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        let free = statvfs(&path).ok().map(|it| it.f_bavail.saturating_mul(it.f_frsize));
+        let free = statvfs(&path).ok().map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
         Self {
             exists: path.is_dir(),
             writable: access(&path, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
@@ -35,7 +35,7 @@ impl Folder {
     }
 }
 
-/// The file systems that are known to be somewhere else, by their numbers on Linux.
+/// The magic numbers of network file systems on Linux.
 #[cfg(target_os = "linux")]
 const REMOTE: [(i128, &str); 8] = [
     (0x6969, "NFS"),
@@ -50,13 +50,13 @@ const REMOTE: [(i128, &str); 8] = [
 
 #[cfg(target_os = "linux")]
 fn network_file_system(path: &Path) -> Option<&'static str> {
-    // The number's type depends on the machine.
+    // The type of `f_type` depends on the architecture.
     name_of(i128::from(rustix::fs::statfs(path).ok()?.f_type))
 }
 
 #[cfg(target_os = "linux")]
 fn name_of(number: i128) -> Option<&'static str> {
-    // On some machines it is one of 32 bits with a sign.
+    // On some architectures it is a signed 32-bit number.
     let number = number & 0xffff_ffff;
     REMOTE.iter().find(|(remote, _)| *remote == number).map(|(_, name)| *name)
 }

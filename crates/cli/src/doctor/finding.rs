@@ -1,20 +1,20 @@
-//! What is wrong, or may be, and what to do about it.
+//! Findings of the checks: problems and advice, with remedies.
 
 use helix_agents::error::{Error, ErrorCode};
 use serde::Serialize;
 
-/// One thing that was found.
+/// A finding.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Finding {
-    /// Stable, for programs: an error's code, or one of this command's own.
+    /// A stable code for programs: an error code, or a code of this command.
     code: &'static str,
-    /// What it is.
+    /// A description of the finding.
     pub(super) message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub(super) remedy: String,
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) advice: Vec<Finding>,
@@ -22,7 +22,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Something has to be mended before agents run.
+    /// Adds a problem that has to be fixed before agents can run.
     pub(super) fn problem(
         &mut self,
         code: &'static str,
@@ -32,7 +32,7 @@ impl Findings {
         self.problems.push(Finding { code, message: message.into(), remedy: remedy.into() });
     }
 
-    /// Something may be worth a look.
+    /// Adds advice.
     pub(super) fn advise(
         &mut self,
         code: &'static str,
@@ -43,7 +43,7 @@ impl Findings {
     }
 }
 
-/// An error as it stands in the report, beside what it is about.
+/// An error in the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Failed {
     pub(super) code: &'static str,
@@ -56,33 +56,33 @@ impl From<&Error> for Failed {
     }
 }
 
-/// What to do when a provider does not answer as it should.
+/// The remedy for a provider error.
 pub(super) fn remedy_of_provider(code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::ProviderUnauthorized => "check its key: the variable may hold an old one",
+        ErrorCode::ProviderUnauthorized => "check its API key: the variable may hold an old one",
         ErrorCode::ProviderUnavailable | ErrorCode::ProviderTimeout => {
-            "start the server, or correct its address (`base_url`, OPENAI_BASE_URL)"
+            "start the server, or correct its URL (`base_url`, OPENAI_BASE_URL)"
         }
-        ErrorCode::ProviderRateLimited => "wait, or look at the account's quota",
-        ErrorCode::ConfigInvalid => "set the variable, or take the provider out of helix.toml",
-        _ => "check that its address ends where its interface begins, mostly in `/v1`",
+        ErrorCode::ProviderRateLimited => "wait, or check the account's quota",
+        ErrorCode::ConfigInvalid => "set the variable, or remove the provider from helix.toml",
+        _ => "check that its URL is the root of the API, which usually ends in `/v1`",
     }
 }
 
-/// What to do when the database cannot be used.
+/// The remedy for a database error.
 pub(super) fn remedy_of_database(code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::StoreForeign => "name another file with --db or HELIX_DB",
-        ErrorCode::StoreNewer => "upgrade helix, or name another file with --db or HELIX_DB",
+        ErrorCode::StoreForeign => "choose another file with --db or HELIX_DB",
+        ErrorCode::StoreNewer => "upgrade helix, or choose another file with --db or HELIX_DB",
         ErrorCode::StoreCorrupt => {
-            "keep the file for a repair or take it from a backup, and name another one with --db or \
-             HELIX_DB"
+            "restore the file from a backup or keep it for a repair, and choose another one with --db \
+             or HELIX_DB"
         }
         ErrorCode::StoreReadOnly => {
-            "make the file and its folder writable, or name another file with --db or HELIX_DB"
+            "make the file and its folder writable, or choose another file with --db or HELIX_DB"
         }
-        ErrorCode::StoreBusy => "another process holds the file: try again when it is done",
-        ErrorCode::ConfigInvalid => "name a file in a folder that exists with --db or HELIX_DB",
-        _ => "look at the disk, or name another file with --db or HELIX_DB",
+        ErrorCode::StoreBusy => "another process has locked the file: try again when it is done",
+        ErrorCode::ConfigInvalid => "choose a file in an existing folder with --db or HELIX_DB",
+        _ => "check the disk, or choose another file with --db or HELIX_DB",
     }
 }

@@ -1,4 +1,4 @@
-//! Which model would answer, and how it stands with the servers behind it.
+//! Checks the default model and the configured providers.
 
 use std::io;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use super::finding::{Failed, Findings, remedy_of_provider};
 use super::page::Page;
 use crate::model::Model;
 
-/// How long a server may take to name its models.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The timeout of a request for a provider's models.
+const MODELS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How many of a server's models are named.
+/// The maximum number of models listed per provider.
 const MOST_MODELS: usize = 8;
 
-/// What can be asked.
+/// The models section of the report.
 #[derive(Debug, Serialize)]
 pub(super) struct Models {
-    /// What answers where no model is named; none if that cannot be told.
+    /// The default model; `None` if there is none or it cannot be determined.
     chosen: Option<Chosen>,
     providers: Vec<Provider>,
 }
 
-/// The model that answers where none is named.
+/// The default model.
 #[derive(Debug, Serialize)]
 struct Chosen {
     name: String,
     why: String,
 }
 
-/// A provider, and what came of asking it for its models.
+/// A provider and the result of a request for its models.
 #[derive(Debug, Serialize)]
 struct Provider {
     name: String,
@@ -44,19 +44,19 @@ struct Provider {
     default_model: Option<String>,
     /// `set`, `none` or `missing`.
     key: &'static str,
-    /// The variable that should hold the key and does not.
+    /// The variable that should hold the key but is not set.
     key_variable: Option<String>,
     answers: bool,
-    /// Why it does not.
+    /// The error if the provider does not respond.
     error: Option<Failed>,
-    /// How many models it has.
+    /// The number of its models.
     model_count: usize,
-    /// The first of them.
+    /// The first of its models.
     models: Vec<String>,
     traits: Vec<Trait>,
 }
 
-/// What becomes of a wish.
+/// How the provider handles a setting.
 #[derive(Debug, Serialize)]
 struct Trait {
     name: &'static str,
@@ -65,7 +65,7 @@ struct Trait {
 }
 
 impl Models {
-    pub(super) async fn look(configuration: &Configuration, findings: &mut Findings) -> Self {
+    pub(super) async fn check(configuration: &Configuration, findings: &mut Findings) -> Self {
         let Some(mut registry) = configuration.registry.clone() else {
             return Self { chosen: None, providers: Vec::new() };
         };
@@ -75,24 +75,25 @@ impl Models {
         {
             registry = with_local;
         }
-        let looks = registry.providers().into_iter().map(|info| Provider::look(&registry, info));
-        let asked = join_all(looks).await;
-        let chosen = Chosen::look(&asked, findings).await;
-        let provider = chosen.as_ref().and_then(|it| it.name.split_once(':')).map(|it| it.0);
-        for look in &asked {
-            let is_chosen = provider == Some(&*look.provider.name);
-            if let (Some(failed), false) = (&look.provider.error, is_chosen) {
-                findings.advise(failed.code, &*failed.message, look.remedy);
+        let checks = registry.providers().into_iter().map(|info| Provider::check(&registry, info));
+        let checked = join_all(checks).await;
+        let chosen = Chosen::check(&checked, findings).await;
+        let provider =
+            chosen.as_ref().and_then(|chosen| chosen.name.split_once(':')).map(|parts| parts.0);
+        for checked in &checked {
+            let is_chosen = provider == Some(&*checked.provider.name);
+            if let (Some(failed), false) = (&checked.provider.error, is_chosen) {
+                findings.advise(failed.code, &*failed.message, checked.remedy);
             }
         }
-        Self { chosen, providers: asked.into_iter().map(|look| look.provider).collect() }
+        Self { chosen, providers: checked.into_iter().map(|checked| checked.provider).collect() }
     }
 
     pub(super) fn show(&self, page: &Page<'_>) -> io::Result<()> {
         page.heading("Models")?;
         match &self.chosen {
-            Some(chosen) => page.row("taken", &format!("{}: {}", chosen.name, chosen.why))?,
-            None => page.row("taken", "none: see the problems below")?,
+            Some(chosen) => page.row("default", &format!("{}: {}", chosen.name, chosen.why))?,
+            None => page.row("default", "none: see the problems below")?,
         }
         for provider in &self.providers {
             provider.show(page)?;
@@ -104,37 +105,38 @@ impl Models {
     }
 }
 
-/// A provider that was asked, and what to do if it did not answer.
+/// A provider, its models and the remedy if it does not respond.
 #[derive(Debug)]
-struct Asked {
+struct CheckedProvider {
     provider: Provider,
     all_models: Vec<String>,
     remedy: &'static str,
 }
 
 impl Chosen {
-    async fn look(asked: &[Asked], findings: &mut Findings) -> Option<Self> {
-        let model = match Model::wanted(None).await {
+    async fn check(checked: &[CheckedProvider], findings: &mut Findings) -> Option<Self> {
+        let model = match Model::select(None).await {
             Ok(Some(model)) => model,
             Ok(None) => {
                 findings.problem(
                     "no_model",
-                    "no model is configured, and no model server answers on this machine; `helix \
-                     demo` runs with a built-in script, agents of your own do not",
-                    "set OPENAI_API_KEY or OPENAI_BASE_URL, describe a server in helix.toml, or \
+                    "no model is configured, and no model server responds on this machine; `helix \
+                     demo` runs with a built-in script, but other agents need a model",
+                    "set OPENAI_API_KEY or OPENAI_BASE_URL, configure a server in helix.toml, or \
                      start one on this machine",
                 );
                 return None;
             }
             Err(error) => {
-                let ours = error.downcast_ref::<Error>();
-                let code = ours.map_or(ErrorCode::Internal, Error::code);
-                let message = ours.map_or_else(|| format!("{error:#}"), |it| it.message().into());
+                let known = error.downcast_ref::<Error>();
+                let code = known.map_or(ErrorCode::Internal, Error::code);
+                let message =
+                    known.map_or_else(|| format!("{error:#}"), |error| error.message().into());
                 findings.problem(
                     code.as_str(),
                     message,
-                    "name a model as `provider:model` in HELIX_MODEL; or let `default_provider` in \
-                     helix.toml name a provider that has a `model`",
+                    "set HELIX_MODEL to a model as `provider:model`, or `default_provider` in \
+                     helix.toml to a provider that has a `model`",
                 );
                 return None;
             }
@@ -144,35 +146,37 @@ impl Chosen {
             let code = error.code();
             findings.problem(code.as_str(), error.message(), remedy_of_provider(code));
         }
-        Self::check_server(model.name(), asked, findings);
-        Some(Self { name: model.name().to_owned(), why: model.why().to_string() })
+        Self::check_server(model.name(), checked, findings);
+        Some(Self { name: model.name().to_owned(), why: model.source().to_string() })
     }
 
-    /// Whether the server of the model answers, and has it.
-    fn check_server(model: &str, asked: &[Asked], findings: &mut Findings) {
+    /// Checks that the model's provider responds and lists the model.
+    fn check_server(model: &str, checked: &[CheckedProvider], findings: &mut Findings) {
         let Some((provider, model)) = model.split_once(':') else { return };
-        let Some(look) = asked.iter().find(|look| look.provider.name == provider) else { return };
-        match &look.provider.error {
-            // That is said already.
+        let Some(checked) = checked.iter().find(|checked| checked.provider.name == provider) else {
+            return;
+        };
+        match &checked.provider.error {
+            // Already reported.
             Some(failed) if failed.code == ErrorCode::ConfigInvalid.as_str() => {}
-            // Not every server keeps a list.
+            // Not every server can list its models.
             Some(failed) if failed.code == ErrorCode::Unsupported.as_str() => {
-                findings.advise(failed.code, &*failed.message, look.remedy);
+                findings.advise(failed.code, &*failed.message, checked.remedy);
             }
-            Some(failed) => findings.problem(failed.code, &*failed.message, look.remedy),
-            None if look.all_models.iter().any(|it| it == model) => {}
+            Some(failed) => findings.problem(failed.code, &*failed.message, checked.remedy),
+            None if checked.all_models.iter().any(|name| name == model) => {}
             None => findings.advise(
                 "model_not_listed",
                 format!("the provider `{provider}` does not list the model `{model}`"),
-                "check its name, or name another one with --model or HELIX_MODEL",
+                "check the name, or choose another model with --model or HELIX_MODEL",
             ),
         }
     }
 }
 
 impl Provider {
-    async fn look(registry: &ProviderRegistry, info: ProviderInfo) -> Asked {
-        let answer = registry.models(&info.name, PATIENCE).await;
+    async fn check(registry: &ProviderRegistry, info: ProviderInfo) -> CheckedProvider {
+        let answer = registry.models(&info.name, MODELS_TIMEOUT).await;
         let remedy = answer.as_ref().map_or_else(|error| remedy_of_provider(error.code()), |_| "");
         let error = answer.as_ref().err().map(Failed::from);
         let all_models = answer.unwrap_or_default();
@@ -189,17 +193,19 @@ impl Provider {
             default_model: info.default_model,
             key,
             key_variable,
-            answers: error.as_ref().is_none_or(|it| it.code == ErrorCode::Unsupported.as_str()),
+            answers: error
+                .as_ref()
+                .is_none_or(|failed| failed.code == ErrorCode::Unsupported.as_str()),
             error,
             model_count: all_models.len(),
             models: all_models.iter().take(MOST_MODELS).cloned().collect(),
             traits: traits.into_iter().map(Trait::from).collect(),
         };
-        Asked { provider, all_models, remedy }
+        CheckedProvider { provider, all_models, remedy }
     }
 
     fn show(&self, page: &Page<'_>) -> io::Result<()> {
-        let at = self.base_url.as_deref().unwrap_or("address not known");
+        let at = self.base_url.as_deref().unwrap_or("unknown URL");
         let key = match &self.key_variable {
             Some(variable) => format!("key missing: set {variable}"),
             None if self.key == "set" => "with a key".to_owned(),
@@ -211,19 +217,19 @@ impl Provider {
             Some(failed) => failed.message.clone(),
             None => {
                 let more = if self.model_count > self.models.len() { ", …" } else { "" };
-                format!("answers; models: {}{more}", self.models.join(", "))
+                format!("responds; models: {}{more}", self.models.join(", "))
             }
         };
         page.row("", &answer)?;
-        for it in &self.traits {
-            page.answer(it.honoured, it.name, it.meaning)?;
+        for server_trait in &self.traits {
+            page.answer(server_trait.honoured, server_trait.name, server_trait.meaning)?;
         }
         Ok(())
     }
 }
 
 impl From<ServerTrait> for Trait {
-    fn from(it: ServerTrait) -> Self {
-        Self { name: it.name, honoured: it.honoured, meaning: it.meaning }
+    fn from(value: ServerTrait) -> Self {
+        Self { name: value.name, honoured: value.honoured, meaning: value.meaning }
     }
 }

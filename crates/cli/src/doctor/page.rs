@@ -1,4 +1,4 @@
-//! The report as people read it.
+//! Prints the report as text.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use super::finding::Finding;
 use crate::screen::{Screen, Style};
 use crate::text::one_line;
 
-/// The width of the names of rows.
+/// The width of the name column.
 const NAME: usize = 16;
 
-/// Where lines end at the latest.
+/// The maximum length of a line.
 const WIDTH: usize = 100;
 
-/// The report under way.
+/// A printer for the report.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     screen: &'a Screen,
@@ -25,13 +25,13 @@ impl<'a> Page<'a> {
         Self { screen }
     }
 
-    /// Begins a section.
+    /// Prints the heading of a section.
     pub(super) fn heading(&self, title: &str) -> io::Result<()> {
         self.screen.line("")?;
         self.screen.line(self.screen.styled(Style::Bold, title))
     }
 
-    /// A name and what is said of it, in as many lines as it takes.
+    /// Prints a name and a value, wrapped to several lines if needed.
     pub(super) fn row(&self, name: &str, value: &str) -> io::Result<()> {
         let mut name = name;
         for line in wrapped(value, WIDTH - NAME - 3) {
@@ -41,26 +41,26 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// Whether a promise holds, and why.
+    /// Prints a guarantee: whether it holds, and why.
     pub(super) fn guarantee(&self, guarantee: &Guarantee) -> io::Result<()> {
         self.answer(guarantee.holds, guarantee.promise.statement(), &guarantee.reason)
     }
 
-    /// Yes or no, to what, and why.
-    pub(super) fn answer(&self, yes: bool, what: &str, why: &str) -> io::Result<()> {
+    /// Prints yes or no for a statement, and the reason.
+    pub(super) fn answer(&self, yes: bool, statement: &str, reason: &str) -> io::Result<()> {
         let (style, word) = if yes { (Style::Good, "yes") } else { (Style::Dim, "no ") };
-        self.screen.line(format!("    {} {what}", self.screen.styled(style, word)))?;
-        for line in wrapped(why, WIDTH - 8) {
+        self.screen.line(format!("    {} {statement}", self.screen.styled(style, word)))?;
+        for line in wrapped(reason, WIDTH - 8) {
             self.screen.line(format!("        {}", self.screen.styled(Style::Dim, line)))?;
         }
         Ok(())
     }
 
-    /// What was found, and what to do about it.
+    /// Prints a finding and its remedy.
     pub(super) fn finding(&self, finding: &Finding) -> io::Result<()> {
         for (index, line) in wrapped(&finding.message, WIDTH - 4).into_iter().enumerate() {
-            let mark = if index == 0 { "-" } else { " " };
-            self.screen.line(format!("  {mark} {line}"))?;
+            let bullet = if index == 0 { "-" } else { " " };
+            self.screen.line(format!("  {bullet} {line}"))?;
         }
         for line in wrapped(&format!("→ {}", finding.remedy), WIDTH - 6) {
             self.screen.line(format!("      {line}"))?;
@@ -68,15 +68,15 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// The last line.
+    /// Prints the last line, with the overall result.
     pub(super) fn verdict(&self, style: Style, verdict: &str) -> io::Result<()> {
         self.screen.line("")?;
         self.screen.line(self.screen.styled(style, verdict))
     }
 }
 
-/// Lines of at most `width` characters, as far as words are not longer; at least one line. Nothing
-/// but text is in them, whoever wrote it.
+/// Wraps a text to lines of at most `width` characters, unless a word is longer. Returns at least one
+/// line. Control characters are escaped.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

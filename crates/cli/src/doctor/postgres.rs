@@ -1,4 +1,4 @@
-//! The database of a server, if `--db` names one.
+//! Checks a PostgreSQL database.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,25 +12,25 @@ use serde::Serialize;
 
 use super::finding::{Failed, Findings};
 use super::page::Page;
-use super::stores::by_standing;
+use super::stores::by_status;
 use crate::storage;
 use crate::text::{bytes, count};
 
-/// The database.
+/// The PostgreSQL section of the report.
 #[derive(Debug, Serialize)]
 pub(super) struct Postgres {
-    /// Without its password.
+    /// The URL without its password.
     url: String,
-    /// Why it cannot be used, if so.
+    /// The error if the database cannot be used.
     error: Option<Failed>,
-    /// What is in it, if it can be used and there are tables.
+    /// The contents, if the database can be used and has tables.
     database: Option<Database>,
-    /// About how many chunks of each stream are kept.
+    /// The approximate number of chunks retained per stream.
     stream_retention: u64,
     guarantees: Vec<Guarantee>,
 }
 
-/// What is in the database.
+/// The settings and contents of the database.
 #[derive(Debug, Serialize)]
 struct Database {
     server: String,
@@ -40,30 +40,31 @@ struct Database {
     synchronous_commit: String,
     bytes: u64,
     chunks: u64,
-    /// Sessions by how they stand, in the words of `helix sessions list`.
+    /// The number of sessions by status, with the names of `helix sessions list`.
     sessions: BTreeMap<&'static str, u64>,
 }
 
 impl Postgres {
-    pub(super) async fn look(url: &str, findings: &mut Findings) -> Self {
+    pub(super) async fn check(url: &str, findings: &mut Findings) -> Self {
         let builder = PostgresStore::builder(url).connections(1);
-        let looked = builder.inspect().await;
+        let inspected = builder.inspect().await;
         let shown = storage::shown(Path::new(url));
-        let error = looked.as_ref().err().map(Failed::from);
-        if let Err(error) = &looked {
+        let error = inspected.as_ref().err().map(Failed::from);
+        if let Err(error) = &inspected {
             let message = format!("{shown}: {}", error.message());
             findings.problem(error.code().as_str(), message, remedy(error.code()));
         }
-        let found = looked.ok().flatten();
-        let guarantees = found.as_ref().map(|it| it.guarantees.clone()).unwrap_or_default();
-        if let Some(broken) = guarantees.iter().find(|it| !it.holds) {
+        let found = inspected.ok().flatten();
+        let guarantees =
+            found.as_ref().map(|inspection| inspection.guarantees.clone()).unwrap_or_default();
+        if let Some(broken) = guarantees.iter().find(|guarantee| !guarantee.holds) {
             findings.advise(
                 "server_not_durable",
                 format!("{shown}: {}", broken.reason),
-                "set fsync and synchronous_commit to on, unless losing the last moments is meant",
+                "set fsync and synchronous_commit to on, unless losing the latest events is acceptable",
             );
         }
-        if let Some(found) = found.as_ref().filter(|it| it.stopped > 0) {
+        if let Some(found) = found.as_ref().filter(|inspection| inspection.stopped > 0) {
             super::stores::advise_to_resume(found.stopped, findings);
         }
         Self {
@@ -81,30 +82,33 @@ impl Postgres {
             (Some(database), _) => database.to_string(),
             (None, Some(failed)) => failed.message.clone(),
             (None, None) => {
-                "no tables yet: the first run, or `helix migrate`, makes them".to_owned()
+                "no tables yet: the first run or `helix migrate` creates them".to_owned()
             }
         };
         page.row("", &state)?;
-        if let Some(database) = self.database.as_ref().filter(|it| it.schema == it.newest_schema) {
+        if let Some(database) =
+            self.database.as_ref().filter(|database| database.schema == database.newest_schema)
+        {
             page.row("", &super::stores::in_words(&database.sessions))?;
         }
         let kept = self.stream_retention;
-        page.row("", &format!("streams keep about {kept} chunks each; logs keep everything"))?;
+        page.row(
+            "",
+            &format!("each stream retains about {kept} chunks; logs are never truncated"),
+        )?;
         self.guarantees.iter().try_for_each(|guarantee| page.guarantee(guarantee))
     }
 }
 
-/// What to do when the database cannot be used.
+/// The remedy for a database error.
 fn remedy(code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::StoreUnavailable => {
-            "start the server, or correct its address in --db or HELIX_DB"
-        }
+        ErrorCode::StoreUnavailable => "start the server, or correct its URL in --db or HELIX_DB",
         ErrorCode::ConfigInvalid => "correct the user, password or database in --db or HELIX_DB",
-        ErrorCode::StoreNewer => "upgrade helix, or name another database with --db or HELIX_DB",
-        ErrorCode::StoreReadOnly => "name the primary server, or give the user the right to write",
-        ErrorCode::StoreForeign => "name another database with --db or HELIX_DB",
-        _ => "look at the server's log, or name another database with --db or HELIX_DB",
+        ErrorCode::StoreNewer => "upgrade helix, or choose another database with --db or HELIX_DB",
+        ErrorCode::StoreReadOnly => "use the primary server, or grant the user write access",
+        ErrorCode::StoreForeign => "choose another database with --db or HELIX_DB",
+        _ => "check the server's log, or choose another database with --db or HELIX_DB",
     }
 }
 
@@ -113,7 +117,7 @@ impl From<Inspection> for Database {
         Self {
             schema: found.schema.unwrap_or_default(),
             newest_schema: found.newest_schema,
-            sessions: by_standing(found.running, found.stopped, &found.ended),
+            sessions: by_status(found.running, found.stopped, &found.ended),
             server: found.server,
             fsync: found.fsync,
             synchronous_commit: found.synchronous_commit,
@@ -127,7 +131,9 @@ impl std::fmt::Display for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.schema, self.newest_schema) {
             (schema, newest) if schema == newest => write!(f, "schema {schema}")?,
-            (schema, newest) => write!(f, "schema {schema}, which the next run makes {newest}")?,
+            (schema, newest) => {
+                write!(f, "schema {schema}, which the next run upgrades to {newest}")?
+            }
         }
         let (size, chunks) = (bytes(self.bytes), count(self.chunks, "chunk"));
         let (fsync, commit) = (if self.fsync { "on" } else { "off" }, &self.synchronous_commit);

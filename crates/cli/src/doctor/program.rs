@@ -1,4 +1,4 @@
-//! Which program this is.
+//! The version and platform of this program.
 
 use std::env::consts::{ARCH, OS};
 use std::io;
@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::page::Page;
 
-/// The program.
+/// The program section of the report.
 #[derive(Debug, Serialize)]
 pub(super) struct Program {
     version: &'static str,
     os: &'static str,
     arch: &'static str,
-    /// Whether it was built for debugging, and is slow.
+    /// Whether this is a debug build, which is slow.
     debug: bool,
 }
 
 impl Program {
-    pub(super) fn look() -> Self {
+    pub(super) fn check() -> Self {
         let version = env!("CARGO_PKG_VERSION");
         Self { version, os: OS, arch: ARCH, debug: cfg!(debug_assertions) }
     }

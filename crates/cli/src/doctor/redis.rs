@@ -1,4 +1,4 @@
-//! The Redis server, if `--db` names one.
+//! Checks a Redis server.
 
 use std::io;
 use std::path::Path;
@@ -14,26 +14,26 @@ use super::page::Page;
 use crate::storage;
 use crate::text::{bytes, count};
 
-/// The server.
+/// The Redis section of the report.
 #[derive(Debug, Serialize)]
 pub(super) struct Redis {
-    /// Without its password.
+    /// The URL without its password.
     url: String,
-    /// Why it cannot be used, if so.
+    /// The error if the server cannot be used.
     error: Option<Failed>,
-    /// What it says of itself, if it answers.
+    /// The server's settings and contents, if it responds.
     server: Option<Server>,
-    /// About how many chunks of each stream are kept.
+    /// The approximate number of chunks retained per stream.
     stream_retention: u64,
     guarantees: Vec<Guarantee>,
 }
 
-/// What the server says of itself, and what is there.
+/// The settings and contents of a server.
 #[derive(Debug, Serialize)]
 struct Server {
     version: String,
     cluster: bool,
-    /// The form of the data; none if there are no sessions yet.
+    /// The schema version of the data; `None` if there are no sessions yet.
     schema: Option<u32>,
     newest_schema: u32,
     persistence: String,
@@ -45,11 +45,11 @@ struct Server {
 }
 
 impl Redis {
-    pub(super) async fn look(url: &str, findings: &mut Findings) -> Self {
+    pub(super) async fn check(url: &str, findings: &mut Findings) -> Self {
         let builder = RedisStore::builder(url);
         let shown = storage::shown(Path::new(url));
-        let looked = builder.inspect().await;
-        let refused = looked.as_ref().map(Inspection::check);
+        let inspected = builder.inspect().await;
+        let refused = inspected.as_ref().map(Inspection::check);
         let error = match &refused {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error),
@@ -60,7 +60,7 @@ impl Redis {
             findings.problem(error.code().as_str(), message, remedy(error.code()));
         }
         let error = error.map(Failed::from);
-        let found = looked.ok();
+        let found = inspected.ok();
         for (warning, remedy) in found.iter().flat_map(Inspection::warnings) {
             findings.advise("server_settings", format!("{shown}: {warning}"), remedy);
         }
@@ -83,24 +83,25 @@ impl Redis {
             page.row("", &format!("sessions: {}", server.sessions))?;
         }
         let kept = self.stream_retention;
-        page.row("", &format!("streams keep about {kept} chunks each; logs keep everything"))?;
+        page.row(
+            "",
+            &format!("each stream retains about {kept} chunks; logs are never truncated"),
+        )?;
         self.guarantees.iter().try_for_each(|guarantee| page.guarantee(guarantee))
     }
 }
 
-/// What to do when the server cannot be used.
+/// The remedy for a server error.
 fn remedy(code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::StoreUnavailable => {
-            "start the server, or correct its address in --db or HELIX_DB"
-        }
+        ErrorCode::StoreUnavailable => "start the server, or correct its URL in --db or HELIX_DB",
         ErrorCode::ConfigInvalid => {
-            "set the server as it says, or correct the URL, user or password in --db or HELIX_DB"
+            "change the server's settings as stated, or correct the URL, user or password in --db or HELIX_DB"
         }
-        ErrorCode::StoreNewer => "upgrade helix, or name another prefix in --db or HELIX_DB",
-        ErrorCode::StoreReadOnly => "name the primary server in --db or HELIX_DB",
-        ErrorCode::StoreForeign => "name another prefix in --db or HELIX_DB: …?prefix=NAME",
-        _ => "look at the server's log, or name another server with --db or HELIX_DB",
+        ErrorCode::StoreNewer => "upgrade helix, or choose another prefix in --db or HELIX_DB",
+        ErrorCode::StoreReadOnly => "use the primary server in --db or HELIX_DB",
+        ErrorCode::StoreForeign => "choose another prefix in --db or HELIX_DB: …?prefix=NAME",
+        _ => "check the server's log, or choose another server with --db or HELIX_DB",
     }
 }
 

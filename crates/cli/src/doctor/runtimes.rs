@@ -1,4 +1,4 @@
-//! What carries out runs here.
+//! The runtimes of this program.
 
 use std::io;
 
@@ -8,31 +8,31 @@ use helix_agents::session::Durability;
 use serde::Serialize;
 
 use super::page::Page;
-use crate::cast::LEASE;
+use crate::session_agent::LEASE;
 
-/// The runtimes that this program does without.
+/// The runtimes that this program does not include.
 const ABSENT: [&str; 2] = ["temporal", "dbos"];
 
-/// What can carry out runs.
+/// The runtimes section of the report.
 #[derive(Debug, Serialize)]
 pub(super) struct Runtimes {
     local: Local,
-    /// Those that this program does not have.
+    /// The runtimes that this program does not include.
     absent: [&'static str; 2],
 }
 
-/// The runtime of this process.
+/// The local runtime.
 #[derive(Debug, Serialize)]
 struct Local {
     lease_ms: u128,
-    /// When facts are appended as they happen, which is what `helix` does.
+    /// The guarantees if events are appended after each effect, as `helix` does.
     per_effect: Vec<Guarantee>,
-    /// When they are appended once per step.
+    /// The guarantees if events are appended once per step.
     per_step: Vec<Guarantee>,
 }
 
 impl Runtimes {
-    pub(super) fn look() -> Self {
+    pub(super) fn check() -> Self {
         let of =
             |durability| LocalRuntime::builder().lease(LEASE).durability(durability).guarantees();
         let local = Local {
@@ -48,16 +48,19 @@ impl Runtimes {
         let lease = LEASE.as_secs();
         page.row(
             "local",
-            &format!("runs in this process; {lease} s of lease; appends per effect"),
+            &format!("runs in this process; lease of {lease} s; appends per effect"),
         )?;
         for guarantee in &self.local.per_effect {
             page.guarantee(guarantee)?;
         }
-        page.row("", "with one append per step it would differ in this:")?;
-        let differs = |it: &&Guarantee| !self.local.per_effect.contains(it);
+        page.row("", "differences with one append per step:")?;
+        let differs = |guarantee: &&Guarantee| !self.local.per_effect.contains(guarantee);
         for guarantee in self.local.per_step.iter().filter(differs) {
             page.guarantee(guarantee)?;
         }
-        page.row("not here", &format!("{}: this program has no other runtime", ABSENT.join(", ")))
+        page.row(
+            "not included",
+            &format!("{}: this program has only the local runtime", ABSENT.join(", ")),
+        )
     }
 }

@@ -1,4 +1,4 @@
-//! Where sessions are kept, and what holds of that.
+//! Checks the store of the sessions and shows its guarantees.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,46 +16,46 @@ use super::finding::{Failed, Findings, remedy_of_database};
 use super::page::Page;
 use super::postgres::Postgres;
 use super::redis::Redis;
-use crate::storage::Place;
+use crate::storage::Location;
 use crate::text::{bytes, count};
 
-/// What needs no worker elsewhere.
+/// The name of the runtime that needs no separate workers.
 const LOCAL: &str = "local";
 
-/// So little room on the disk is worth a word.
+/// The free disk space in bytes below which the report gives advice.
 const LITTLE: u64 = 100 * 1024 * 1024;
 
-/// Where sessions can be kept.
+/// The stores section of the report.
 #[derive(Debug, Serialize)]
 pub(super) struct Stores {
-    /// If `--db` names a file.
+    /// The SQLite file, if `--db` names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     sqlite: Option<Sqlite>,
-    /// If it names a server's database.
+    /// The PostgreSQL database, if `--db` names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     postgres: Option<Postgres>,
-    /// If it names a Redis server.
+    /// The Redis server, if `--db` names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     redis: Option<Redis>,
     memory: Memory,
 }
 
-/// The file that `--db` names.
+/// A SQLite database.
 #[derive(Debug, Serialize)]
 struct Sqlite {
     path: PathBuf,
     exists: bool,
-    /// Why it cannot be used, if so.
+    /// The error if the file cannot be used.
     error: Option<Failed>,
-    /// What is in it, if it can be used.
+    /// The contents, if the file can be used.
     file: Option<File>,
     folder: Folder,
-    /// About how many chunks of each stream are kept.
+    /// The approximate number of chunks retained per stream.
     stream_retention: u64,
     guarantees: Vec<Guarantee>,
 }
 
-/// What is in the file.
+/// The settings and contents of a SQLite file.
 #[derive(Debug, Serialize)]
 struct File {
     schema: u32,
@@ -63,51 +63,51 @@ struct File {
     journal_mode: String,
     bytes: u64,
     chunks: u64,
-    /// Sessions by how they stand, in the words of `helix sessions list`.
+    /// The number of sessions by status, with the names of `helix sessions list`.
     sessions: BTreeMap<&'static str, u64>,
 }
 
-/// The memory of a process: for programs, not for `helix`.
+/// The in-memory store, for programs that embed the library; `helix` does not use it.
 #[derive(Debug, Serialize)]
 struct Memory {
     guarantees: Vec<Guarantee>,
 }
 
 impl Stores {
-    pub(super) async fn look(db: &Path, findings: &mut Findings) -> Self {
+    pub(super) async fn check(db: &Path, findings: &mut Findings) -> Self {
         let memory = Memory { guarantees: MemoryStore::new().guarantees() };
         let mut stores = Self { sqlite: None, postgres: None, redis: None, memory };
-        match Place::of(db) {
-            Place::Sqlite(file) => stores.sqlite = Some(Sqlite::look(file, findings).await),
-            Place::Postgres(url) => stores.postgres = Some(Postgres::look(url, findings).await),
-            Place::Redis(url) => stores.redis = Some(Redis::look(url, findings).await),
+        match Location::of(db) {
+            Location::Sqlite(file) => stores.sqlite = Some(Sqlite::check(file, findings).await),
+            Location::Postgres(url) => stores.postgres = Some(Postgres::check(url, findings).await),
+            Location::Redis(url) => stores.redis = Some(Redis::check(url, findings).await),
         }
         stores
     }
 
     pub(super) fn show(&self, page: &Page<'_>) -> io::Result<()> {
         page.heading("Stores")?;
-        self.sqlite.iter().try_for_each(|it| it.show(page))?;
-        self.postgres.iter().try_for_each(|it| it.show(page))?;
-        self.redis.iter().try_for_each(|it| it.show(page))?;
-        page.row("memory", "for programs; `helix` keeps its sessions in the database")?;
+        self.sqlite.iter().try_for_each(|sqlite| sqlite.show(page))?;
+        self.postgres.iter().try_for_each(|postgres| postgres.show(page))?;
+        self.redis.iter().try_for_each(|redis| redis.show(page))?;
+        page.row("memory", "for embedding programs; `helix` stores sessions in the database")?;
         self.memory.guarantees.iter().try_for_each(|guarantee| page.guarantee(guarantee))
     }
 }
 
 impl Sqlite {
-    async fn look(db: &Path, findings: &mut Findings) -> Self {
+    async fn check(db: &Path, findings: &mut Findings) -> Self {
         let builder = SqliteStore::builder(db);
         let folder = Folder::of(db);
-        let looked = builder.inspect().await;
-        let error = looked.as_ref().err().map(Failed::from);
-        if let Err(error) = &looked {
+        let inspected = builder.inspect().await;
+        let error = inspected.as_ref().err().map(Failed::from);
+        if let Err(error) = &inspected {
             let message = format!("{}: {}", db.display(), error.message());
             findings.problem(error.code().as_str(), message, remedy_of_database(error.code()));
         } else {
             check_folder(&folder, findings);
         }
-        let found = looked.ok().flatten();
+        let found = inspected.ok().flatten();
         if let Some(found) = &found {
             check_file(db, found, findings);
         }
@@ -127,18 +127,22 @@ impl Sqlite {
         let state = match (&self.file, &self.error) {
             (Some(file), _) => file.to_string(),
             (None, Some(failed)) => failed.message.clone(),
-            (None, None) => "not there yet: the first run makes it".to_owned(),
+            (None, None) => "does not exist yet: the first run creates it".to_owned(),
         };
         page.row("", &state)?;
         if let Some(file) = self.file.as_ref().filter(|file| file.schema == file.newest_schema) {
             page.row("", &in_words(&file.sessions))?;
         }
         let folder = &self.folder;
-        let free = folder.free_bytes.map_or_else(String::new, |it| format!(", {} free", bytes(it)));
+        let free =
+            folder.free_bytes.map_or_else(String::new, |free| format!(", {} free", bytes(free)));
         let writable = if folder.writable { "writable" } else { "not writable" };
         page.row("", &format!("folder {writable}{free}"))?;
         let kept = self.stream_retention;
-        page.row("", &format!("streams keep about {kept} chunks each; logs keep everything"))?;
+        page.row(
+            "",
+            &format!("each stream retains about {kept} chunks; logs are never truncated"),
+        )?;
         for guarantee in &self.guarantees {
             page.guarantee(guarantee)?;
         }
@@ -146,7 +150,7 @@ impl Sqlite {
     }
 }
 
-/// A folder in which the file can be made, or written.
+/// Checks that the folder exists and is writable, and reports risks of its disk.
 fn check_folder(folder: &Folder, findings: &mut Findings) {
     let path = folder.path.display();
     if !folder.exists {
@@ -155,21 +159,21 @@ fn check_folder(folder: &Folder, findings: &mut Findings) {
         findings.problem(code.as_str(), message, remedy_of_database(code));
     } else if !folder.writable {
         let code = ErrorCode::StoreReadOnly;
-        let message = format!("the folder of the database, {path}, cannot be written");
+        let message = format!("the folder of the database, {path}, is not writable");
         findings.problem(code.as_str(), message, remedy_of_database(code));
     }
     if let Some(name) = folder.network_file_system {
         findings.advise(
             "network_file_system",
             format!("the folder of the database, {path}, is on a network file system ({name})"),
-            "name a file on a local disk with --db or HELIX_DB: there SQLite's locks hold",
+            "choose a file on a local disk with --db or HELIX_DB: SQLite's locks need one",
         );
     }
     if let Some(free) = folder.free_bytes.filter(|free| *free < LITTLE) {
         findings.advise(
             "disk_nearly_full",
-            format!("the disk of the database has {} left", bytes(free)),
-            "make room, or name a file on another disk with --db or HELIX_DB",
+            format!("the disk of the database has only {} left", bytes(free)),
+            "free some space, or choose a file on another disk with --db or HELIX_DB",
         );
     }
 }
@@ -177,20 +181,20 @@ fn check_folder(folder: &Folder, findings: &mut Findings) {
 fn check_file(db: &Path, found: &Inspection, findings: &mut Findings) {
     if !found.writable {
         let code = ErrorCode::StoreReadOnly;
-        let message = format!("{}: the database file cannot be written", db.display());
+        let message = format!("{}: the database file is not writable", db.display());
         findings.problem(code.as_str(), message, remedy_of_database(code));
     }
     if found.stopped > 0 {
         advise_to_resume(found.stopped, findings);
     }
-    for engine in found.runtimes.iter().filter(|it| *it != LOCAL) {
+    for engine in found.runtimes.iter().filter(|runtime| *runtime != LOCAL) {
         findings.advise(
             "engine_on_one_machine",
             format!(
-                "{}: the file has sessions of {engine}, whose workers on other machines do not see it",
+                "{}: the file has sessions of {engine}, whose workers on other machines cannot access it",
                 db.display()
             ),
-            "keep all workers on this machine, or move the sessions to PostgreSQL or Redis: helix \
+            "run all workers on this machine, or move the sessions to PostgreSQL or Redis: helix \
              sessions export, helix sessions import",
         );
     }
@@ -200,12 +204,12 @@ pub(super) fn advise_to_resume(stopped: u64, findings: &mut Findings) {
     findings.advise(
         "session_stopped",
         format!("{} stopped without ending", count(stopped, "session")),
-        "go on with them: helix sessions list, helix resume SESSION",
+        "resume them: helix sessions list, helix resume SESSION",
     );
 }
 
-/// How many sessions stand how, those that do at all.
-pub(super) fn by_standing(
+/// The number of sessions by status, without statuses that have none.
+pub(super) fn by_status(
     running: u64,
     stopped: u64,
     ended: &[(SessionStatus, u64)],
@@ -215,9 +219,9 @@ pub(super) fn by_standing(
     all.filter(|(_, number)| *number > 0).collect()
 }
 
-/// The same in words.
+/// Formats the number of sessions by status.
 pub(super) fn in_words(sessions: &BTreeMap<&'static str, u64>) -> String {
-    let of = |(standing, number): (&&str, &u64)| format!("{number} {standing}");
+    let of = |(status, number): (&&str, &u64)| format!("{number} {status}");
     let sessions: Vec<String> = sessions.iter().map(of).collect();
     format!(
         "sessions: {}",
@@ -230,7 +234,7 @@ impl From<Inspection> for File {
         Self {
             schema: found.schema,
             newest_schema: found.newest_schema,
-            sessions: by_standing(found.running, found.stopped, &found.ended),
+            sessions: by_status(found.running, found.stopped, &found.ended),
             journal_mode: found.journal_mode,
             bytes: found.bytes,
             chunks: found.chunks,
@@ -241,9 +245,11 @@ impl From<Inspection> for File {
 impl std::fmt::Display for File {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.schema, self.newest_schema) {
-            (0, _) => return write!(f, "empty: the first run fills it"),
+            (0, _) => return write!(f, "empty: the first run creates the tables"),
             (schema, newest) if schema == newest => write!(f, "schema {schema}")?,
-            (schema, newest) => write!(f, "schema {schema}, which the next run makes {newest}")?,
+            (schema, newest) => {
+                write!(f, "schema {schema}, which the next run upgrades to {newest}")?
+            }
         }
         let chunks = count(self.chunks, "chunk");
         write!(

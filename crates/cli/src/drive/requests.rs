@@ -1,4 +1,4 @@
-//! What a person asks of a run by signals.
+//! Requests to a run by signals.
 
 use anyhow::Result;
 use helix_agents::error::{Error, ErrorCode};
@@ -6,74 +6,74 @@ use helix_agents::executor::RunHandle;
 
 use super::stopped;
 use crate::live::LiveView;
+use crate::run_view::RunView;
 use crate::screen::notice;
 use crate::signals::Signal;
-use crate::stage::Stage;
 use crate::terminal;
 
-/// What was asked so far.
+/// The requests made so far.
 pub(super) struct Requests<'a> {
     handle: &'a RunHandle,
-    stage: Stage<'a>,
+    run_view: RunView<'a>,
     interrupts: u32,
-    to_terminate: bool,
+    terminating: bool,
 }
 
 impl<'a> Requests<'a> {
-    /// Nothing yet.
-    pub(super) fn new(handle: &'a RunHandle, stage: Stage<'a>) -> Self {
-        Self { handle, stage, interrupts: 0, to_terminate: false }
+    /// Creates the state before any request.
+    pub(super) fn new(handle: &'a RunHandle, run_view: RunView<'a>) -> Self {
+        Self { handle, run_view, interrupts: 0, terminating: false }
     }
 
-    /// Whether the runtime is to be shut down.
-    pub(super) fn are_to_terminate(&self) -> bool {
-        self.to_terminate
+    /// Returns `true` if the runtime is to be shut down.
+    pub(super) fn is_terminating(&self) -> bool {
+        self.terminating
     }
 
-    /// Passes a signal on to the run, and says so.
-    pub(super) async fn pass_on(&mut self, signal: Signal, view: &mut LiveView<'_>) -> Result<()> {
-        if self.to_terminate {
-            leave(self.handle, self.stage);
+    /// Forwards a signal to the run and shows that.
+    pub(super) async fn forward(&mut self, signal: Signal, view: &mut LiveView<'_>) -> Result<()> {
+        if self.terminating {
+            leave(self.handle, self.run_view);
         }
         if signal == Signal::Terminate {
-            self.to_terminate = true;
+            self.terminating = true;
             self.say("terminating: the session can be resumed");
-            view.ask("terminating");
+            view.set_request("terminating");
             return Ok(());
         }
         self.interrupts += 1;
         let reason = Some("Ctrl-C".to_owned());
-        let (asked, what, says) = if self.interrupts == 1 {
-            let says = "interrupting at the end of this step; Ctrl-C again aborts";
-            (self.handle.interrupt(reason).await, "interrupting", says)
+        let (requested, label, message) = if self.interrupts == 1 {
+            let message = "interrupting at the end of this step; Ctrl-C again aborts";
+            (self.handle.interrupt(reason).await, "interrupting", message)
         } else {
             (self.handle.abort(reason).await, "aborting", "aborting")
         };
-        match asked {
+        match requested {
             Ok(()) => {
-                self.say(says);
-                view.ask(what);
+                self.say(message);
+                view.set_request(label);
                 Ok(())
             }
-            // It has ended meanwhile.
+            // The run has ended meanwhile.
             Err(error) if error.code() == ErrorCode::NothingToResume => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     fn say(&self, message: &str) {
-        if !self.stage.screen.is_json() {
+        if !self.run_view.screen.is_json() {
             notice(message);
         }
     }
 }
 
-/// Ends the program where it stands, for whoever does not wait for a runtime that shuts down. What
-/// is under way is left as by a killed process.
-#[expect(clippy::exit, reason = "whatever else is done first is waited for")]
-pub(super) fn leave(handle: &RunHandle, stage: Stage<'_>) -> ! {
+/// Exits the program immediately, without waiting for the runtime to shut down. The run is left like
+/// the run of a killed process.
+#[expect(clippy::exit, reason = "a normal return would wait for the runtime")]
+pub(super) fn leave(handle: &RunHandle, run_view: RunView<'_>) -> ! {
     terminal::hide_status();
-    let message = "asked again to end, the program did not wait for the run to stop";
-    let exit = stopped(Error::new(ErrorCode::Closed, message), handle, stage);
+    let message = "the program was signalled again and exited before the run stopped";
+    let exit = stopped(Error::new(ErrorCode::Closed, message), handle, run_view);
     std::process::exit(exit as i32)
 }

@@ -1,4 +1,4 @@
-//! Files that are written all together, or not at all.
+//! Writes a set of files atomically: all of them or none.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use helix_agents::error::{Error, ErrorCode, Result};
 use tempfile::{NamedTempFile, TempPath};
 
-/// Files that are not there yet.
+/// The files to write.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     files: Vec<(PathBuf, String)>,
 }
 
-/// What was done so far, to be undone unless it all succeeds.
+/// The changes made so far. They are undone if a later one fails.
 #[derive(Debug, Default)]
-struct Done {
+struct Changes {
     folders: Vec<PathBuf>,
-    /// Files, each with the one that was there before.
+    /// The written files, each with a backup of the file that it replaced.
     files: Vec<(PathBuf, Option<TempPath>)>,
 }
 
@@ -28,85 +28,83 @@ impl Draft {
         self.files.push((path, text));
     }
 
-    /// Writes the files, and the folders that they need. Files that are there already are replaced
-    /// only if `force`; those that have the same text are left alone either way. Returns what was
-    /// written.
+    /// Writes the files and creates missing folders. Existing files are replaced only with `force`;
+    /// files with the same content are not touched. Returns the paths of the written files.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] if a file is in the way or cannot be written. Nothing has
-    /// changed then.
+    /// [`ErrorCode::InputInvalid`] if a file exists or cannot be written. Nothing is changed then.
     pub(super) fn write(mut self, force: bool) -> Result<Vec<PathBuf>> {
         self.files.retain(|(path, text)| !is_same(path, text));
-        let in_the_way: Vec<_> =
+        let existing: Vec<_> =
             self.files.iter().map(|(path, _)| path).filter(|path| is_there(path)).collect();
-        if let Some(path) = in_the_way.iter().find(|path| !path.is_file()) {
-            return Err(refused(path, "something that is no file is in the way"));
+        if let Some(path) = existing.iter().find(|path| !path.is_file()) {
+            return Err(refused(path, "the path exists and is not a file"));
         }
-        if let (false, Some(first)) = (force, in_the_way.first()) {
-            let message = match in_the_way.len() {
-                1 => "the file is there already; --force replaces it".to_owned(),
-                number => format!("{number} files are there already; --force replaces them"),
+        if let (false, Some(first)) = (force, existing.first()) {
+            let message = match existing.len() {
+                1 => "the file exists already; --force replaces it".to_owned(),
+                number => format!("{number} files exist already; --force replaces them"),
             };
             return Err(refused(first, message));
         }
-        let mut done = Done::default();
+        let mut changes = Changes::default();
         let written = self.files.iter().map(|(path, _)| path.clone()).collect();
-        match self.try_write(&mut done) {
+        match self.try_write(&mut changes) {
             Ok(()) => Ok(written),
             Err(error) => {
-                done.undo();
+                changes.undo();
                 Err(error)
             }
         }
     }
 
-    fn try_write(self, done: &mut Done) -> Result<()> {
+    fn try_write(self, changes: &mut Changes) -> Result<()> {
         let unwritable = |path: &Path, error: io::Error| {
             if error.kind() == io::ErrorKind::PermissionDenied {
-                let message = "its folder cannot be written: name another one, or give yourself \
-                               the right to write it";
+                let message = "the folder is not writable: choose another one, or change its \
+                               permissions";
                 return refused(path, message);
             }
-            refused(path, "it cannot be written").with_source(error)
+            refused(path, "the file cannot be written").with_source(error)
         };
-        // Whatever can fail for want of room or rights does so here, before anything is replaced.
+        // A lack of space or permissions causes an error here, before anything is replaced.
         let mut staged = Vec::new();
         for (path, text) in self.files {
-            let stage = done.make_folder_of(&path).and_then(|folder| stage(folder, &text));
+            let stage = changes.create_folder_of(&path).and_then(|folder| stage(folder, &text));
             let stage = stage.map_err(|error| unwritable(&path, error))?;
             staged.push((path, stage));
         }
         for (path, stage) in staged {
-            done.put(&path, stage).map_err(|error| unwritable(&path, error))?;
+            changes.put(&path, stage).map_err(|error| unwritable(&path, error))?;
         }
         Ok(())
     }
 }
 
-impl Done {
-    /// Makes the folder of a file, and those above it.
-    fn make_folder_of<'a>(&mut self, path: &'a Path) -> io::Result<&'a Path> {
+impl Changes {
+    /// Creates the folder of a file and its parents.
+    fn create_folder_of<'a>(&mut self, path: &'a Path) -> io::Result<&'a Path> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => return Ok(Path::new(".")),
         };
-        let missing: Vec<_> = folder.ancestors().take_while(|it| !is_there(it)).collect();
-        for missing in missing.into_iter().rev().filter(|it| !it.as_os_str().is_empty()) {
+        let missing: Vec<_> = folder.ancestors().take_while(|folder| !is_there(folder)).collect();
+        for missing in missing.into_iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir(missing)?;
             self.folders.push(missing.to_owned());
         }
         Ok(folder)
     }
 
-    /// Puts a file into its place. What was there is kept aside.
+    /// Moves a file to its place. An existing file is kept as a backup.
     fn put(&mut self, path: &Path, stage: NamedTempFile) -> io::Result<()> {
         let before = match path.is_file() {
             false => None,
             true => {
                 let folder = stage.path().parent().unwrap_or(Path::new("."));
-                let aside = NamedTempFile::new_in(folder)?.into_temp_path();
-                fs::rename(path, &aside)?;
-                Some(aside)
+                let backup = NamedTempFile::new_in(folder)?.into_temp_path();
+                fs::rename(path, &backup)?;
+                Some(backup)
             }
         };
         match stage.persist_noclobber(path) {
@@ -123,7 +121,7 @@ impl Done {
         }
     }
 
-    /// Brings back what was there. What cannot be brought back stays as it is.
+    /// Restores the previous state as far as possible.
     fn undo(self) {
         for (path, before) in self.files.into_iter().rev() {
             let _undone = match before {
@@ -137,7 +135,7 @@ impl Done {
     }
 }
 
-/// A file beside its place, with the rights that a new file has.
+/// Creates a temporary file in the folder, with the permissions of a new file.
 fn stage(folder: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let mut file = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
@@ -145,15 +143,16 @@ fn stage(folder: &Path, text: &str) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Whether something is there, a link that leads nowhere included.
+/// Returns `true` if the path exists, even as a broken link.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
 fn is_same(path: &Path, text: &str) -> bool {
-    let long = u64::try_from(text.len()).unwrap_or(u64::MAX);
-    let same_length = path.metadata().is_ok_and(|it| it.is_file() && it.len() == long);
-    same_length && fs::read(path).is_ok_and(|there| there == text.as_bytes())
+    let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let same_length =
+        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == length);
+    same_length && fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
 }
 
 fn refused(path: &Path, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What cargo, or a program that it builds, has a meaning of its own for.
+/// Names that cargo or the dependencies of the project already use.
 const TAKEN: [&str; 17] = [
     "alloc",
     "build",
@@ -23,7 +23,7 @@ const TAKEN: [&str; 17] = [
     "tokio",
 ];
 
-/// Words of the language, which no crate is named like.
+/// Rust keywords, which cannot be crate names.
 const KEYWORDS: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
@@ -32,10 +32,10 @@ const KEYWORDS: [&str; 51] = [
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// The longest name, which is that of an agent.
+/// The maximum length of a name. It is the limit for agent names.
 pub(super) const LONGEST: usize = 64;
 
-/// The name that the folder's suggests; empty if it suggests none.
+/// Derives a name from the name of a folder. The result may be empty.
 pub(super) fn of_folder(folder: &Path) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy().to_lowercase());
     let fits = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
@@ -44,15 +44,15 @@ pub(super) fn of_folder(folder: &Path) -> String {
     words.join("-").chars().take(LONGEST).collect()
 }
 
-/// What keeps this from being the name of a package, if anything does.
+/// The reason why a name is not a valid package name, if it is not.
 pub(super) fn problem_of(name: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        return Some("it has to begin with a letter".to_owned());
+        return Some("it must start with a letter".to_owned());
     }
     if let Some(other) = name.chars().find(|c| !fits(*c)) {
         return Some(format!(
-            "it holds `{other}`, and only letters, digits, `-` and `_` may be in it"
+            "it contains `{other}`; only letters, digits, `-` and `_` are allowed"
         ));
     }
     if name.len() > LONGEST {
@@ -60,9 +60,9 @@ pub(super) fn problem_of(name: &str) -> Option<String> {
     }
     let lower = name.to_lowercase();
     if KEYWORDS.contains(&&*lower) {
-        return Some("it is a word of the language".to_owned());
+        return Some("it is a Rust keyword".to_owned());
     }
-    TAKEN.contains(&&*lower).then(|| "cargo has another meaning for it".to_owned())
+    TAKEN.contains(&&*lower).then(|| "it is reserved by cargo or a dependency".to_owned())
 }
 
 #[cfg(test)]

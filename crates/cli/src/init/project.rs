@@ -1,4 +1,4 @@
-//! A small Rust project.
+//! The Rust project that `helix init` creates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,20 @@ const GITIGNORE: &str = include_str!("../../templates/rust/gitignore");
 /// The checkout that this program was built from.
 const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The library, from the root of a checkout.
+/// The path of the library in a checkout.
 const LIBRARY: &str = "crates/helix-agents";
 
-/// The files of a project in `folder`, under this name or the one that the folder suggests, on the
-/// library of this checkout or the one that the program was built from.
+/// Creates the files of a project in `folder`. The default name is derived from the folder, and the
+/// default checkout is the one that this program was built from.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if there is no good name, or no checkout.
+/// [`ErrorCode::InputInvalid`] if the name is not valid or the checkout does not exist.
 pub(super) fn draft(folder: &Path, name: Option<&str>, checkout: Option<&Path>) -> Result<Draft> {
     let name = package_name(folder, name)?;
     let library = library(checkout)?;
     let path = library.to_str().ok_or_else(|| {
-        let message = "the path of the checkout is no Unicode, which Cargo.toml is";
+        let message =
+            "the path of the checkout is not valid UTF-8, so Cargo.toml cannot contain it";
         Error::new(ErrorCode::InputInvalid, message).with_context("path", library.display())
     })?;
     let fill = |template: &str| {
@@ -42,8 +43,8 @@ pub(super) fn draft(folder: &Path, name: Option<&str>, checkout: Option<&Path>) 
     draft.add(folder.join("src/main.rs"), fill(MAIN));
     draft.add(folder.join("README.md"), fill(README));
     draft.add(folder.join(".gitignore"), GITIGNORE.to_owned());
-    // With the versions that the library is tested with. Cargo drops what the project does not
-    // need when it first builds.
+    // Uses the dependency versions that the library is tested with. Cargo removes unused packages in
+    // the first build.
     let lock = library.join("../..").join("Cargo.lock");
     if let Ok(lock) = fs::read_to_string(lock) {
         draft.add(folder.join("Cargo.lock"), lock);
@@ -59,27 +60,27 @@ fn package_name(folder: &Path, name: Option<&str>) -> Result<String> {
     match name::problem_of(&name) {
         None => Ok(name),
         Some(problem) => {
-            let message = format!(
-                "`{name}` cannot be the name of the package: {problem}; give one with --name"
-            );
+            let message =
+                format!("`{name}` is not a valid package name: {problem}; choose one with --name");
             Err(Error::new(ErrorCode::InputInvalid, message))
         }
     }
 }
 
-/// The folder of the library: nothing is published yet, so there has to be a checkout.
+/// The folder of the library in a checkout. A checkout is required, because the library is not published
+/// yet.
 fn library(checkout: Option<&Path>) -> Result<PathBuf> {
     let root = checkout.unwrap_or(Path::new(BUILT_FROM));
-    // Whoever names the library itself means the same.
+    // The path of the library itself is accepted, too.
     let places = [root.join(LIBRARY), root.to_owned()];
     let found = places.iter().find(|place| is_library(place));
     let library = found.and_then(|place| place.canonicalize().ok());
     library.ok_or_else(|| {
         let message = match checkout {
-            Some(_) => "there is no checkout of Helix Agents at --helix-agents",
+            Some(_) => "the path of --helix-agents is not a checkout of Helix Agents",
             None => {
-                "the checkout of Helix Agents that this program was built from is gone; name one \
-                 with --helix-agents PATH"
+                "the checkout of Helix Agents that this program was built from does not exist any \
+                 more; pass one with --helix-agents PATH"
             }
         };
         Error::new(ErrorCode::InputInvalid, message).with_context("path", root.display())
@@ -89,11 +90,12 @@ fn library(checkout: Option<&Path>) -> Result<PathBuf> {
 fn is_library(folder: &Path) -> bool {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     let manifest: Option<toml::Table> = manifest.parse().ok();
-    let name = manifest.as_ref().and_then(|it| it.get("package")?.get("name")?.as_str());
+    let name =
+        manifest.as_ref().and_then(|manifest| manifest.get("package")?.get("name")?.as_str());
     name == Some("helix-agents")
 }
 
-/// The path with all its names, so that `.` has one too.
+/// The absolute path, so that `.` has a folder name, too.
 fn absolute(folder: &Path) -> PathBuf {
     let absolute = folder.canonicalize().or_else(|_| std::path::absolute(folder));
     absolute.unwrap_or_else(|_| folder.to_owned())

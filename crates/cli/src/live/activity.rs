@@ -1,4 +1,4 @@
-//! What a run is doing right now, in one line.
+//! The status line: the current activity of a run.
 
 use std::time::{Duration, Instant};
 
@@ -7,34 +7,34 @@ use helix_agents::stream::{Chunk, ChunkKind};
 
 use crate::text::{duration, shortened};
 
-/// One of these after another is something that turns.
+/// The frames of the spinner.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// How long each of them is shown.
+/// The duration of a frame.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// How many tools are named; the others are counted.
+/// The maximum number of tools that are named. The others are counted.
 const NAMED: usize = 3;
 
-/// How much of a tool's name or of what it says is shown.
+/// The maximum length of a tool's name or progress message.
 const MOST: usize = 40;
 
-/// How many blocks a bar has.
+/// The number of blocks in a progress bar.
 const BLOCKS: usize = 10;
 
-/// What a run and its children are doing, as far as their chunks tell.
+/// The current activity of a run and its sub-agents, as seen in their chunks.
 #[derive(Debug)]
 pub(super) struct Activity {
-    began: Instant,
-    /// Since when the model has been silent.
-    silent: Instant,
-    /// The call that the model is writing.
+    started: Instant,
+    /// The time of the last chunk.
+    silent_since: Instant,
+    /// The tool of the call that the model is writing.
     writing: Option<String>,
     tools: Vec<RunningTool>,
     input: u64,
     output: u64,
-    /// What was asked of the run and is yet to happen.
-    asked: Option<&'static str>,
+    /// The pending request to stop the run.
+    request: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -42,26 +42,26 @@ struct RunningTool {
     session: SessionId,
     call: CallId,
     name: String,
-    began: Instant,
+    started: Instant,
     message: String,
     fraction: Option<f64>,
 }
 
 impl Activity {
-    /// Nothing yet.
+    /// Creates the activity of a run without chunks.
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            began: now,
-            silent: now,
+            started: now,
+            silent_since: now,
             writing: None,
             tools: Vec::new(),
             input: 0,
             output: 0,
-            asked: None,
+            request: None,
         }
     }
 
-    /// Takes in the next chunk.
+    /// Updates the activity with the next chunk.
     pub(super) fn take(&mut self, chunk: &Chunk, now: Instant) {
         match &chunk.kind {
             ChunkKind::ToolArgDelta { .. } => return,
@@ -80,7 +80,7 @@ impl Activity {
                     session: chunk.session.clone(),
                     call: call.clone(),
                     name: shortened(name, MOST),
-                    began: now,
+                    started: now,
                     message: String::new(),
                     fraction: None,
                 });
@@ -94,31 +94,31 @@ impl Activity {
             }
             _ => self.writing = None,
         }
-        self.silent = now;
+        self.silent_since = now;
     }
 
-    /// Takes in how many tokens were used so far.
+    /// Sets the number of tokens used so far.
     pub(super) fn count(&mut self, input: u64, output: u64) {
         (self.input, self.output) = (input, output);
     }
 
-    /// Takes in that the run was asked to stop.
-    pub(super) fn ask(&mut self, what: &'static str) {
-        self.asked = Some(what);
+    /// Sets the pending request to stop the run.
+    pub(super) fn set_request(&mut self, request: &'static str) {
+        self.request = Some(request);
     }
 
-    /// The line: what matters most comes first, for the end may be cut off.
+    /// Formats the status line. The most important parts come first, because the end may be cut off.
     pub(super) fn line(&self, now: Instant) -> String {
-        let whole = now.duration_since(self.began);
-        let mut parts: Vec<_> = self.asked.map(str::to_owned).into_iter().collect();
-        parts.extend(self.tools.iter().take(NAMED).map(|tool| tool.tell(now)));
+        let whole = now.duration_since(self.started);
+        let mut parts: Vec<_> = self.request.map(str::to_owned).into_iter().collect();
+        parts.extend(self.tools.iter().take(NAMED).map(|tool| tool.describe(now)));
         if self.tools.len() > NAMED {
             parts.push(format!("{} more", self.tools.len() - NAMED));
         }
         if self.tools.is_empty() {
-            let silent = duration(tenths(now.duration_since(self.silent)));
+            let silent = duration(tenths(now.duration_since(self.silent_since)));
             parts.push(match &self.writing {
-                Some(tool) => format!("the model is writing a call of {tool} {silent}"),
+                Some(tool) => format!("the model is writing a {tool} call {silent}"),
                 None => format!("waiting for the model {silent}"),
             });
         }
@@ -133,33 +133,33 @@ impl Activity {
 }
 
 impl RunningTool {
-    /// Whether it is this call of the session that shows the chunk.
+    /// Returns `true` if this is the call with this id in the chunk's session.
     fn is(&self, chunk: &Chunk, call: &CallId) -> bool {
         self.session == chunk.session && self.call == *call
     }
 
-    fn tell(&self, now: Instant) -> String {
-        let mut told = self.name.clone();
+    fn describe(&self, now: Instant) -> String {
+        let mut text = self.name.clone();
         if let Some(fraction) = self.fraction.filter(|fraction| fraction.is_finite()) {
             let fraction = fraction.clamp(0.0, 1.0);
             let full = (fraction * BLOCKS as f64) as usize;
             let bar = "▰".repeat(full) + &"▱".repeat(BLOCKS.saturating_sub(full));
-            told.push_str(&format!(" {bar} {}%", (fraction * 100.0) as u32));
+            text.push_str(&format!(" {bar} {}%", (fraction * 100.0) as u32));
         }
         if !self.message.is_empty() {
-            told.push_str(&format!(" {}", self.message));
+            text.push_str(&format!(" {}", self.message));
         }
-        told.push_str(&format!(" {}", duration(tenths(now.duration_since(self.began)))));
-        told
+        text.push_str(&format!(" {}", duration(tenths(now.duration_since(self.started)))));
+        text
     }
 }
 
-/// Not more precise than the line is drawn.
+/// Rounds down to tenths of a second, the interval at which the line is drawn.
 fn tenths(duration: Duration) -> Duration {
     Duration::from_millis(duration.as_millis() as u64 / 100 * 100)
 }
 
-/// `340`, `1.2k`, `12k`, `3.4M`.
+/// Formats a number as `340`, `1.2k`, `12k` or `3.4M`.
 fn short(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),

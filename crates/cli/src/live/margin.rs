@@ -1,21 +1,20 @@
-//! Who speaks: what children show stands in one stream with what the session at the top shows.
+//! Line prefixes that identify sub-agents, whose chunks are in the same stream as those of the root
+//! session.
 
 use helix_agents::stream::Chunk;
 
 use crate::text::shortened;
 
-/// What the ids of children's sessions have after those of their parents, before the call or the
-/// name.
+/// The separators in the ids of child sessions, between the parent's id and the call id or name.
 const BELOW: [&str; 2] = ["-sub-", "-agent-"];
 
-/// How many levels are told apart.
+/// The maximum indentation level.
 const MOST_LEVELS: usize = 8;
 
-/// How much of a child's name is shown.
+/// The maximum length of a sub-agent's name.
 const MOST_NAME: usize = 40;
 
-/// What stands before each line that a child shows: how deep it is, and which. Nothing for the
-/// session at the top.
+/// The prefix of each line of a sub-agent: its indentation and its name. Empty for the root session.
 pub(super) fn margin(chunk: &Chunk) -> String {
     let id = chunk.session.as_str();
     let levels: usize = BELOW.iter().map(|below| id.matches(below).count()).sum();

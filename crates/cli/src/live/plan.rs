@@ -1,9 +1,9 @@
-//! Plans in words: a round of calls is told by what they are for.
+//! Descriptions of plans: a round is described by the purposes of its calls.
 
 use helix_agents::planner::{Command, PLAN_CHUNK, Stop, TOOL_LOGS_CHUNK};
 use serde::Deserialize;
 
-/// What is told of a plan.
+/// The members of a plan that are shown.
 #[derive(Deserialize)]
 struct Plan {
     round_index: u32,
@@ -12,36 +12,37 @@ struct Plan {
     stopped: Option<Stop>,
 }
 
-/// What a chunk of a name says, if it is one of plans; nothing if that was shown before.
-pub(super) fn told(name: &str, data: &str) -> Option<Option<String>> {
+/// Describes a custom chunk of the planner. Returns `None` for other chunks, and `Some(None)` if there is
+/// nothing to show.
+pub(super) fn describe(name: &str, data: &str) -> Option<Option<String>> {
     match name {
-        // The results of the calls, which were shown as they came.
+        // The results of the calls, which have already been shown.
         TOOL_LOGS_CHUNK => Some(None),
         PLAN_CHUNK => {
             let plan: Plan = serde_json::from_str(data).ok()?;
-            Some(Some(plan.tell()))
+            Some(Some(plan.describe()))
         }
         _ => None,
     }
 }
 
 impl Plan {
-    fn tell(&self) -> String {
+    fn describe(&self) -> String {
         let round = self.round_index.saturating_add(1);
         match self.stopped {
             Some(Stop::Response) => "no more plans".to_owned(),
             Some(stop) => {
-                let why = match stop {
-                    Stop::MaxRounds => "there were as many rounds as may be",
-                    Stop::Timeout => "the time for plans is up",
-                    Stop::NoProgress => "what failed twice was wanted once more",
+                let reason = match stop {
+                    Stop::MaxRounds => "the maximum number of rounds is reached",
+                    Stop::Timeout => "the planning timeout has expired",
+                    Stop::NoProgress => "the plan repeats calls that failed twice",
                     Stop::AnswerDue => "the answer is due",
-                    _ => "the loop is over",
+                    _ => "planning has ended",
                 };
-                format!("no more plans: {why}")
+                format!("no more plans: {reason}")
             }
             None if self.execution_commands.is_empty() => {
-                format!("the plan of round {round} cannot be used")
+                format!("the plan of round {round} is not usable")
             }
             None => {
                 let purposes = self.execution_commands.iter().map(|command| {

@@ -5,13 +5,13 @@ use helix_agents::error::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::setting::Setting;
+use super::settings::DemoSettings;
 use super::tools::{list_bodies, look_up, rank};
 
 /// The agent's name.
 pub(crate) const NAME: &str = "researcher";
 
-/// What the demo asks.
+/// The question of the demo.
 pub(crate) const QUESTION: &str = "Which moons of the Solar System are larger than the planet Mercury, and is any of them heavier?";
 
 const PROMPT: &str = "\
@@ -20,10 +20,11 @@ tools first, several at once where you can. When the facts are together, hand in
 question, the answer in one or two sentences, and the facts it rests on, each with the body it is \
 about.";
 
-/// Small models may call tools for ever; the last of these steps is kept for the report.
+/// The maximum number of steps. Small models may call tools endlessly; the last step is reserved for the
+/// report.
 const MAX_STEPS: u32 = 10;
 
-/// What the agent hands in.
+/// The output of the agent.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Report {
     /// The question that was asked.
@@ -49,18 +50,18 @@ pub(crate) struct Fact {
     pub(crate) statement: String,
 }
 
-/// The agent.
+/// Creates the agent.
 ///
 /// # Errors
-/// If the definition contradicts itself, which is a bug.
-pub(crate) fn researcher(model: &str, setting: &Setting) -> Result<Agent<(), Report>> {
-    let desk = setting.desk();
+/// If the definition is invalid, which is a bug.
+pub(crate) fn researcher(model: &str, settings: &DemoSettings) -> Result<Agent<(), Report>> {
+    let environment = settings.environment();
     Agent::builder(NAME)
         .description("Answers questions about the Solar System from a table of its bodies.")
         .system_prompt(PROMPT)
-        .tool(desk.tool(look_up))
-        .tool(desk.tool(rank))
-        .tool(desk.tool(list_bodies))
+        .tool(environment.tool(look_up))
+        .tool(environment.tool(rank))
+        .tool(environment.tool(list_bodies))
         .output::<Report>()
         .model(model)
         .max_steps(MAX_STEPS)

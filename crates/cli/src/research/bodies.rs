@@ -1,4 +1,4 @@
-//! The data: planets, dwarf planets and major moons, as `data/solar-system.csv` has them.
+//! The planets, dwarf planets and major moons in `data/solar-system.csv`.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
-/// All of them, in the order of the file.
+/// All bodies, in the order of the file.
 static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
     let file = include_str!("../../data/solar-system.csv");
     file.lines().skip(1).filter_map(Body::read).collect()
@@ -51,7 +51,7 @@ pub(crate) enum Property {
     Period,
 }
 
-/// One body. What is not known well is left out.
+/// A body. Values that are not well known are omitted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Body {
     pub(crate) name: &'static str,
@@ -72,7 +72,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// One line of the file.
+    /// Parses a line of the file.
     fn read(line: &'static str) -> Option<Self> {
         let mut cells = line.split(',').map(str::trim);
         let body = Self {
@@ -89,7 +89,7 @@ impl Body {
         cells.next().is_none().then_some(body)
     }
 
-    /// The value to compare by.
+    /// The value of a property.
     pub(crate) fn value(&self, property: Property) -> Option<f64> {
         match property {
             Property::Radius => self.radius_km,
@@ -101,7 +101,7 @@ impl Body {
 }
 
 impl Property {
-    /// What its values are measured in.
+    /// The unit of the property.
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::Radius | Self::Distance => "km",
@@ -111,8 +111,8 @@ impl Property {
     }
 }
 
-/// An empty cell is fine; one that is no number is not.
-#[expect(clippy::option_option, reason = "absent and wrong are two things")]
+/// Parses a cell. Returns `Some(None)` for an empty cell and `None` for an invalid number.
+#[expect(clippy::option_option, reason = "distinguishes an empty cell from an invalid one")]
 fn number<T: std::str::FromStr>(cell: &str) -> Option<Option<T>> {
     if cell.is_empty() { Some(None) } else { cell.parse().ok().map(Some) }
 }
@@ -122,7 +122,7 @@ pub(crate) fn all() -> &'static [Body] {
     &BODIES
 }
 
-/// The body of that name, however it is written.
+/// Finds a body by its name, ignoring case.
 pub(crate) fn find(name: &str) -> Option<&'static Body> {
     all().iter().find(|body| body.name.eq_ignore_ascii_case(name.trim()))
 }

@@ -1,5 +1,5 @@
-//! The built-in script, which plays the model where there is none. Its words are fixed; the tools
-//! that it calls are the real ones.
+//! The built-in script, which replaces the model if there is none. Its replies are fixed; the tools that
+//! it calls are real.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use serde_json::json;
 
 use super::agent::QUESTION;
 
-/// How many characters of text arrive at once.
+/// The number of characters per text chunk.
 const CHUNK: usize = 6;
 
-/// The model that answers from the script.
+/// Creates a model that replies from the script.
 pub(crate) fn model(pace: Duration) -> ScriptedLlm {
-    // Nobody is asked, so nothing is used up.
+    // No model is called, so no tokens are used.
     let replies = replies().into_iter().map(|reply| reply.with_usage(Usage::default()));
     ScriptedLlm::new(replies).chunk_size(CHUNK).pace(pace)
 }

@@ -1,4 +1,4 @@
-//! The tools: each a typed function over the table.
+//! The tools of the demo: typed functions over the table.
 
 use helix_agents::tool;
 use helix_agents::tool::ToolError;
@@ -68,7 +68,7 @@ pub(crate) async fn list_bodies(input: List) -> Result<Vec<Listed>, ToolError> {
 pub(crate) async fn look_up(input: LookUp) -> Result<&'static Body, ToolError> {
     find(&input.name).ok_or_else(|| {
         ToolError::new(format!(
-            "there is no body named `{}` in the table; list_bodies tells which there are",
+            "the table has no body named `{}`; list_bodies lists all bodies",
             input.name.trim()
         ))
     })

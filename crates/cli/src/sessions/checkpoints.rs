@@ -9,7 +9,7 @@ use crate::storage::Which;
 use crate::store::Store;
 use crate::text::{shortened, table};
 
-/// How much of a reply is shown.
+/// The maximum length of a reply in the table.
 const MOST: usize = 80;
 
 /// Runs the command.

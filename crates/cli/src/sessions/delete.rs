@@ -15,7 +15,7 @@ use crate::store::Store;
 pub(crate) struct DeleteArgs {
     /// The session, as `helix sessions list` shows it.
     session: String,
-    /// Even if a run of it is alive; that run then fails.
+    /// Delete the session even if it is running; the run then fails.
     #[arg(long)]
     force: bool,
 }
@@ -24,7 +24,7 @@ pub(crate) struct DeleteArgs {
 pub(crate) async fn run(args: &DeleteArgs, store: &Store, screen: &Screen) -> Result<()> {
     let head = storage::head(store, &args.session).await?;
     if head.is_leased() && !args.force {
-        let message = "a run of the session is alive; interrupt it first, or use --force";
+        let message = "the session is running; interrupt it first, or use --force";
         let error = Error::new(ErrorCode::AlreadyRunning, message);
         return Err(error.with_context("session", &head.session).into());
     }

@@ -7,8 +7,8 @@ use crate::screen::Screen;
 use crate::storage::Which;
 use crate::store::Store;
 
-/// Runs the command. With or without `--json` it prints one JSON document: everything that was
-/// recorded of the session and of those below it, with the original times.
+/// Runs the command. With or without `--json` it prints one JSON document: all records of the session
+/// and its child sessions, with the original times.
 pub(crate) async fn run(which: &Which, store: &Store, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     screen.json(&export_session(store, &head.session).await?)?;

@@ -8,9 +8,9 @@ use helix_agents::executor::{AgentExecutor as _, ForkOptions};
 use helix_agents::session::load;
 use serde_json::json;
 
-use crate::cast;
 use crate::checkpoint;
 use crate::screen::Screen;
+use crate::session_agent;
 use crate::storage::Which;
 use crate::store::Store;
 
@@ -25,7 +25,7 @@ pub(crate) struct ForkArgs {
     /// The checkpoint after this step.
     #[arg(long, value_name = "N")]
     step: Option<u32>,
-    /// The id of the new session. Default: a fresh one.
+    /// The id of the new session. Default: a generated one.
     #[arg(long = "as", value_name = "ID")]
     name: Option<String>,
 }
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &ForkArgs, store: &Store, db: &Path, screen: &Scre
     let head = args.which.head(store).await?;
     let mut options = ForkOptions::default();
     options.checkpoint = match args.step {
-        // One that the session went back behind will do: `checkpoints` lists it no more.
+        // A checkpoint before a rewind is valid, too, although `checkpoints` does not list it.
         None => args.at,
         Some(step) => {
             let session = load(store, &head.session).await?;
@@ -43,8 +43,9 @@ pub(crate) async fn run(args: &ForkArgs, store: &Store, db: &Path, screen: &Scre
         }
     };
     options.session = args.name.as_deref().map(Into::into);
-    let fork = cast::spectator(store.clone())?.fork(&head.session, options).await;
-    let fork = fork.map_err(|error| checkpoint::told(error, &head.session, db))?;
+    let fork =
+        session_agent::runtime_without_model(store.clone())?.fork(&head.session, options).await;
+    let fork = fork.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
     let origin = load(store, &fork).await?;
     let at = origin.forked().map(|origin| origin.version);
     if screen.is_json() {

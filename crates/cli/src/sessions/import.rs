@@ -16,7 +16,7 @@ use crate::store::Store;
 /// The options of the command.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// What `helix sessions export` printed; `-` reads standard input.
+    /// The output of `helix sessions export`; `-` reads standard input.
     file: PathBuf,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct ImportArgs {
 pub(crate) async fn run(args: &ImportArgs, store: &Store, screen: &Screen) -> Result<()> {
     let export = read(args)?;
     import_session(store, &export).await?;
-    let sessions: Vec<_> = export.sessions().iter().map(|it| &it.session).collect();
+    let sessions: Vec<_> = export.sessions().iter().map(|session| &session.session).collect();
     if screen.is_json() {
         screen.json(&json!({ "imported": sessions }))?;
     } else {
@@ -48,11 +48,11 @@ fn read(args: &ImportArgs) -> Result<SessionExport> {
     let mut text = String::new();
     let unreadable = |error| invalid("the file cannot be read as text").with_source(error);
     BufReader::new(&mut input).read_to_string(&mut text).map_err(unreadable)?;
-    // The parser's text may quote the session.
-    let strange = |error: serde_json::Error| {
-        invalid("the file is not what `helix sessions export` prints")
+    // Omits the parser's message, which may quote the session.
+    let unexpected = |error: serde_json::Error| {
+        invalid("the file is not an export of `helix sessions export`")
             .with_context("line", error.line())
             .with_context("column", error.column())
     };
-    Ok(serde_json::from_str(&text).map_err(strange)?)
+    Ok(serde_json::from_str(&text).map_err(unexpected)?)
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
 use serde_json::json;
 
-use super::standing;
+use super::status;
 use crate::model;
 use crate::screen::Screen;
 use crate::store::Store;
@@ -14,10 +14,10 @@ use crate::text::table;
 /// The options of the command.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// At most this many.
+    /// The maximum number of sessions.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Go on after this session, the last one of the list before.
+    /// Start after this session, the last one of the previous page.
     #[arg(long, value_name = "SESSION")]
     after: Option<String>,
 }
@@ -46,7 +46,7 @@ pub(crate) async fn show(page: Page, store: &Store, screen: &Screen) -> Result<(
         .map(|(head, model)| {
             [
                 head.session.to_string(),
-                standing(&head).to_owned(),
+                status(&head).to_owned(),
                 head.created.agent.to_string(),
                 head.position.version.to_string(),
                 head.updated_at.to_string(),
@@ -60,7 +60,7 @@ pub(crate) async fn show(page: Page, store: &Store, screen: &Screen) -> Result<(
     Ok(())
 }
 
-/// A head for programs: with how the session stands.
+/// The JSON form of a session, with its status.
 fn row(head: &Head, model: Option<&str>) -> serde_json::Value {
-    json!({ "session": head.session, "standing": standing(head), "model": model, "head": head })
+    json!({ "session": head.session, "standing": status(head), "model": model, "head": head })
 }

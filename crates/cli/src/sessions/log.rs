@@ -17,7 +17,7 @@ use crate::storage::Which;
 use crate::store::Store;
 use crate::text::{count, duration, shortened};
 
-/// How much of a text is shown to people; `--json` has all of it.
+/// The maximum length of a text. `--json` prints it in full.
 const MOST: usize = 120;
 
 /// The options of the command.
@@ -43,7 +43,7 @@ pub(crate) async fn show(
     store: &Store,
     screen: &Screen,
 ) -> Result<()> {
-    // Reads begin where an append does, so the cut is made here.
+    // The store can read only from the start of an append, so the events are filtered here.
     let events = load_events(store, session, 0).await?;
     for event in events.iter().filter(|event| event.seq > after) {
         if screen.is_json() {
@@ -61,12 +61,12 @@ pub(crate) async fn show(
 fn describe(event: &RecordedEvent, screen: &Screen) -> String {
     let at = screen.styled(Style::Dim, event.at);
     let name = screen.styled(Style::Bold, event.event.name());
-    let told = shortened(&tell(&event.event), MOST);
-    format!("{:>4}  {at}  {name} {told}", event.seq).trim_end().to_owned()
+    let details = shortened(&details(&event.event), MOST);
+    format!("{:>4}  {at}  {name} {details}", event.seq).trim_end().to_owned()
 }
 
-/// What people want to know of an event beside its name.
-fn tell(event: &Event) -> String {
+/// The details of an event that are shown after its name.
+fn details(event: &Event) -> String {
     match event {
         Event::SessionCreated { agent, .. } => agent.to_string(),
         Event::RunStarted { run, trigger, runtime, .. } => {
@@ -78,14 +78,16 @@ fn tell(event: &Event) -> String {
                 format!("completed {output}")
             }
             RunOutcome::Failed { error } => format!("failed {}: {}", error.code, error.in_full()),
-            RunOutcome::Interrupted { reason } => format!("interrupted {}", given(reason.as_ref())),
-            RunOutcome::Aborted { reason } => format!("aborted {}", given(reason.as_ref())),
-            RunOutcome::Suspended { on } => tell_suspension(on),
+            RunOutcome::Interrupted { reason } => {
+                format!("interrupted {}", text_of(reason.as_ref()))
+            }
+            RunOutcome::Aborted { reason } => format!("aborted {}", text_of(reason.as_ref())),
+            RunOutcome::Suspended { on } => suspension_details(on),
             _ => String::new(),
         },
         Event::Submitted { call, answer, by, .. } => {
             let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-            format!("{call} {}{by}", tell_answer(answer)).trim_end().to_owned()
+            format!("{call} {}{by}", answer_details(answer)).trim_end().to_owned()
         }
         Event::MessageQueued { message, .. } => message.content.clone(),
         Event::MessagesTaken { requests } => count(requests.len() as u64, "message"),
@@ -93,7 +95,7 @@ fn tell(event: &Event) -> String {
             let texts: Vec<_> = messages.iter().map(|message| message.content.as_str()).collect();
             texts.join(" / ")
         }
-        Event::ModelReplied(reply) => tell_reply(reply),
+        Event::ModelReplied(reply) => reply_details(reply),
         Event::CorrectionSent { message, .. } => message.content.clone(),
         Event::HistoryHealed { results } => format!("{} calls", results.len()),
         Event::ChildStarted(child) => {
@@ -102,9 +104,9 @@ fn tell(event: &Event) -> String {
         Event::ChildWaiting { call } => call.to_string(),
         Event::ToolStarted { call, attempt, .. } => format!("{call} attempt {attempt}"),
         Event::PartRepeated { call } => call.as_ref().map(ToString::to_string).unwrap_or_default(),
-        Event::ToolFinished(finish) => tell_finish(finish),
+        Event::ToolFinished(finish) => finish_details(finish),
         Event::InterruptRequested { reason, .. } | Event::AbortRequested { reason, .. } => {
-            given(reason.as_ref())
+            text_of(reason.as_ref())
         }
         Event::StateChanged { by, .. } => format!("by {by}"),
         Event::UsageRecorded { source_type, source_name, amount, .. } => {
@@ -117,24 +119,24 @@ fn tell(event: &Event) -> String {
     }
 }
 
-fn tell_reply(reply: &ModelReply) -> String {
+fn reply_details(reply: &ModelReply) -> String {
     let took = duration(std::time::Duration::from_millis(reply.took_ms));
-    let mut told = format!("step {} ({took})", reply.step);
+    let mut text = format!("step {} ({took})", reply.step);
     if let Some(error) = &reply.error {
-        told.push_str(&format!(" {}: {}", error.code, error.in_full()));
+        text.push_str(&format!(" {}: {}", error.code, error.in_full()));
     }
-    let Some(message) = &reply.message else { return told };
+    let Some(message) = &reply.message else { return text };
     for call in &message.tool_calls {
         let arguments = call.arguments.as_json().map_or("…", |arguments| arguments.text());
-        told.push_str(&format!(" {}={}{arguments}", call.id, call.name));
+        text.push_str(&format!(" {}={}{arguments}", call.id, call.name));
     }
     if let Some(content) = &message.content {
-        told.push_str(&format!(" {content}"));
+        text.push_str(&format!(" {content}"));
     }
-    told
+    text
 }
 
-fn tell_finish(finish: &ToolFinish) -> String {
+fn finish_details(finish: &ToolFinish) -> String {
     let took = duration(std::time::Duration::from_millis(finish.took_ms));
     let outcome = match &finish.outcome {
         ToolOutcome::Success(result) => result.text().to_owned(),
@@ -142,37 +144,39 @@ fn tell_finish(finish: &ToolFinish) -> String {
         ToolOutcome::Acknowledged => return format!("{} acknowledged", finish.call),
     };
     if finish.attempts == 0 {
-        // A child, somebody else or nobody carried it out.
+        // A sub-agent or a client executed the call, or it was not executed.
         return format!("{} {outcome}", finish.call);
     }
     format!("{} attempt {} ({took}) {outcome}", finish.call, finish.attempts)
 }
 
-fn tell_suspension(on: &Suspension) -> String {
-    let tell = |pending: &Arc<PendingCall>| {
+fn suspension_details(on: &Suspension) -> String {
+    let describe = |pending: &Arc<PendingCall>| {
         let until = pending.deadline.map_or_else(String::new, |at| format!(" until {at}"));
         format!("{} {}{until}", pending.call, pending.tool)
     };
-    let calls: Vec<_> = on.calls.iter().map(tell).collect();
+    let calls: Vec<_> = on.calls.iter().map(describe).collect();
     format!("suspended, waits for {}", calls.join(", "))
 }
 
-fn tell_answer(answer: &Answer) -> String {
+fn answer_details(answer: &Answer) -> String {
     match answer {
         Answer::Returned(result) => format!("result {}", result.text()),
         Answer::Error(message) => format!("error {message}"),
         Answer::Approved { edited: None } => "approved".to_owned(),
         Answer::Approved { edited: Some(edited) } => format!("approved as {}", edited.text()),
-        Answer::Denied { reason } => format!("denied {}", given(reason.as_ref())).trim_end().into(),
+        Answer::Denied { reason } => {
+            format!("denied {}", text_of(reason.as_ref())).trim_end().into()
+        }
         _ => String::new(),
     }
 }
 
-fn given(reason: Option<&String>) -> String {
+fn text_of(reason: Option<&String>) -> String {
     reason.cloned().unwrap_or_default()
 }
 
-/// The word for a plain enum value on the wire.
+/// The serialized name of a unit enum variant.
 fn word<T: Serialize>(value: &T) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

@@ -14,10 +14,10 @@ use crate::store::Store;
 /// The options of the command.
 #[derive(Debug, Args)]
 pub(crate) struct PurgeArgs {
-    /// Nothing was appended to them for so long, such as `30d`, `12h` or `1d 6h`.
+    /// The minimum time since the last event, such as `30d`, `12h` or `1d 6h`.
     #[arg(long, value_name = "TIME", value_parser = age)]
     older_than: Duration,
-    /// In this state; may be given several times.
+    /// Only sessions with this status; can be repeated.
     #[arg(
         long,
         value_name = "STATUS",
@@ -34,12 +34,12 @@ pub(crate) async fn run(args: &PurgeArgs, store: &Store, screen: &Screen) -> Res
     if screen.is_json() {
         screen.json(&json!({ "purged": purged }))?;
     } else {
-        screen.line(format!("forgot {purged} sessions, children among them"))?;
+        screen.line(format!("deleted {purged} sessions, including child sessions"))?;
     }
     Ok(())
 }
 
-/// A time that has passed, on the command line.
+/// Parses an age on the command line.
 pub(crate) fn age(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}; write it like `30d`"))?;
     let age = span.to_duration(SpanRelativeTo::days_are_24_hours());
@@ -47,9 +47,9 @@ pub(crate) fn age(text: &str) -> Result<Duration, String> {
     age.try_into().map_err(|_| "it must not be negative".to_owned())
 }
 
-/// The name of a state, on the command line.
+/// Parses a status on the command line.
 pub(crate) fn status(name: &str) -> Result<SessionStatus, String> {
     SessionStatus::parse(name).ok_or_else(|| {
-        format!("there are: {}", SessionStatus::ALL.map(SessionStatus::as_str).join(", "))
+        format!("the statuses are: {}", SessionStatus::ALL.map(SessionStatus::as_str).join(", "))
     })
 }

@@ -6,15 +6,15 @@ use anyhow::Result;
 use helix_agents::session::{Session, load};
 use serde_json::json;
 
-use super::standing;
-use crate::approvals::{Waiting, below, kind};
+use super::status;
+use crate::approvals::{WaitingCall, below, kind};
 use crate::screen::Screen;
 use crate::storage::Which;
 use crate::store::Store;
 use crate::summary;
 use crate::text::{duration, shortened, table};
 
-/// How much of the custom state is shown to people; `--json` has all of it.
+/// The maximum length of the custom state. `--json` prints it in full.
 const MOST_STATE: usize = 500;
 
 /// Runs the command.
@@ -22,14 +22,15 @@ pub(crate) async fn run(which: &Which, store: &Store, db: &Path, screen: &Screen
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
     let waiting = below(store, &head.created.root).await?;
-    let of_it = |it: &Waiting| it.view.session == head.session || head.session == it.root;
-    let waiting: Vec<_> = waiting.into_iter().filter(of_it).collect();
+    let is_related =
+        |call: &WaitingCall| call.view.session == head.session || head.session == call.root;
+    let waiting: Vec<_> = waiting.into_iter().filter(is_related).collect();
     let output = session.last_run().and_then(|run| run.output.as_ref());
     if screen.is_json() {
         let runs: Vec<_> = session.runs().collect();
         screen.json(&json!({
             "session": head.session,
-            "standing": standing(&head),
+            "standing": status(&head),
             "head": head,
             "runs": runs,
             "turns": session.turn(),
@@ -46,7 +47,7 @@ pub(crate) async fn run(which: &Which, store: &Store, db: &Path, screen: &Screen
     let usage = session.usage();
     screen.field("session", &head.session)?;
     screen.field("agent", &head.created.agent)?;
-    screen.field("status", standing(&head))?;
+    screen.field("status", status(&head))?;
     screen.field("created", head.created_at)?;
     screen.field("updated", head.updated_at)?;
     screen.field("events", head.position.version)?;

@@ -1,4 +1,4 @@
-//! What people see of a database.
+//! Tests of how databases are shown.
 
 use std::path::Path;
 

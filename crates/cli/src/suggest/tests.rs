@@ -1,4 +1,4 @@
-//! Guesses help, and wild ones are not made.
+//! Tests of suggestions.
 
 use super::near;
 
@@ -9,7 +9,7 @@ fn check(given: &str, meant: Option<&str>) {
 }
 
 #[test]
-fn a_near_name_is_told() {
+fn a_similar_name_is_suggested() {
     check("max_step", Some("max_steps"));
     check("maxsteps", Some("max_steps"));
     check("Max-Steps", Some("max_steps"));
@@ -17,7 +17,7 @@ fn a_near_name_is_told() {
 }
 
 #[test]
-fn far_ones_are_not() {
+fn a_dissimilar_name_is_not_suggested() {
     check("color", None);
     assert_eq!(near("color", std::iter::empty()), None);
 }

@@ -1,23 +1,23 @@
-//! What a model, a tool or a web page wrote must not move the cursor, change the title or answer in
-//! the person's name: of control characters only line ends, tabs and our own colours pass.
+//! Sanitizes text for a terminal. Text of a model, a tool or a web page must not move the cursor, change
+//! the title or type input for the user: only line ends, tabs and the program's own colours pass.
 
-use crate::text::turns;
+use crate::text::changes_direction;
 
-/// What stands out.
+/// The escape sequence of bold text.
 pub(crate) const BOLD: &str = "\u{1b}[1m";
-/// What matters less.
+/// The escape sequence of dim text.
 pub(crate) const DIM: &str = "\u{1b}[2m";
-/// What went well.
+/// The escape sequence of green text.
 pub(crate) const GREEN: &str = "\u{1b}[32m";
-/// What went wrong.
+/// The escape sequence of red text.
 pub(crate) const RED: &str = "\u{1b}[31m";
-/// The end of each.
+/// The escape sequence that resets the style.
 pub(crate) const RESET: &str = "\u{1b}[0m";
 
 const OURS: [&str; 5] = [BOLD, DIM, GREEN, RED, RESET];
 
-/// The text with control characters made visible, but for our own colours if `colors`. A carriage
-/// return is left out: most belong to a line end.
+/// Makes control characters visible, except for the program's own colours if `colors`. Carriage returns
+/// are dropped, because most belong to a line end.
 pub(super) fn clean(text: &str, colors: bool) -> String {
     if !colors {
         return plain(text);
@@ -37,7 +37,7 @@ pub(super) fn clean(text: &str, colors: bool) -> String {
     cleaned
 }
 
-/// The text with all control characters made visible: for what others wrote.
+/// Makes all control characters visible, for untrusted text.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().filter_map(visible).collect()
 }
@@ -48,7 +48,7 @@ fn visible(c: char) -> Option<char> {
         '\r' => None,
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)),
         '\u{7f}' => Some('\u{2421}'),
-        c if c.is_control() || turns(c) => Some(char::REPLACEMENT_CHARACTER),
+        c if c.is_control() || changes_direction(c) => Some(char::REPLACEMENT_CHARACTER),
         c => Some(c),
     }
 }

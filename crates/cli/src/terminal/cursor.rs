@@ -1,39 +1,39 @@
-//! Where the cursor is, and how the status line comes and goes without a trace in the text.
+//! Tracks the cursor, so that the status line can be shown and hidden without changing the text.
 
 use unicode_width::UnicodeWidthChar as _;
 
 use super::clean::RESET;
 
-/// The cursor of a terminal that writes text, with a status line below it at times.
+/// The cursor of a terminal that shows text and sometimes a status line below it.
 ///
-/// While the line is shown the cursor waits at its beginning: whoever is killed leaves it there,
-/// and a terminal that was made narrower since takes all of it away with what is below.
+/// While the status line is shown, the cursor is at its start. A killed process leaves it there, and after
+/// a resize to a narrower terminal an erase to the end of the screen still removes the whole line.
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
     column: usize,
-    /// How wide the terminal was when the text before it was written.
+    /// The width of the terminal when the last text was written.
     width: usize,
-    /// Whether the terminal was made wider or narrower in the middle of that text: some break the
-    /// line anew and some do not, so nobody knows the column.
+    /// Whether the column is unknown, because the terminal was resized in the middle of a line. Some
+    /// terminals wrap the line again and some do not.
     lost: bool,
     shown: Option<Shown>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Shown {
-    /// Where in the line above the text goes on.
+    /// The column at which the text continues in the line above.
     column: usize,
-    /// How wide the terminal was.
+    /// The width of the terminal when the line was shown.
     width: usize,
 }
 
 impl Cursor {
-    /// Whether there is text before it in its line, which the status line is not.
+    /// Returns `true` if there is text before the cursor in its line. The status line does not count.
     pub(super) fn is_in_line(&self) -> bool {
         self.column > 0
     }
 
-    /// What to write to show the line, cut to the terminal's width.
+    /// The output that shows the status line, cut to the width of the terminal.
     pub(super) fn show(&mut self, line: &str, style: &str, width: usize) -> String {
         let mut bytes = String::new();
         let shown = match self.shown {
@@ -52,7 +52,7 @@ impl Cursor {
         bytes
     }
 
-    /// What to write to take it away, and to be where the text goes on.
+    /// The output that hides the status line and moves the cursor back to the end of the text.
     pub(super) fn hide(&mut self, width: usize) -> String {
         let Some(shown) = self.shown.take() else { return String::new() };
         let mut bytes = "\r\u{1b}[J".to_owned();
@@ -60,7 +60,7 @@ impl Cursor {
         if shown.column > 0 && is_known && !self.lost {
             bytes.push_str(&format!("\u{1b}[A\u{1b}[{}G", shown.column + 1));
         } else {
-            // The line above is full, or was broken anew: the text goes on below it.
+            // The line above is full or was wrapped again, so the text continues below it.
             self.column = 0;
             self.lost = false;
         }
@@ -71,7 +71,7 @@ impl Cursor {
         self.lost |= self.column > 0 && self.width != width;
     }
 
-    /// Follows the cursor through clean text.
+    /// Updates the position for sanitized text.
     pub(super) fn advance(&mut self, text: &str, width: usize) {
         self.lose_if_resized(width);
         self.width = width;
@@ -85,7 +85,7 @@ impl Cursor {
                 }
                 '\t' => (self.column / 8 * 8 + 8).min(width.saturating_sub(1)),
                 '\u{1b}' => {
-                    // One of our colours.
+                    // One of the program's own colours.
                     let _end = chars.find(|c| *c == 'm');
                     self.column
                 }
@@ -96,7 +96,7 @@ impl Cursor {
     }
 }
 
-/// As much of the line as fits into this many columns.
+/// Cuts the line to this many columns.
 fn fitting(line: &str, columns: usize) -> String {
     let mut left = columns;
     let fits = |c: &char| {

@@ -1,4 +1,4 @@
-//! The modes of the terminal, to be put back when somebody else is stopped in the middle.
+//! Saves and restores the modes of the terminal, for when the line editor is stopped in the middle.
 
 use std::io;
 
@@ -6,22 +6,22 @@ use rustix::termios::{self, OptionalActions, Termios};
 
 use super::{Output, put};
 
-/// Ends bracketed paste.
+/// The escape sequence that ends bracketed paste.
 const NO_PASTE: &str = "\u{1b}[?2004l";
 
-/// The modes at one time.
+/// The saved modes.
 #[derive(Debug)]
 pub(crate) struct Modes(Termios);
 
 impl Modes {
-    /// The modes of standard input now, if it is a terminal.
+    /// The current modes of standard input, if it is a terminal.
     pub(crate) fn now() -> Option<Self> {
         termios::tcgetattr(io::stdin()).ok().map(Self)
     }
 
-    /// Puts them back, and goes to a new line.
+    /// Restores the modes and starts a new line.
     pub(crate) fn restore(self) {
-        // A terminal that is gone needs nothing.
+        // Errors are ignored: the terminal may be closed.
         let _gone = termios::tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
         let _gone = put(Output::Err, &format!("{NO_PASTE}\r\n"));
     }

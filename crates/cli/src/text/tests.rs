@@ -1,4 +1,4 @@
-//! Text for people.
+//! Tests of the helpers for text output.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn a_long_text_becomes_one_short_line() {
 }
 
 #[test]
-fn durations_are_shown_as_people_say_them() {
+fn durations_are_readable() {
     let shown = |millis| duration(Duration::from_millis(millis));
     assert_eq!(
         [shown(0), shown(340), shown(4_260), shown(125_000)],
@@ -20,7 +20,7 @@ fn durations_are_shown_as_people_say_them() {
 #[test]
 fn an_argument_is_quoted_only_if_a_shell_would_take_it_apart() {
     let arguments = ["helix.db", "out/a-b_c.db", "", "my db", "it's", "$HOME", "a;b", "größe"];
-    let shown = arguments.map(|it| quoted(it).into_owned());
+    let shown = arguments.map(|argument| quoted(argument).into_owned());
     assert_eq!(
         shown,
         ["helix.db", "out/a-b_c.db", "''", "'my db'", r"'it'\''s'", "'$HOME'", "'a;b'", "größe"]

@@ -1,4 +1,4 @@
-//! An agent with a tool and a typed answer, whose sessions outlive this process.
+//! An agent with a tool and a typed answer. Another process can resume its sessions.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use helix_agents::store::{Page, SessionFilter, StateStore};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What is asked where nothing else is.
+/// The default question.
 const QUESTION: &str = "I am off to Bergen. Do I need an umbrella?";
 
-/// How long a killed process counts as alive, so that no two work on one session.
+/// The lease duration: how long a session stays locked after its process was killed.
 const LEASE: Duration = Duration::from_secs(3);
 
-/// What the tool takes. The model is told of fields and their comments.
+/// The input of the tool. The model sees the fields and their doc comments.
 #[derive(Deserialize, JsonSchema)]
 struct Place {
     /// The name of a city.
     city: String,
 }
 
-/// What the agent answers. An answer of another form is sent back to the model.
+/// The answer of the agent. The model has to correct an answer that does not match.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Advice {
     /// Whether to take an umbrella.
     umbrella: bool,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     reason: String,
 }
 
 #[tool]
 /// Today's weather in a city.
 async fn weather(place: Place) -> Result<String, ToolError> {
-    // A real one would ask a weather service here. What it returns is recorded, and the tool is
-    // not run again for the same call, whatever happens to this process.
+    // A real tool would query a weather service here. The result is recorded, so the tool does not
+    // run again for the same call, even if this process is killed.
     Ok(format!("heavy rain in {} until noon", place.city))
 }
 
@@ -56,15 +56,17 @@ async fn main() -> Result<(), Error> {
         .registry(agents)
         .build()?;
 
-    // What an earlier process was killed in the middle of goes on first.
+    // First resumes the runs that an earlier process left unfinished.
     let sessions = store.list(&SessionFilter::default(), &Page::default()).await?;
     if let Some(head) = sessions.iter().find(|head| head.is_leased()) {
         let (session, seconds) = (&head.session, LEASE.as_secs());
-        eprintln!("session {session} may still be at work elsewhere: waiting for {seconds} s");
+        eprintln!(
+            "session {session} may still be running in another process: waiting for {seconds} s"
+        );
         tokio::time::sleep(LEASE).await;
     }
     for run in runtime.recover().await? {
-        println!("going on with session {}", run.session());
+        println!("resuming session {}", run.session());
         show(&run.result().await?.typed()?.into_output()?);
     }
     show(&runtime.run(&agent, question).await?);

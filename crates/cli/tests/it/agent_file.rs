@@ -1,4 +1,4 @@
-//! Agent files as strangers write them, and what `helix run` says to them.
+//! Tests of `helix run` with invalid and malicious agent files.
 
 use std::fs::File;
 use std::os::unix::fs::symlink;
@@ -6,14 +6,14 @@ use std::os::unix::fs::symlink;
 use serde_json::{Value, json};
 
 use crate::support::server::{Reply, Server, Turn, model};
-use crate::support::{Done, Place};
+use crate::support::{CommandResult, TestDir};
 
 fn with(more: &str) -> String {
     format!("name = \"a\"\nprompt = \"b\"\n{more}\n")
 }
 
 #[track_caller]
-fn is_refused(done: &Done, code: &str, because: &str) {
+fn is_refused(done: &CommandResult, code: &str, because: &str) {
     let error = done.json_error();
     assert_eq!((done.code, &error["code"]), (1, &code.into()), "{error}");
     assert_eq!(error.get("problems").is_some(), code == "agent_invalid", "{error}");
@@ -21,37 +21,41 @@ fn is_refused(done: &Done, code: &str, because: &str) {
 }
 
 #[tokio::test]
-async fn programs_are_told_each_problem_by_itself() {
-    let place = Place::new();
-    place.write("agent.toml", with("promt = 1\nlimits.max_steps = 0"));
-    let done = place.helix(&["run", "agent.toml", "Hi", "--json"]).await;
+async fn json_errors_list_each_problem() {
+    let dir = TestDir::new();
+    dir.write("agent.toml", with("promt = 1\nlimits.max_steps = 0"));
+    let done = dir.helix(&["run", "agent.toml", "Hi", "--json"]).await;
     let error = done.json_error();
-    let problems: Vec<_> =
-        error["problems"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    let problems: Vec<_> = error["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| problem.as_str().unwrap())
+        .collect();
     assert_eq!(problems.len(), 2, "{error}");
     assert!(problems[0].ends_with("unknown key `promt`; did you mean `prompt`?"), "{error}");
     assert!(problems[1].ends_with("`limits.max_steps` must be at least 1"), "{error}");
     assert_eq!(error["message"], problems.join("\n"));
-    let other = place.helix(&["sessions", "show", "nobody", "--json"]).await;
+    let other = dir.helix(&["sessions", "show", "nobody", "--json"]).await;
     assert_eq!(other.json_error().get("problems"), None);
 }
 
 #[tokio::test]
 async fn hostile_files_end_in_an_error_and_leave_nothing() {
-    let place = Place::new();
-    place.write("secret.txt", "secret");
-    place.write("sub/other.txt", "other");
-    symlink("../secret.txt", place.path("sub/link.txt")).unwrap();
-    symlink("loop", place.path("sub/loop")).unwrap();
+    let dir = TestDir::new();
+    dir.write("secret.txt", "secret");
+    dir.write("sub/other.txt", "other");
+    symlink("../secret.txt", dir.path("sub/link.txt")).unwrap();
+    symlink("loop", dir.path("sub/loop")).unwrap();
     let nested = format!("x = {}", "[".repeat(100_000));
     let circle = with("[output]\nschema = { allOf = [{ \"$ref\" = \"#\" }] }");
     let remote = with("[output]\nschema = { \"$ref\" = \"https://example.com/s.json\" }");
     for (text, because) in [
         (String::new(), "`name` is missing"),
-        ("\0".repeat(100), "this is not TOML"),
-        (nested, "this is not TOML"),
+        ("\0".repeat(100), "the file is not valid TOML"),
+        (nested, "the file is not valid TOML"),
         (with("promt = 1"), "unknown key `promt`; did you mean `prompt`?"),
-        (with("limits.max_steps = \"9\""), "must be a whole number, not a text"),
+        (with("limits.max_steps = \"9\""), "must be an integer, not a string"),
         (with("limits.max_steps = 0"), "must be at least 1"),
         (with("limits = 3"), "`limits` must be a table, not a number"),
         (circle, "forms a cycle"),
@@ -60,36 +64,36 @@ async fn hostile_files_end_in_an_error_and_leave_nothing() {
         (with("output.schema_file = \"link.txt\""), "in the agent file's folder"),
         (with("output.schema_file = \"/etc/passwd\""), "in the agent file's folder"),
         (with("output.schema_file = \"other.txt\""), "`other.txt` is not JSON"),
-        (with("tools.files.root = \"..\""), "an agent file sees its own folder"),
-        (with("tools.files.root = \"/\""), "an agent file sees its own folder"),
+        (with("tools.files.root = \"..\""), "an agent file may access its own folder"),
+        (with("tools.files.root = \"/\""), "an agent file may access its own folder"),
         (with("tools.files.root = \"loop\""), "cannot be opened"),
-        (with("tools.http.hosts = [\"*\"]"), "is no host"),
-        (with("tools.http.hosts = [\"http://127.0.0.1/\"]"), "is no host"),
+        (with("tools.http.hosts = [\"*\"]"), "is not a host"),
+        (with("tools.http.hosts = [\"http://127.0.0.1/\"]"), "is not a host"),
     ] {
-        place.write("sub/agent.toml", &text);
-        let done = place.helix(&["run", "sub/agent.toml", "Hi", "--json"]).await;
+        dir.write("sub/agent.toml", &text);
+        let done = dir.helix(&["run", "sub/agent.toml", "Hi", "--json"]).await;
         is_refused(&done, "agent_invalid", because);
     }
-    File::create(place.path("sub/agent.toml")).unwrap().set_len(100 << 20).unwrap();
-    let large = place.helix(&["run", "sub/agent.toml", "Hi", "--json"]).await;
+    File::create(dir.path("sub/agent.toml")).unwrap().set_len(100 << 20).unwrap();
+    let large = dir.helix(&["run", "sub/agent.toml", "Hi", "--json"]).await;
     is_refused(&large, "input_invalid", "it is larger than 262144 bytes");
     for path in ["nowhere.toml", "sub", "/dev/zero", "sub/loop"] {
-        let done = place.helix(&["run", path, "Hi", "--json"]).await;
+        let done = dir.helix(&["run", path, "Hi", "--json"]).await;
         is_refused(&done, "input_invalid", "the agent file cannot be read");
     }
-    assert!(!place.path("helix.db").exists());
+    assert!(!dir.path("helix.db").exists());
 }
 
 #[tokio::test]
-async fn people_are_told_file_line_and_column() {
-    let place = Place::new();
-    place.write("agent.toml", with("[limits]\nmax_step = 3"));
-    let done = place.helix(&["run", "agent.toml", "Hi"]).await;
+async fn text_errors_have_file_line_and_column() {
+    let dir = TestDir::new();
+    dir.write("agent.toml", with("[limits]\nmax_step = 3"));
+    let done = dir.helix(&["run", "agent.toml", "Hi"]).await;
     assert_eq!((done.code, &*done.stdout), (1, ""));
-    let told = "agent.toml, line 4, column 1: unknown key `limits.max_step`; did you mean \
+    let message = "agent.toml, line 4, column 1: unknown key `limits.max_step`; did you mean \
                 `max_steps`?";
-    assert!(done.stderr.contains(told), "{}", done.stderr);
-    let error = place.helix(&["run", "agent.toml", "Hi", "--json"]).await.json_error();
+    assert!(done.stderr.contains(message), "{}", done.stderr);
+    let error = dir.helix(&["run", "agent.toml", "Hi", "--json"]).await.json_error();
     assert_eq!(
         (&error["context"]["line"], &error["context"]["column"]),
         (&json!("4"), &json!("1"))
@@ -97,22 +101,22 @@ async fn people_are_told_file_line_and_column() {
 }
 
 #[tokio::test]
-async fn a_file_without_a_model_says_where_to_name_one() {
-    let place = Place::new();
-    place.write("agent.toml", with("model = \"nobody:model\""));
-    let done = place.helix(&["run", "agent.toml", "Hi", "--json"]).await;
+async fn an_unknown_provider_is_reported() {
+    let dir = TestDir::new();
+    dir.write("agent.toml", with("model = \"nobody:model\""));
+    let done = dir.helix(&["run", "agent.toml", "Hi", "--json"]).await;
     is_refused(&done, "model_unknown", "no provider `nobody` is configured");
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_set_is_what_is_missing() {
-    let place = Place::new();
-    place.write("agent.toml", with(""));
+async fn a_missing_api_key_is_reported() {
+    let dir = TestDir::new();
+    dir.write("agent.toml", with(""));
     let provider = "base_url = \"https://models.example.com/v1\"\napi_key_env = \"KK\"";
-    place.write("helix.toml", format!("[providers.x]\n{provider}\nmodel = \"m\"\n"));
-    let done = place.helix(&["run", "agent.toml", "Hi", "--json"]).await;
+    dir.write("helix.toml", format!("[providers.x]\n{provider}\nmodel = \"m\"\n"));
+    let done = dir.helix(&["run", "agent.toml", "Hi", "--json"]).await;
     is_refused(&done, "config_invalid", "the key of the provider `x` is missing: set KK");
-    let doctor = place.helix(&["doctor", "--json"]).await.json();
+    let doctor = dir.helix(&["doctor", "--json"]).await.json();
     assert_eq!(doctor["problems"][0]["code"], "config_invalid");
     let message = &doctor["problems"][0]["message"];
     assert!(message.as_str().unwrap().ends_with("set KK"), "{message}");
@@ -120,22 +124,22 @@ async fn a_key_that_is_not_set_is_what_is_missing() {
 
 #[tokio::test]
 async fn the_schema_is_printed_for_editors() {
-    let place = Place::new();
-    let people = place.helix(&["schema"]).await;
-    let programs = place.helix(&["schema", "--json"]).await;
-    assert_eq!((people.code, programs.stdout.lines().count()), (0, 1));
-    let schema: Value = serde_json::from_str(&people.stdout).unwrap();
+    let dir = TestDir::new();
+    let pretty = dir.helix(&["schema"]).await;
+    let programs = dir.helix(&["schema", "--json"]).await;
+    assert_eq!((pretty.code, programs.stdout.lines().count()), (0, 1));
+    let schema: Value = serde_json::from_str(&pretty.stdout).unwrap();
     assert_eq!(schema, programs.json());
     assert_eq!(schema["properties"]["limits"]["properties"]["max_steps"]["default"], 50);
 }
 
-/// Runs an agent with these tools whose model makes these calls, and gives what it was told.
-async fn results(place: &Place, tools: &str, calls: Vec<(&'static str, Value)>) -> Vec<String> {
+/// Runs an agent with these tools and calls, and returns the tool results that the model received.
+async fn results(dir: &TestDir, tools: &str, calls: Vec<(&'static str, Value)>) -> Vec<String> {
     let count = calls.len();
     let model = model(vec![Turn::Calls(calls), Turn::Text("Done.")]).await;
-    place.ask(&model);
-    place.write("agent.toml", with(tools));
-    let done = place.helix(&["run", "agent.toml", "Go.", "--json"]).await;
+    dir.ask(&model);
+    dir.write("agent.toml", with(tools));
+    let done = dir.helix(&["run", "agent.toml", "Go.", "--json"]).await;
     assert_eq!(done.json()["status"], "completed", "{done:?}");
     let last = model.requests().last().unwrap().json();
     let messages = last["messages"].as_array().unwrap();
@@ -144,10 +148,10 @@ async fn results(place: &Place, tools: &str, calls: Vec<(&'static str, Value)>) 
 }
 
 #[tokio::test]
-async fn file_tools_see_their_folder_only() {
-    let place = Place::new();
-    place.write("data/a.txt", "the text");
-    symlink("..", place.path("data/up")).unwrap();
+async fn file_tools_access_only_their_folder() {
+    let dir = TestDir::new();
+    dir.write("data/a.txt", "the text");
+    symlink("..", dir.path("data/up")).unwrap();
     let tools = "[tools.files]\nroot = \"data\"\nwrite = true";
     let read = |path: &str| ("read_file", json!({ "path": path }));
     let calls = vec![
@@ -158,71 +162,72 @@ async fn file_tools_see_their_folder_only() {
         read("/etc/passwd"),
         ("write_file", json!({ "path": "up/agent.toml", "text": "B" })),
     ];
-    let results = results(&place, tools, calls).await;
+    let results = results(&dir, tools, calls).await;
     let expected = r#"{"entries":[{"path":"a.txt","kind":"file","bytes":8},{"path":"up","kind":"link"}],"more":false}"#;
     assert_eq!(results[0], expected);
     assert_eq!(results[1], r#"{"text":"the text","bytes":8}"#);
     for refused in &results[2..] {
-        assert!(refused.contains("is not allowed: only paths below"), "{results:?}");
+        assert!(refused.contains("is not allowed: a path must be below"), "{results:?}");
     }
-    // Calls of one reply run side by side: what the listing would see has a run of its own.
+    // Calls of one reply run concurrently, so this write needs a separate run to keep the list stable.
     let write = ("write_file", json!({ "path": "new/b.txt", "text": "B" }));
-    let results = self::results(&place, tools, vec![write]).await;
+    let results = self::results(&dir, tools, vec![write]).await;
     assert_eq!(results, [r#"{"path":"new/b.txt","bytes":1}"#]);
-    assert_eq!(std::fs::read_to_string(place.path("data/new/b.txt")).unwrap(), "B");
-    assert!(std::fs::read_to_string(place.path("agent.toml")).unwrap().starts_with("name"));
+    assert_eq!(std::fs::read_to_string(dir.path("data/new/b.txt")).unwrap(), "B");
+    assert!(std::fs::read_to_string(dir.path("agent.toml")).unwrap().starts_with("name"));
 }
 
 #[tokio::test]
-async fn a_person_may_name_another_folder_which_the_session_keeps() {
-    let (place, other) = (Place::new(), Place::new());
+async fn an_overridden_folder_is_recorded_in_the_session() {
+    let (dir, other) = (TestDir::new(), TestDir::new());
     other.write("a.txt", "elsewhere");
     let read = Turn::call("read_file", json!({ "path": "a.txt" }));
     let model = model(vec![read.clone(), Turn::Text("One."), read, Turn::Text("Two.")]).await;
-    place.ask(&model);
-    place.write("agent.toml", with("[tools.files]\nroot = \".\""));
+    dir.ask(&model);
+    dir.write("agent.toml", with("[tools.files]\nroot = \".\""));
     let folder = other.path("");
     let files = ["--files", folder.to_str().unwrap(), "--json"];
-    let first = place.helix(&[&["run", "agent.toml", "Go."][..], &files].concat()).await.json();
+    let first = dir.helix(&[&["run", "agent.toml", "Go."][..], &files].concat()).await.json();
     let session = first["session"].as_str().unwrap();
-    place.helix(&["run", "agent.toml", "Again.", "--session", session, "--json"]).await.json();
+    dir.helix(&["run", "agent.toml", "Again.", "--session", session, "--json"]).await.json();
     for request in [1, 3] {
-        let told = model.requests()[request].json()["messages"].as_array().unwrap().last().cloned();
-        assert_eq!(told.unwrap()["content"], r#"{"text":"elsewhere","bytes":9}"#);
+        let message =
+            model.requests()[request].json()["messages"].as_array().unwrap().last().cloned();
+        assert_eq!(message.unwrap()["content"], r#"{"text":"elsewhere","bytes":9}"#);
     }
 }
 
 #[tokio::test]
-async fn what_would_be_said_in_vain_is_refused() {
-    let place = Place::new();
+async fn options_that_do_not_apply_are_rejected() {
+    let dir = TestDir::new();
     let model = model(vec![Turn::Text("One.")]).await;
-    place.ask(&model);
-    place.write("agent.toml", with(""));
+    dir.ask(&model);
+    dir.write("agent.toml", with(""));
     let run = ["run", "agent.toml", "Go.", "--json"];
-    let done = place.helix(&[&run[..], &["--files", "."]].concat()).await;
-    is_refused(&done, "input_invalid", "`--files` has no use here: the agent file has no");
-    let session = place.helix(&run).await.json()["session"].as_str().unwrap().to_owned();
+    let done = dir.helix(&[&run[..], &["--files", "."]].concat()).await;
+    is_refused(&done, "input_invalid", "`--files` does not apply: the agent file has no");
+    let session = dir.helix(&run).await.json()["session"].as_str().unwrap().to_owned();
     let again = [&run[..], &["--session", &session, "--files", "."]].concat();
-    is_refused(&place.helix(&again).await, "input_invalid", "`--files` has no use here");
+    is_refused(&dir.helix(&again).await, "input_invalid", "`--files` does not apply");
     let failing = Server::start(|_| Reply::of(400, "", "no")).await;
-    place.ask(&failing);
-    place.helix(&run).await;
+    dir.ask(&failing);
+    dir.helix(&run).await;
     for (option, value) in [("--files", "."), ("--trace", "trace.jsonl")] {
-        let done = place.helix(&["resume", "--last", option, value, "--json"]).await;
-        is_refused(&done, "input_invalid", &format!("`{option}` has no use here"));
+        let done = dir.helix(&["resume", "--last", option, value, "--json"]).await;
+        is_refused(&done, "input_invalid", &format!("`{option}` does not apply"));
     }
 }
 
 #[tokio::test]
-async fn a_path_that_a_session_could_not_keep_is_refused() {
+async fn a_path_that_is_not_utf8_is_rejected() {
     use std::os::unix::ffi::OsStrExt as _;
-    let place = Place::new();
-    let folder = place.path("").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    let dir = TestDir::new();
+    let folder = dir.path("").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("agent.toml"), with("")).unwrap();
-    symlink(&folder, place.path("link")).unwrap();
-    let done = place.helix(&["run", "link/agent.toml", "Hi", "--json"]).await;
-    is_refused(&done, "input_invalid", "is not in UTF-8");
+    symlink(&folder, dir.path("link")).unwrap();
+    let done = dir.helix(&["run", "link/agent.toml", "Hi", "--json"]).await;
+    is_refused(&done, "input_invalid", "is not valid UTF-8");
 }
 
 #[tokio::test]
@@ -244,7 +249,7 @@ async fn pages_come_from_listed_hosts_only() {
         get("file:///etc/passwd".to_owned()),
     ];
     let tools = format!("[tools.http]\nhosts = [\"127.0.0.1:{port}\", \"localhost.test\"]");
-    let results = results(&Place::new(), &tools, calls).await;
+    let results = results(&TestDir::new(), &tools, calls).await;
     let page: Value = serde_json::from_str(&results[0]).unwrap();
     assert_eq!((&page["status"], &page["text"]), (&200.into(), &"It rains.".into()));
     for (result, host) in results[1..].iter().zip([

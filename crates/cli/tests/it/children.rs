@@ -1,14 +1,14 @@
-//! Sessions of programs whose agents call upon others, as `helix tail` shows them.
+//! Sessions with sub-agents, as `helix tail` shows them.
 
 use expect_test::expect;
 use helix_agents::prelude::*;
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 
-use crate::support::Place;
+use crate::support::TestDir;
 
-/// A program whose agent calls upon two others, one within the other.
-async fn program(place: &Place) {
+/// Runs an agent with a sub-agent that has a sub-agent of its own.
+async fn program(dir: &TestDir) {
     let note = Tool::function("note", "Notes.", |(): (), _| async move { Ok::<_, ToolError>("x") });
     let scout = Agent::builder("scout").description("Looks.").system_prompt("You look.").tool(note);
     let scout = scout.output::<u32>().build().unwrap();
@@ -32,7 +32,7 @@ async fn program(place: &Place) {
                 Reply::finish(json!({ "output": 8 })),
             ]),
         );
-    let store = SqliteStore::open(place.path("helix.db")).await.unwrap();
+    let store = SqliteStore::open(dir.path("helix.db")).await.unwrap();
     let runtime = LocalRuntime::builder().store(store.clone()).llm(model).build().unwrap();
     let options = ExecuteOptions::default().session("trip");
     let handle = runtime.start(&boss, "Go.", options).await.unwrap();
@@ -40,7 +40,7 @@ async fn program(place: &Place) {
     store.close().await;
 }
 
-/// Without what differs from run to run: times and the ids of runs.
+/// Removes durations and run ids, which differ between runs.
 fn steady(text: &str) -> String {
     let mut steady = String::new();
     for line in text.lines() {
@@ -64,36 +64,36 @@ fn steady(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn children_stand_further_in_and_are_named() {
-    let place = Place::new();
-    program(&place).await;
-    let tail = place.helix(&["tail", "trip"]).await;
+async fn sub_agents_are_indented_and_named() {
+    let dir = TestDir::new();
+    program(&dir).await;
+    let tail = dir.helix(&["tail", "trip"]).await;
     assert_eq!(tail.code, 0, "{tail:?}");
     expect![[r#"
-        run began
-          → guide begins as trip-sub-1.0
-            [guide 1.0] run began
+        run started
+          → guide starts as trip-sub-1.0
+            [guide 1.0] run started
             [guide 1.0] Left,
             [guide 1.0] then right.
-            [guide 1.0]   → scout begins as trip-sub-1.0-sub-1.0
-              [scout 1.0] run began
+            [guide 1.0]   → scout starts as trip-sub-1.0-sub-1.0
+              [scout 1.0] run started
               [scout 1.0]   → note null
               [scout 1.0]   ✓ note "x"
-              [scout 1.0] step 1 is done; checkpoint at 6
-              [scout 1.0] step 2 is done; checkpoint at 9
+              [scout 1.0] step 1 completed; checkpoint at 6
+              [scout 1.0] step 2 completed; checkpoint at 9
               [scout 1.0] 8
               [scout 1.0] run completed
-            [guide 1.0]   ✓ scout is done
+            [guide 1.0]   ✓ scout completed
             [guide 1.0]   ✓ subagent__scout 8
-            [guide 1.0] step 1 is done; checkpoint at 7
-            [guide 1.0] step 2 is done; checkpoint at 10
+            [guide 1.0] step 1 completed; checkpoint at 7
+            [guide 1.0] step 2 completed; checkpoint at 10
             [guide 1.0] 7
             [guide 1.0] run completed
-          ✓ guide is done
+          ✓ guide completed
           ✓ subagent__guide 7
-        step 1 is done; checkpoint at 7
+        step 1 completed; checkpoint at 7
         Seen.
-        step 2 is done; checkpoint at 9
+        step 2 completed; checkpoint at 9
         "Seen."
         run completed
     "#]]
@@ -101,25 +101,26 @@ async fn children_stand_further_in_and_are_named() {
 }
 
 #[tokio::test]
-async fn of_one_child_only_what_comes_from_there_on_is_named_just_as_well() {
-    let place = Place::new();
-    program(&place).await;
-    let chunks = place.helix(&["tail", "trip", "--json"]).await.json_lines();
-    let found = chunks.iter().find(|it| it["agent"] == "scout" && it["type"] == "tool_end");
+async fn sub_agents_are_named_when_a_tail_starts_in_the_middle() {
+    let dir = TestDir::new();
+    program(&dir).await;
+    let chunks = dir.helix(&["tail", "trip", "--json"]).await.json_lines();
+    let found =
+        chunks.iter().find(|chunk| chunk["agent"] == "scout" && chunk["type"] == "tool_end");
     let from = found.unwrap()["seq"].to_string();
-    let tail = place.helix(&["tail", "trip", "--from", &from]).await;
+    let tail = dir.helix(&["tail", "trip", "--from", &from]).await;
     assert!(tail.stdout.starts_with("      [scout 1.0]   ✓ note "), "{}", tail.stdout);
 }
 
 #[tokio::test]
-async fn the_last_session_is_the_one_that_people_began() {
-    let place = Place::new();
-    program(&place).await;
-    let list = place.helix(&["sessions", "list", "--json"]).await.json();
+async fn the_last_session_is_a_root_session() {
+    let dir = TestDir::new();
+    program(&dir).await;
+    let list = dir.helix(&["sessions", "list", "--json"]).await.json();
     assert_eq!(list[0]["session"], "trip-sub-1.0-sub-1.0");
-    let shown = place.helix(&["sessions", "show", "--last", "--json"]).await.json();
+    let shown = dir.helix(&["sessions", "show", "--last", "--json"]).await.json();
     assert_eq!(shown["session"], "trip");
-    let log = place.helix(&["sessions", "log", "--last"]).await.stdout;
+    let log = dir.helix(&["sessions", "log", "--last"]).await.stdout;
     assert!(log.contains("child_started 1.0 guide as trip-sub-1.0"), "{log}");
     assert!(log.contains("tool_finished 1.0 7"), "{log}");
 }

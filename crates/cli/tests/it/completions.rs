@@ -2,9 +2,9 @@
 
 use tokio::process::Command;
 
-use crate::support::Place;
+use crate::support::TestDir;
 
-/// Loads the completions as a person would, and asks for what completes the last of `words`.
+/// A script that loads the completions and completes the last of its arguments.
 const ASK_BASH: &str = r#"
 set -euo pipefail
 source <("$HELIX" completions bash)
@@ -35,8 +35,8 @@ async fn bash_completes_commands_and_options() {
 }
 
 #[tokio::test]
-async fn every_shell_gets_a_script_of_its_own() {
-    let place = Place::new();
+async fn every_shell_has_a_script() {
+    let dir = TestDir::new();
     for (shell, mark) in [
         ("bash", "complete -F _helix"),
         ("zsh", "#compdef helix"),
@@ -44,18 +44,18 @@ async fn every_shell_gets_a_script_of_its_own() {
         ("elvish", "edit:completion:arg-completer[helix]"),
         ("powershell", "Register-ArgumentCompleter"),
     ] {
-        let done = place.helix(&["completions", shell]).await;
+        let done = dir.helix(&["completions", shell]).await;
         assert_eq!((done.code, &*done.stderr), (0, ""), "{shell}");
         assert!(done.stdout.contains(mark), "{shell}: {}", done.stdout);
         assert!(done.stdout.contains("checkpoints"), "{shell}: {}", done.stdout);
-        let json = place.helix(&["completions", shell, "--json"]).await.json();
+        let json = dir.helix(&["completions", shell, "--json"]).await.json();
         assert_eq!((&json["shell"], &json["script"]), (&shell.into(), &done.stdout.into()));
     }
 }
 
 #[tokio::test]
-async fn an_unknown_shell_is_told_which_there_are() {
-    let done = Place::new().helix(&["completions", "tcsh"]).await;
+async fn the_error_for_an_unknown_shell_lists_all_shells() {
+    let done = TestDir::new().helix(&["completions", "tcsh"]).await;
     assert_eq!((done.code, &*done.stdout), (2, ""));
     assert!(done.stderr.contains("bash, elvish, fish, powershell, zsh"), "{}", done.stderr);
 }

@@ -1,5 +1,4 @@
-//! What the guide tells people to type works: every line of a `console` block is carried out, page
-//! by page, each page in a folder of its own.
+//! Executes every line of every `console` block in the documentation, each page in a separate folder.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,10 +6,10 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::support::Place;
+use crate::support::TestDir;
 use crate::support::server::{Reply, Request, Server, Turn};
 
-/// The guide's `cargo helix` is this binary, and its demo is quick and asks no model.
+/// Shell functions that run this binary for `cargo helix`, with a fast scripted demo.
 const PRELUDE: &str = r#"
 cargo() { test "$1" = helix && shift && helix "$@"; }
 helix() {
@@ -19,7 +18,7 @@ helix() {
 }
 "#;
 
-/// A block of code of a page.
+/// A code block of a page.
 struct Block {
     language: String,
     lines: Vec<String>,
@@ -44,7 +43,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// The model of the guide: it writes down once what it is told, if it can, and talks.
+/// The model of the documentation: it writes one file if it has the tool, and then replies with text.
 fn answer(request: &Request) -> Reply {
     if request.path().ends_with("/models") {
         let list = json!({ "object": "list", "data": [{ "id": "small" }] });
@@ -62,19 +61,17 @@ fn answer(request: &Request) -> Reply {
     Turn::Text("It has 31,622,400 of them.").reply()
 }
 
-/// Carries out a page: writes the files that it shows, and types what it says to type. Answers how
-/// many commands there were.
-async fn drive(page: &Path) -> usize {
+/// Executes a page: writes the files that it shows and runs its commands. Returns the number of commands.
+async fn execute(page: &Path) -> usize {
     let name = page.file_name().unwrap().to_string_lossy();
-    let place = Place::new();
+    let dir = TestDir::new();
     let answers = Server::start(answer).await;
-    place.ask(&answers);
+    dir.ask(&answers);
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents");
     for file in std::fs::read_dir(agents).unwrap() {
         let path = file.unwrap().path();
         if path.is_file() {
-            place
-                .write(&path.file_name().unwrap().to_string_lossy(), std::fs::read(&path).unwrap());
+            dir.write(&path.file_name().unwrap().to_string_lossy(), std::fs::read(&path).unwrap());
         }
     }
     let mut commands = 0;
@@ -84,13 +81,13 @@ async fn drive(page: &Path) -> usize {
             && !file.contains(' ')
             && file != "helix.toml"
         {
-            place.write(file, lines.join("\n"));
+            dir.write(file, lines.join("\n"));
         }
         for line in lines.iter().filter(|_| language == "console") {
             let line = line.strip_prefix("$ ");
             let line =
                 line.unwrap_or_else(|| panic!("{name}: a console block holds commands only"));
-            let mut shell = place.command(&[]);
+            let mut shell = dir.command(&[]);
             shell = as_shell(&shell, line);
             let output = shell.output().await.unwrap();
             assert!(output.status.success(), "{name}: `{line}` failed: {output:?}");
@@ -100,7 +97,7 @@ async fn drive(page: &Path) -> usize {
     commands
 }
 
-/// The same folder and environment, with a shell in the binary's place.
+/// A shell with the same folder and environment as the binary.
 fn as_shell(binary: &Command, line: &str) -> Command {
     let binary = binary.as_std();
     let mut shell = Command::new("sh");
@@ -122,9 +119,9 @@ async fn every_command_of_the_guide_works() {
     let mut commands = 0;
     for entry in std::fs::read_dir(pages).unwrap() {
         let page = entry.unwrap().path();
-        if page.extension().is_some_and(|it| it == "md") {
-            commands += drive(&page).await;
+        if page.extension().is_some_and(|extension| extension == "md") {
+            commands += execute(&page).await;
         }
     }
-    assert!(commands >= 8, "the guide has lost its commands: {commands}");
+    assert!(commands >= 8, "the documentation has too few commands: {commands}");
 }

@@ -1,4 +1,4 @@
-//! `kill -9` at any moment, and `resume`.
+//! Tests of `kill -9` at any moment and `resume`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::support::Place;
+use crate::support::TestDir;
 
-/// A scripted demo at a pace of 10 ms takes about this long.
+/// The approximate duration of a scripted demo with a pace of 10 ms.
 const DEMO_MS: u64 = 3_200;
 
-/// Moments that look random and are the same each time.
+/// A pseudo-random moment that is the same for the same seed.
 fn moment(seed: u64) -> Duration {
     let mut x = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x ^= x >> 31;
@@ -20,15 +20,15 @@ fn moment(seed: u64) -> Duration {
     Duration::from_millis(x % DEMO_MS)
 }
 
-/// The calls whose result is in the log.
+/// The calls that have a result in the log.
 fn finished(events: &[Value]) -> Vec<&str> {
     let finishes = events.iter().filter_map(|event| event["event"].get("tool_finished"));
     finishes.map(|finish| finish["call"].as_str().unwrap()).collect()
 }
 
 /// The idempotency keys of every execution, by call.
-fn executions(place: &Place) -> BTreeMap<String, Vec<String>> {
-    let trace = std::fs::read_to_string(place.path("trace.jsonl")).unwrap_or_default();
+fn executions(dir: &TestDir) -> BTreeMap<String, Vec<String>> {
+    let trace = std::fs::read_to_string(dir.path("trace.jsonl")).unwrap_or_default();
     let mut executions = BTreeMap::<_, Vec<_>>::new();
     for line in trace.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -39,18 +39,18 @@ fn executions(place: &Place) -> BTreeMap<String, Vec<String>> {
 }
 
 async fn kill_and_resume(seed: u64) {
-    let place = Place::new();
-    let mut demo = place.start_demo("10", &["--trace", "trace.jsonl"]).await;
+    let dir = TestDir::new();
+    let mut demo = dir.start_demo("10", &["--trace", "trace.jsonl"]).await;
     tokio::time::sleep(moment(seed)).await;
     demo.child.kill().await.unwrap();
-    let before = place.log(&demo.session).await;
+    let before = dir.log(&demo.session).await;
 
-    let resumed = place.helix(&["resume", "--last", "--json"]).await;
+    let resumed = dir.helix(&["resume", "--last", "--json"]).await;
     assert_eq!((resumed.code, &resumed.json()["status"]), (0, &"completed".into()), "seed {seed}");
 
-    let after = place.log(&demo.session).await;
+    let after = dir.log(&demo.session).await;
     assert_eq!(after[..before.len()], before, "seed {seed}: the log was rewritten");
-    let (recorded, executions) = (finished(&before), executions(&place));
+    let (recorded, executions) = (finished(&before), executions(&dir));
     for (call, keys) in &executions {
         let most = if recorded.contains(&&**call) { 1 } else { 2 };
         assert!(keys.len() <= most, "seed {seed}: {call} ran {} times", keys.len());
@@ -68,14 +68,14 @@ async fn killed_anywhere_a_session_is_resumed_without_repeating_what_was_recorde
 
 #[tokio::test]
 async fn killed_in_a_tool_the_tool_runs_again_with_the_same_key() {
-    let place = Place::new();
-    let mut demo = place.start_demo("40", &["--trace", "trace.jsonl"]).await;
+    let dir = TestDir::new();
+    let mut demo = dir.start_demo("40", &["--trace", "trace.jsonl"]).await;
     demo.shows("→ look_up {\"name\":\"Callisto\"}").await;
     demo.child.kill().await.unwrap();
-    let before = place.log(&demo.session).await;
+    let before = dir.log(&demo.session).await;
     assert_eq!(finished(&before), ["1.0", "1.1"]);
-    assert_eq!(place.helix(&["resume", "--last", "--json"]).await.code, 0);
-    let executions = executions(&place);
+    assert_eq!(dir.helix(&["resume", "--last", "--json"]).await.code, 0);
+    let executions = executions(&dir);
     for (call, times) in [("1.0", 1), ("1.1", 1), ("2.0", 2), ("2.1", 2), ("2.2", 2), ("3.0", 1)] {
         assert_eq!(executions[call].len(), times, "{call}");
     }
@@ -83,29 +83,29 @@ async fn killed_in_a_tool_the_tool_runs_again_with_the_same_key() {
 
 #[tokio::test]
 async fn killed_twice_a_session_is_resumed_twice() {
-    let place = Place::new();
-    let mut demo = place.start_demo("10", &["--trace", "trace.jsonl"]).await;
-    demo.shows("step 1 is done").await;
+    let dir = TestDir::new();
+    let mut demo = dir.start_demo("10", &["--trace", "trace.jsonl"]).await;
+    demo.shows("step 1 completed").await;
     demo.child.kill().await.unwrap();
-    let mut resumed = place.start(&["resume", "--last"]);
-    resumed.shows("step 3 is done").await;
+    let mut resumed = dir.start(&["resume", "--last"]);
+    resumed.shows("step 3 completed").await;
     resumed.child.kill().await.unwrap();
-    let result = place.helix(&["resume", "--last", "--json"]).await.json();
+    let result = dir.helix(&["resume", "--last", "--json"]).await.json();
     assert_eq!((&result["status"], &result["runs"]), (&"completed".into(), &3.into()));
     assert_eq!((&result["steps"], &result["tool_calls"]), (&5.into(), &7.into()));
 }
 
 #[tokio::test]
 async fn killed_and_resumed_by_many_a_session_is_resumed_by_one() {
-    let place = Place::new();
-    let mut demo = place.start_demo("10", &["--trace", "trace.jsonl"]).await;
-    demo.shows("step 2 is done").await;
+    let dir = TestDir::new();
+    let mut demo = dir.start_demo("10", &["--trace", "trace.jsonl"]).await;
+    demo.shows("step 2 completed").await;
     demo.child.kill().await.unwrap();
     let resume = ["resume", &demo.session, "--json"];
-    let all = join_all((0..4).map(|_| place.helix(&resume))).await;
-    let (won, told): (Vec<_>, Vec<_>) = all.into_iter().partition(|done| done.code == 0);
-    assert_eq!((won.len(), told.len()), (1, 3), "{won:?} {told:?}");
-    for done in told {
+    let all = join_all((0..4).map(|_| dir.helix(&resume))).await;
+    let (won, lost): (Vec<_>, Vec<_>) = all.into_iter().partition(|done| done.code == 0);
+    assert_eq!((won.len(), lost.len()), (1, 3), "{won:?} {lost:?}");
+    for done in lost {
         let code = done.json_error()["code"].clone();
         assert!(code == "already_running" || code == "already_resumed", "{done:?}");
     }

@@ -1,4 +1,4 @@
-//! The binary `helix`, from outside: as people and scripts use it.
+//! Tests of the binary `helix` as users and scripts run it.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -8,7 +8,6 @@
 
 mod agent_file;
 mod approvals;
-mod back;
 mod chat;
 mod children;
 mod client_tools;
@@ -27,6 +26,7 @@ mod planner;
 mod postgres;
 mod redis;
 mod resume;
+mod rewind;
 mod run;
 mod sessions;
 mod shell;

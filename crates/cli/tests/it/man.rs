@@ -4,10 +4,9 @@ use std::path::Path;
 
 use tokio::process::Command;
 
-use crate::support::Place;
+use crate::support::TestDir;
 
-/// The words of the page as a reader sees them, if this machine can show one. What is wrong with a page fails the
-/// test.
+/// The rendered text of a page, if a renderer is installed. Warnings of the renderer fail the test.
 async fn rendered(page: &Path) -> Option<String> {
     let programs: [&[&str]; 2] = [
         &["groff", "-man", "-Kutf8", "-Tutf8", "-ww", "-rHY=0", "-P-cbou"],
@@ -25,50 +24,50 @@ async fn rendered(page: &Path) -> Option<String> {
     None
 }
 
-/// What holds of the source of any page.
+/// Checks the source of a page.
 fn check_source(page: &str) {
     assert!(page.contains("\n.TH ") || page.starts_with(".TH "), "{page}");
     for line in page.lines().filter(|line| line.starts_with('.')) {
         let name = line.split([' ', '"']).next().unwrap();
         let known =
             [".ie", ".el", ".TH", ".SH", ".PP", ".TP", ".RS", ".RE", ".IP", ".br", ".nf", ".fi"];
-        assert!(known.contains(&name), "what is `{line}`?");
+        assert!(known.contains(&name), "unknown macro: `{line}`");
     }
 }
 
-/// The commands that `--help` of this command names.
-async fn subcommands(place: &Place, path: &[&str]) -> Vec<String> {
-    let help = place.helix(&[path, &["--help"]].concat()).await.stdout;
+/// The subcommands in the `--help` output of a command.
+async fn subcommands(dir: &TestDir, path: &[&str]) -> Vec<String> {
+    let help = dir.helix(&[path, &["--help"]].concat()).await.stdout;
     let Some((_, list)) = help.split_once("Commands:\n") else { return Vec::new() };
     let names = list.lines().take_while(|line| !line.is_empty());
-    // Names stand at the left, what goes on in the next line does not.
+    // Names are indented by two spaces, continuation lines by more.
     let names = names.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
 #[tokio::test]
-async fn every_command_has_a_page_that_can_be_read() {
-    let place = Place::new();
-    let done = place.helix(&["man", "--dir", "pages/man1"]).await;
+async fn every_command_has_a_page() {
+    let dir = TestDir::new();
+    let done = dir.helix(&["man", "--dir", "pages/man1"]).await;
     assert_eq!((done.code, &*done.stderr), (0, ""));
 
     let mut pages = vec![("helix.1".to_owned(), "NAME".to_owned())];
-    for command in subcommands(&place, &[]).await {
+    for command in subcommands(&dir, &[]).await {
         pages.push((format!("helix-{command}.1"), format!("helix {command}")));
-        for below in subcommands(&place, &[&command]).await {
+        for below in subcommands(&dir, &[&command]).await {
             pages.push((format!("helix-{command}-{below}.1"), format!("helix {command} {below}")));
         }
     }
     assert!(pages.len() > 10, "{pages:?}");
     assert_eq!(done.stdout.lines().count(), pages.len(), "{}", done.stdout);
     for (file, shown) in pages {
-        let path = place.path("pages/man1").join(&file);
+        let path = dir.path("pages/man1").join(&file);
         let source = std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("no {file}"));
         check_source(&source);
         if let Some(text) = rendered(&path).await {
             for word in ["NAME", "SYNOPSIS", &shown, "HELIX_DB", "EXIT STATUS"] {
-                assert!(text.contains(word), "{file} lacks `{word}`:\n{text}");
+                assert!(text.contains(word), "{file} does not contain `{word}`:\n{text}");
             }
         }
     }
@@ -76,19 +75,19 @@ async fn every_command_has_a_page_that_can_be_read() {
 
 #[tokio::test]
 async fn the_page_of_helix_goes_to_standard_output() {
-    let place = Place::new();
-    let done = place.helix(&["man"]).await;
+    let dir = TestDir::new();
+    let done = dir.helix(&["man"]).await;
     assert_eq!((done.code, &*done.stderr), (0, ""));
     check_source(&done.stdout);
-    let json = place.helix(&["man", "--json"]).await.json();
+    let json = dir.helix(&["man", "--json"]).await.json();
     assert_eq!(json["page"], done.stdout);
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_named() {
-    let place = Place::new();
-    std::fs::write(place.path("file"), "").unwrap();
-    let done = place.helix(&["man", "--dir", "file/pages", "--json"]).await;
+async fn a_folder_that_cannot_be_created_is_reported() {
+    let dir = TestDir::new();
+    std::fs::write(dir.path("file"), "").unwrap();
+    let done = dir.helix(&["man", "--dir", "file/pages", "--json"]).await;
     assert_eq!(done.code, 1);
     let error = done.json_error();
     assert!(error["message"].as_str().unwrap().contains("file/pages"), "{error}");

@@ -1,8 +1,8 @@
-//! Agent files whose agents plan.
+//! Tests of agent files with a planner.
 
 use serde_json::{Value, json};
 
-use crate::support::Place;
+use crate::support::TestDir;
 use crate::support::server::{Reply, Request, Server, Turn};
 
 const PLANNER: &str = r#"
@@ -13,7 +13,7 @@ model = "mine:large"
 [tools.calculator]
 "#;
 
-/// The round whose plan is asked for.
+/// The round of a plan request.
 fn round(request: &Request) -> Option<u64> {
     let body = request.json();
     let last = body["messages"].as_array()?.last()?["content"].as_str()?.to_owned();
@@ -34,34 +34,35 @@ fn answer(request: &Request) -> Reply {
 }
 
 #[tokio::test]
-async fn its_rounds_are_steps_and_its_plans_come_from_the_model_that_it_names() {
-    let place = Place::new();
+async fn rounds_are_steps_and_plans_use_the_planner_model() {
+    let dir = TestDir::new();
     let server = Server::start(answer).await;
-    place.ask(&server);
-    place.write("agent.toml", PLANNER);
-    let done = place.helix(&["run", "agent.toml", "How many hours?", "--json"]).await.json();
+    dir.ask(&server);
+    dir.write("agent.toml", PLANNER);
+    let done = dir.helix(&["run", "agent.toml", "How many hours?", "--json"]).await.json();
     assert_eq!((&done["status"], &done["output"]), (&"completed".into(), &"8784 hours.".into()));
     assert_eq!((&done["steps"], &done["tool_calls"]), (&json!(3), &json!(2)));
-    let models: Vec<_> = server.requests().iter().map(|it| it.json()["model"].clone()).collect();
+    let models: Vec<_> =
+        server.requests().iter().map(|request| request.json()["model"].clone()).collect();
     assert_eq!(models, ["large", "large", "small"]);
     let answer = server.requests().pop().unwrap().json().to_string();
     assert!(answer.contains("8784"), "{answer}");
 
-    // Another process plans as well.
-    let checkpoints = place.helix(&["sessions", "checkpoints", "--last", "--json"]).await.json();
+    // A resume in another process plans, too.
+    let checkpoints = dir.helix(&["sessions", "checkpoints", "--last", "--json"]).await.json();
     let last = checkpoints[2]["version"].to_string();
     let back = ["resume", "--last", "--from", &last, "--message", "Once more.", "--json"];
-    let again = place.helix(&back).await.json();
+    let again = dir.helix(&back).await.json();
     assert_eq!((&again["status"], &again["tool_calls"]), (&"completed".into(), &json!(4)));
 }
 
 #[tokio::test]
-async fn a_terminal_is_told_of_plans_in_words() {
-    let place = Place::new();
+async fn plans_are_described_in_the_text_output() {
+    let dir = TestDir::new();
     let server = Server::start(answer).await;
-    place.ask(&server);
-    place.write("agent.toml", PLANNER);
-    let done = place.helix(&["run", "agent.toml", "How many hours?"]).await;
+    dir.ask(&server);
+    dir.write("agent.toml", PLANNER);
+    let done = dir.helix(&["run", "agent.toml", "How many hours?"]).await;
     assert_eq!(done.code, 0, "{done:?}");
     let shown = format!("{}{}", done.stdout, done.stderr);
     assert!(shown.contains("plan of round 1: hours, weeks"), "{done:?}");
@@ -70,12 +71,12 @@ async fn a_terminal_is_told_of_plans_in_words() {
 }
 
 #[tokio::test]
-async fn a_planner_whose_model_is_not_to_be_had_runs_nothing() {
-    let place = Place::new();
+async fn an_unavailable_planner_model_is_an_error_before_the_start() {
+    let dir = TestDir::new();
     let server = Server::start(answer).await;
-    place.ask(&server);
-    place.write("agent.toml", PLANNER.replace("mine:large", "other:large"));
-    let refused = place.helix(&["run", "agent.toml", "How many hours?", "--json"]).await;
+    dir.ask(&server);
+    dir.write("agent.toml", PLANNER.replace("mine:large", "other:large"));
+    let refused = dir.helix(&["run", "agent.toml", "How many hours?", "--json"]).await;
     assert_eq!((refused.code, &refused.json_error()["code"]), (1, &"model_unknown".into()));
-    assert!(!place.path("helix.db").exists());
+    assert!(!dir.path("helix.db").exists());
 }

@@ -1,20 +1,20 @@
-//! `--db postgres://…`: the database of a server in place of a file.
+//! Tests of `--db postgres://…`.
 
 use helix_agents::prelude::PostgresStore;
 use helix_agents_testkit::servers::{self, Afterwards};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::Place;
+use crate::support::TestDir;
 
-/// A schema that is gone after the test, as a URL.
+/// The URL of a schema that is deleted after the test.
 fn database() -> (String, Afterwards) {
     let url = format!("{}?schema={}", servers::postgres(), servers::unique());
     let builder = PostgresStore::builder(&url).connections(1);
     (url, Afterwards::new(|| async { builder.destroy().await.unwrap() }))
 }
 
-/// What nobody should read.
+/// The password in the URL, which must not appear in any output.
 fn password(url: &str) -> &str {
     let (user, _) = url.rsplit_once('@').unwrap();
     user.rsplit_once(':').unwrap().1
@@ -22,9 +22,9 @@ fn password(url: &str) -> &str {
 
 #[tokio::test]
 async fn a_run_is_recorded_in_a_server_and_found_again() {
-    let (place, (url, _gone)) = (Place::new(), database());
+    let (dir, (url, _gone)) = (TestDir::new(), database());
     let db = ["--db", &url];
-    let helix = async |args: &[&str]| place.helix(&[args, &db[..]].concat()).await;
+    let helix = async |args: &[&str]| dir.helix(&[args, &db[..]].concat()).await;
     let demo = helix(&["demo", "--scripted", "--pace", "0"]).await;
     assert_eq!((demo.code, &*demo.stderr), (0, ""));
     let list = helix(&["sessions", "list", "--json"]).await;
@@ -36,51 +36,51 @@ async fn a_run_is_recorded_in_a_server_and_found_again() {
     let doctor = helix(&["doctor"]).await;
     assert!(doctor.stdout.contains("sessions: 1 completed"), "{doctor:?}");
     assert!(doctor.stdout.contains("fsync on, synchronous_commit on"), "{doctor:?}");
-    for told in [&demo, &log, &tail, &doctor] {
-        let said = told.stdout.contains(password(&url)) || told.stderr.contains(password(&url));
-        assert!(!said, "the password was told: {told:?}");
+    for done in [&demo, &log, &tail, &doctor] {
+        let is_shown = done.stdout.contains(password(&url)) || done.stderr.contains(password(&url));
+        assert!(!is_shown, "the password is in the output: {done:?}");
     }
     assert_eq!(helix(&["sessions", "delete", &session]).await.code, 0);
     assert_eq!(helix(&["sessions", "list", "--json"]).await.json(), json!([]));
-    assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 0, "something was made here");
+    assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 0, "a file was created");
 }
 
 #[tokio::test]
 async fn a_killed_run_is_resumed_from_the_server() {
-    let (place, (url, _gone)) = (Place::new(), database());
-    let demo = place.start_demo("10", &["--db", &url]).await;
+    let (dir, (url, _gone)) = (TestDir::new(), database());
+    let demo = dir.start_demo("10", &["--db", &url]).await;
     let session = demo.session.clone();
     demo.signal(Signal::KILL);
     demo.end().await;
-    let done = place.helix(&["resume", &session, "--db", &url]).await;
+    let done = dir.helix(&["resume", &session, "--db", &url]).await;
     assert_eq!(done.code, 0, "{done:?}");
-    let log = place.helix(&["sessions", "log", &session, "--db", &url]).await;
+    let log = dir.helix(&["sessions", "log", &session, "--db", &url]).await;
     assert!(log.stdout.contains("run_ended completed"), "{log:?}");
 }
 
 #[tokio::test]
-async fn tables_are_made_by_migrate_or_the_first_run_and_not_by_looking() {
-    let (place, (url, _gone)) = (Place::new(), database());
-    let looked = place.helix(&["sessions", "list", "--db", &url, "--json"]).await;
+async fn tables_are_created_by_migrate_or_the_first_run_only() {
+    let (dir, (url, _gone)) = (TestDir::new(), database());
+    let looked = dir.helix(&["sessions", "list", "--db", &url, "--json"]).await;
     assert_eq!((looked.code, &looked.json_error()["code"]), (1, &"store_older".into()));
-    let doctor = place.helix(&["doctor", "--db", &url]).await;
+    let doctor = dir.helix(&["doctor", "--db", &url]).await;
     assert!(doctor.stdout.contains("no tables yet"), "{doctor:?}");
     for before in [0, 4] {
-        let done = place.helix(&["migrate", "--db", &url, "--json"]).await;
+        let done = dir.helix(&["migrate", "--db", &url, "--json"]).await;
         let shown = url.replace(&format!(":{}", password(&url)), "");
         let expected = json!({ "db": shown, "before": before, "schema": 4 });
         assert_eq!((done.code, done.json()), (0, expected));
     }
-    assert_eq!(place.helix(&["sessions", "list", "--db", &url]).await.code, 0);
-    let file = place.helix(&["migrate", "--db", "sessions.db", "--json"]).await;
+    assert_eq!(dir.helix(&["sessions", "list", "--db", &url]).await.code, 0);
+    let file = dir.helix(&["migrate", "--db", "sessions.db", "--json"]).await;
     assert_eq!((file.code, &file.json_error()["code"]), (1, &"input_invalid".into()));
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_by_doctor_without_the_password() {
-    let place = Place::new();
+async fn doctor_reports_an_unavailable_server_without_the_password() {
+    let dir = TestDir::new();
     let url = "postgres://helix:geheim@127.0.0.1:1/nowhere";
-    let doctor = place.helix(&["doctor", "--db", url, "--json"]).await;
+    let doctor = dir.helix(&["doctor", "--db", url, "--json"]).await;
     assert_eq!(doctor.code, 1);
     assert!(!doctor.stdout.contains("geheim"), "{doctor:?}");
     assert_eq!(doctor.json()["stores"]["postgres"]["error"]["code"], "store_unavailable");

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the binary in it.
+//! Runs the binary in a separate folder for each test.
 
 mod model;
 pub(crate) mod server;
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-pub(crate) use self::model::{ModelServer, Says};
+pub(crate) use self::model::{ModelServer, Scripted};
 use self::server::Server;
 
-/// What would change how the binary behaves.
+/// The environment variables that would change the behaviour of the binary.
 const AMBIENT: [&str; 11] = [
     "CARGO",
     "EDITOR",
@@ -30,52 +30,52 @@ const AMBIENT: [&str; 11] = [
     "VISUAL",
 ];
 
-/// A folder with a database in it, once something has made one.
+/// A temporary folder in which the binary runs and creates its database.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TestDir {
     folder: TempDir,
 }
 
-/// What a command left behind.
+/// The exit code and the output of a command.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct CommandResult {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// A place where a scripted demo has run, and its session.
+    /// A folder after a scripted demo, and the session of the demo.
     pub(crate) async fn after_demo() -> (Self, String) {
-        let place = Self::new();
-        let done = place.helix(&["demo", "--scripted", "--pace", "0", "--json"]).await;
+        let dir = Self::new();
+        let done = dir.helix(&["demo", "--scripted", "--pace", "0", "--json"]).await;
         let session = done.json()["session"].as_str().unwrap().to_owned();
-        (place, session)
+        (dir, session)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Writes a file, and the folders that it lies in.
+    /// Writes a file and creates its folders.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    /// Makes this server the model of the commands here.
+    /// Configures this server as the model of the commands.
     pub(crate) fn ask(&self, model: &Server) {
         let url = format!("http://127.0.0.1:{}/v1", model.port);
         let config = format!("[providers.mine]\nbase_url = \"{url}\"\nmodel = \"small\"\n");
         self.write("helix.toml", config);
     }
 
-    /// The binary, about to run here.
+    /// A command that runs the binary in this folder.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_helix"));
         for name in AMBIENT {
@@ -85,14 +85,14 @@ impl Place {
         command
     }
 
-    /// Runs a command to its end.
+    /// Runs a command to completion.
     #[track_caller]
-    pub(crate) fn helix(&self, args: &[&str]) -> impl Future<Output = Done> + use<> {
+    pub(crate) fn helix(&self, args: &[&str]) -> impl Future<Output = CommandResult> + use<> {
         let output = self.command(args).output();
-        async move { Done::of(output.await.unwrap()) }
+        async move { CommandResult::of(output.await.unwrap()) }
     }
 
-    /// Starts a demo that takes a while, and waits until its session is there.
+    /// Starts a slow demo and waits until its session exists.
     pub(crate) async fn start_demo(&self, pace: &str, more: &[&str]) -> Running {
         let mut running = self.start(&[&["demo", "--scripted", "--pace", pace], more].concat());
         let line = running.shows("session  ").await;
@@ -111,7 +111,7 @@ impl Place {
     }
 }
 
-/// A command under way.
+/// A running command.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) child: Child,
@@ -126,44 +126,44 @@ impl Running {
         Self { child, lines, session: String::new() }
     }
 
-    /// Reads what it shows until a line holds this text.
+    /// Reads its output until a line contains this text.
     pub(crate) async fn shows(&mut self, text: &str) -> String {
         loop {
             let line = self.lines.next_line().await.unwrap();
-            let line = line.unwrap_or_else(|| panic!("it never showed `{text}`"));
+            let line = line.unwrap_or_else(|| panic!("`{text}` never appeared in the output"));
             if line.contains(text) {
                 return line;
             }
         }
     }
 
-    /// Asks it to stop.
+    /// Sends it a signal.
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = i32::try_from(self.child.id().unwrap()).unwrap();
         let id = rustix::process::Pid::from_raw(id).unwrap();
         rustix::process::kill_process(id, signal).unwrap();
     }
 
-    /// Waits for its end, and for the rest of what it shows.
-    pub(crate) async fn end(mut self) -> Done {
+    /// Waits until it exits and reads the rest of its output.
+    pub(crate) async fn end(mut self) -> CommandResult {
         let mut stdout = String::new();
         while let Some(line) = self.lines.next_line().await.unwrap() {
             stdout.push_str(&line);
             stdout.push('\n');
         }
-        let mut done = Done::of(self.child.wait_with_output().await.unwrap());
+        let mut done = CommandResult::of(self.child.wait_with_output().await.unwrap());
         done.stdout = stdout;
         done
     }
 }
 
-impl Done {
-    /// What a command leaves behind that reads this, or some of it.
+impl CommandResult {
+    /// Runs a command with this standard input, which it need not read to the end.
     pub(crate) async fn of_input(mut command: Command, text: &str) -> Self {
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         match input.write_all(text.as_bytes()).await {
-            // It ends without reading everything.
+            // The command exited without reading everything.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             written => written.unwrap(),
         }
@@ -179,14 +179,14 @@ impl Done {
         }
     }
 
-    /// The one JSON value that is all it printed.
+    /// The whole output as one JSON value.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.stderr, "", "{self:?}");
         serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("not one value: {self:?}"))
     }
 
-    /// The JSON values that are all it printed, one per line.
+    /// The whole output as JSON values, one per line.
     #[track_caller]
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         assert_eq!(self.stderr, "", "{self:?}");
@@ -194,7 +194,7 @@ impl Done {
         self.stdout.lines().map(parse).collect()
     }
 
-    /// The error that is all it printed.
+    /// The whole output as a JSON error.
     #[track_caller]
     pub(crate) fn json_error(&self) -> Value {
         assert_eq!(self.stdout, "", "{self:?}");

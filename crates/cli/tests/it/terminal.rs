@@ -1,10 +1,10 @@
-//! The binary as a person uses it: typed into a shell in a real terminal.
+//! Tests of the binary in a real terminal, with typed input.
 
-mod aid;
+mod approvals;
+mod auxiliary;
 mod chat;
 mod commands;
 mod demo;
-mod people;
 mod recorded;
 mod resize;
 mod tmux;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::Place;
+use crate::support::TestDir;
 
 /// The rows of one kind: name, calls and failures.
 fn rows(usage: &Value, kind: &str) -> Vec<(String, u64, u64)> {
@@ -18,34 +18,34 @@ fn rows(usage: &Value, kind: &str) -> Vec<(String, u64, u64)> {
 
 #[tokio::test]
 async fn usage_is_shown_for_one_session_and_over_all() {
-    let (place, session) = Place::after_demo().await;
-    let one = place.helix(&["usage", &session, "--json"]).await.json();
+    let (dir, session) = TestDir::after_demo().await;
+    let one = dir.helix(&["usage", &session, "--json"]).await.json();
     assert_eq!((&one["session"], &one["steps"]), (&session.as_str().into(), &5.into()));
     assert_eq!(one["tool_calls"], 7);
     let calls: u64 = rows(&one, "tool").iter().map(|row| row.1).sum();
     assert_eq!(calls, 7, "{one}");
     let steps: u64 = rows(&one, "tokens").iter().map(|row| row.1).sum();
     assert_eq!(steps, 5, "{one}");
-    let alone = place.helix(&["usage", &session, "--alone", "--json"]).await.json();
-    assert_eq!(alone, one, "nothing is below it");
+    let alone = dir.helix(&["usage", &session, "--alone", "--json"]).await.json();
+    assert_eq!(alone, one, "the session has no child sessions");
 
-    place.helix(&["demo", "--scripted", "--pace", "0", "--json"]).await.json();
-    let all = place.helix(&["usage", "--json"]).await.json();
+    dir.helix(&["demo", "--scripted", "--pace", "0", "--json"]).await.json();
+    let all = dir.helix(&["usage", "--json"]).await.json();
     assert_eq!((&all["sessions"], &all["steps"]), (&2.into(), &10.into()));
 
-    let text = place.helix(&["usage"]).await.stdout;
+    let text = dir.helix(&["usage"]).await.stdout;
     assert!(text.starts_with("TYPE") && text.contains("look_up"), "{text}");
     assert!(
         text.trim_end().lines().last().unwrap().starts_with("2 sessions: 10 model calls"),
         "{text}"
     );
-    let text = place.helix(&["usage", &session]).await.stdout;
+    let text = dir.helix(&["usage", &session]).await.stdout;
     assert!(text.contains(&format!("session {session}: 5 model calls")), "{text}");
 }
 
 #[tokio::test]
 async fn usage_is_selected_by_agent_label_state_and_time() {
-    let (place, _) = Place::after_demo().await;
+    let (dir, _) = TestDir::after_demo().await;
     let selects = [
         (&["--agent", "researcher"][..], 1),
         (&["--agent", "nobody"], 0),
@@ -59,24 +59,24 @@ async fn usage_is_selected_by_agent_label_state_and_time() {
     ];
     for (options, sessions) in selects {
         let arguments = [&["usage", "--json"], options].concat();
-        let usage = place.helix(&arguments).await.json();
+        let usage = dir.helix(&arguments).await.json();
         assert_eq!(usage["sessions"], sessions, "{options:?}");
     }
 }
 
 #[tokio::test]
 async fn a_wrong_selection_of_usage_is_refused() {
-    let (place, session) = Place::after_demo().await;
+    let (dir, session) = TestDir::after_demo().await;
     for wrong in [
         &["usage", &session, "--agent", "researcher"][..],
         &["usage", "--alone"],
         &["usage", "--tag", "model"],
         &["usage", "--since", "yesterday"],
     ] {
-        let refused = place.helix(wrong).await;
+        let refused = dir.helix(wrong).await;
         assert_eq!((refused.code, &*refused.stdout), (2, ""), "{wrong:?}");
     }
-    let missing = place.helix(&["usage", "nobody", "--json"]).await;
+    let missing = dir.helix(&["usage", "nobody", "--json"]).await;
     assert_eq!((missing.code, &*missing.stdout), (1, ""));
     assert!(missing.stderr.contains("session_not_found"), "{}", missing.stderr);
 }

@@ -1,13 +1,13 @@
-//! Agent files that somebody wrote to do harm end in an error, and quickly.
+//! Malicious agent files are rejected quickly.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::{AgentFile, Place};
+use super::{AgentFile, Fixture};
 
 #[track_caller]
 fn refused(text: &str, because: &str) {
-    let problem = Place::new(text).agent().unwrap_err();
+    let problem = Fixture::new(text).agent().unwrap_err();
     assert!(problem.contains(because), "{problem}");
 }
 
@@ -17,8 +17,8 @@ fn with(more: &str) -> String {
 
 #[test]
 fn a_file_of_a_hundred_megabytes_is_refused_unread() {
-    let place = Place::new("");
-    let path = place.path("agent.toml");
+    let fixture = Fixture::new("");
+    let path = fixture.path("agent.toml");
     fs::File::options().write(true).open(&path).unwrap().set_len(100 << 20).unwrap();
     let error = AgentFile::read(&path).unwrap_err();
     assert!(error.message().contains("it is larger than 262144 bytes"), "{error}");
@@ -33,16 +33,16 @@ fn nesting_without_end_is_refused() {
         format!("[{}a]", "a.".repeat(100_000)),
         format!("[[{}a]]", "a.".repeat(100_000)),
     ] {
-        refused(&text, "this is not TOML");
+        refused(&text, "the file is not valid TOML");
     }
     let deep = format!("schema = {}1{}", "{items=".repeat(70), "}".repeat(70));
     refused(&with(&format!("[output]\n{deep}")), "nested more than 64 levels deep");
 }
 
 #[test]
-fn thousands_of_mistakes_are_not_all_told() {
+fn the_number_of_reported_problems_is_limited() {
     let keys: String = (0..5000).map(|number| format!("key{number} = 1\n")).collect();
-    let problem = Place::new(&with(&keys)).agent().unwrap_err();
+    let problem = Fixture::new(&with(&keys)).agent().unwrap_err();
     assert_eq!(problem.lines().count(), 51, "{problem}");
     assert!(problem.ends_with("and 4950 more"), "{problem}");
 }
@@ -59,10 +59,10 @@ fn keys_and_items_are_bounded() {
 #[test]
 fn no_key_moves_the_cursor_or_fills_the_screen() {
     let key = format!("\"\\u001b[2J{}\" = 1", "x".repeat(150));
-    let problem = Place::new(&with(&key)).agent().unwrap_err();
+    let problem = Fixture::new(&with(&key)).agent().unwrap_err();
     assert!(!problem.contains('\u{1b}') && problem.len() < 1000, "{problem}");
     let pattern = format!("[output]\nschema = {{ pattern = \"(\\u001b{}\" }}", "x".repeat(10_000));
-    let problem = Place::new(&with(&pattern)).agent().unwrap_err();
+    let problem = Fixture::new(&with(&pattern)).agent().unwrap_err();
     assert!(!problem.contains('\u{1b}') && problem.len() < 3000, "{problem}");
 }
 
@@ -82,7 +82,9 @@ fn files_outside_the_folder_are_refused() {
         let error = file.and_then(|file| file.agent("m", None)).unwrap_err();
         let message = error.message();
         assert!(message.contains("line 3, column"), "{text}: {message}");
-        assert!(message.contains("folder or below it") || message.contains("sees its own folder"));
+        assert!(
+            message.contains("folder or below it") || message.contains("may access its own folder")
+        );
         assert!(!message.contains("secret\""), "{message}");
     };
     for path in
@@ -98,10 +100,10 @@ fn files_outside_the_folder_are_refused() {
 
 #[test]
 fn pipes_and_devices_are_refused_without_waiting() {
-    let place = Place::new(&with("output.schema_file = \"pipe\""));
-    let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
+    let fixture = Fixture::new(&with("output.schema_file = \"pipe\""));
+    let made = std::process::Command::new("mkfifo").arg(fixture.path("pipe")).status().unwrap();
     assert!(made.success());
-    assert!(place.agent().unwrap_err().contains("it is a pipe, a device or a socket"));
+    assert!(fixture.agent().unwrap_err().contains("it is a pipe, a device or a socket"));
     for path in ["/dev/zero", "/dev/stdin", "/"] {
         assert!(AgentFile::read(path.as_ref()).is_err(), "{path}");
     }
@@ -121,17 +123,17 @@ fn output_schemas_that_go_in_circles_or_lead_out_are_refused() {
 }
 
 #[test]
-fn an_agent_cannot_write_what_it_is_made_of() {
+fn an_agent_cannot_write_the_files_that_it_references() {
     let files = "[tools.files]\nroot = \"data\"\nwrite = true";
-    let because = "lies in the folder that the agent may write in";
+    let because = "is in the folder that the agent may write to";
     let refused = |text: &str, because: &str| {
-        let place = Place::new(text);
-        fs::write(place.path("data/prompt.md"), "prompt").unwrap();
-        fs::create_dir(place.path("data/sub")).unwrap();
-        fs::write(place.path("data/sub/schema.json"), "{\"type\":\"object\"}").unwrap();
-        symlink("data/prompt.md", place.path("link.md")).unwrap();
-        symlink("data/sub", place.path("sub")).unwrap();
-        let problem = place.agent().unwrap_err();
+        let fixture = Fixture::new(text);
+        fs::write(fixture.path("data/prompt.md"), "prompt").unwrap();
+        fs::create_dir(fixture.path("data/sub")).unwrap();
+        fs::write(fixture.path("data/sub/schema.json"), "{\"type\":\"object\"}").unwrap();
+        symlink("data/prompt.md", fixture.path("link.md")).unwrap();
+        symlink("data/sub", fixture.path("sub")).unwrap();
+        let problem = fixture.agent().unwrap_err();
         assert!(problem.contains(because), "{problem}");
     };
     for prompt in ["data/prompt.md", "link.md", "./data/../data/prompt.md"] {
@@ -140,17 +142,18 @@ fn an_agent_cannot_write_what_it_is_made_of() {
     for schema in ["data/sub/schema.json", "sub/schema.json"] {
         refused(&with(&format!("output.schema_file = \"{schema}\"\n{files}")), because);
     }
-    refused(&with(&files.replace("data", ".")), "`agent.toml` lies in");
+    refused(&with(&files.replace("data", ".")), "`agent.toml` is in");
 }
 
 #[test]
-fn whoever_names_the_folder_the_agent_file_is_not_written() {
-    let place = Place::new(&with("[tools.files]\nroot = \"data\"\nwrite = true"));
-    let agent = |files| AgentFile::read(&place.path("agent.toml")).unwrap().agent("m", Some(files));
-    let outer = place.folder.path();
+fn an_overridden_folder_must_not_contain_the_agent_file() {
+    let fixture = Fixture::new(&with("[tools.files]\nroot = \"data\"\nwrite = true"));
+    let agent =
+        |files| AgentFile::read(&fixture.path("agent.toml")).unwrap().agent("m", Some(files));
+    let outer = fixture.folder.path();
     for files in [outer, outer.parent().unwrap(), std::path::Path::new("/")] {
         let error = agent(files).unwrap_err();
-        assert!(error.message().contains("`agent.toml` lies in"), "{error}");
+        assert!(error.message().contains("`agent.toml` is in"), "{error}");
     }
     let other = tempfile::tempdir().unwrap();
     assert!(agent(other.path()).is_ok());

@@ -1,5 +1,5 @@
-//! The published schema: it is current, the samples fit it, and whatever it refuses the reader
-//! refuses, too.
+//! The published schema is current, the samples match it, and the parser rejects everything that it
+//! rejects.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 
 use super::super::schema::schema;
-use super::{AgentFile, EVERYTHING, Place};
+use super::{AgentFile, EVERYTHING, Fixture};
 
 fn fits(document: &Value) -> bool {
     jsonschema::is_valid(&schema(), document)
@@ -35,7 +35,7 @@ fn everything_fits() {
     assert!(fits(&as_json(EVERYTHING)));
 }
 
-/// Every key of the schema with the path that leads to it.
+/// Collects the path of every key of the schema.
 fn keys(schema: &Value, path: &str, found: &mut Vec<String>) {
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}/{name}");
@@ -45,7 +45,7 @@ fn keys(schema: &Value, path: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn what_the_schema_refuses_the_reader_refuses() {
+fn the_parser_rejects_what_the_schema_rejects() {
     let everything = as_json(EVERYTHING);
     let mut paths = Vec::new();
     keys(&schema(), "", &mut paths);
@@ -55,7 +55,7 @@ fn what_the_schema_refuses_the_reader_refuses() {
     let (mut refused, mut tried) = (0, 0);
     for path in &paths {
         let Some((parent, key)) = path.rsplit_once('/') else { continue };
-        // Wrong values, a key beside it that does not exist, and none at all.
+        // Wrong values, a misspelled key, and a missing key.
         let mut variants: Vec<Value> = Vec::new();
         for value in &wrong {
             let mut variant = everything.clone();
@@ -75,7 +75,7 @@ fn what_the_schema_refuses_the_reader_refuses() {
         for variant in variants {
             tried += 1;
             let text = toml::to_string(&variant).unwrap();
-            let agent = Place::new(&text).agent();
+            let agent = Fixture::new(&text).agent();
             if !fits(&variant) {
                 refused += 1;
                 assert!(agent.is_err(), "{text}");
@@ -85,11 +85,11 @@ fn what_the_schema_refuses_the_reader_refuses() {
     assert!(tried > 300 && refused > 200, "{refused} of {tried}");
 }
 
-/// The agents in the folder of examples.
+/// The agent files in the folder of examples.
 fn samples() -> Vec<std::path::PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|path| path.extension().is_some_and(|it| it == "toml")).collect()
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect()
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_samples_can_be_built() {
     }
 }
 
-/// The blocks of TOML on the page about agent files.
+/// The TOML blocks of the documentation page on agent files.
 fn blocks() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/agent-file.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -116,10 +116,10 @@ fn the_samples_of_the_guide_can_be_built() {
     let blocks = blocks();
     assert!(blocks.len() >= 2, "{blocks:?}");
     for block in blocks {
-        let place = Place::new(&block);
-        std::fs::write(place.path("prompt.md"), "Be kind.").unwrap();
-        std::fs::write(place.path("answer.schema.json"), "{ \"type\": \"object\" }").unwrap();
-        place.agent().unwrap_or_else(|problem| panic!("{block}: {problem}"));
+        let fixture = Fixture::new(&block);
+        std::fs::write(fixture.path("prompt.md"), "Be kind.").unwrap();
+        std::fs::write(fixture.path("answer.schema.json"), "{ \"type\": \"object\" }").unwrap();
+        fixture.agent().unwrap_or_else(|problem| panic!("{block}: {problem}"));
         assert!(fits(&as_json(&block)), "{block}");
     }
 }

@@ -1,4 +1,4 @@
-//! What comes out, and what the model is told if nothing does.
+//! Tests of results and error messages.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn arithmetic_is_as_in_school() {
 }
 
 #[test]
-fn what_cannot_be_computed_is_told_with_its_place() {
+fn errors_are_reported_with_their_position() {
     for (expression, because) in [
         ("1 / 0", "division by zero at position 1, in `1 / 0`"),
         ("5 mod (1 - 1)", "division by zero"),
@@ -59,7 +59,7 @@ fn what_cannot_be_computed_is_told_with_its_place() {
 }
 
 #[test]
-fn nothing_hostile_takes_the_stack() {
+fn deep_nesting_does_not_overflow_the_stack() {
     for part in ["(", "-", "2^", "sqrt(", "1+(", "!", "max(1,"] {
         let expression = part.repeat(500 / part.len());
         assert!(compute(&expression).is_err(), "{part}");

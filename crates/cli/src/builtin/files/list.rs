@@ -1,4 +1,4 @@
-//! `list_files`.
+//! The tool `list_files`.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,14 @@ use helix_agents::tool::{EffectClass, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Shelf, refused, tidied};
+use super::{SandboxDir, refused, tidied};
 
-/// The most entries of one list, and the deepest folder that is looked into.
+/// The maximum number of entries of a result.
 const MOST_ENTRIES: usize = 500;
+/// The maximum depth of a recursive list.
 const MOST_DEPTH: usize = 16;
 
-/// The most entries of one folder that are looked at.
+/// The maximum number of entries read from one folder.
 const MOST_LOOKED_AT: usize = 10_000;
 
 const DESCRIPTION: &str = "\
@@ -21,23 +22,23 @@ List the files and folders in a folder, with their sizes in bytes. Paths are rel
 agent's folder and can be given to the other file tools as they are. Links are listed but not \
 followed.";
 
-/// Which folder.
+/// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct List {
-    /// A folder, relative to the agent's. Leave it out for the agent's folder itself.
+    /// A folder, relative to the agent's folder. Omit it for the agent's folder itself.
     #[serde(default)]
     #[schemars(length(max = 1000))]
     path: String,
-    /// Whether to look into the folders in it, too.
+    /// Whether to list the contents of subfolders, too.
     #[serde(default)]
     recursive: bool,
 }
 
-/// What is in it.
+/// The output of the tool.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Listed {
     pub(super) entries: Vec<Entry>,
-    /// Whether there is more than this.
+    /// Whether entries were omitted.
     pub(super) more: bool,
 }
 
@@ -50,26 +51,27 @@ pub(super) struct Entry {
     pub(super) bytes: Option<u64>,
 }
 
-/// The tool.
-pub(super) fn tool(shelf: &Shelf) -> Tool {
-    let shelf = shelf.clone();
+/// Creates the tool.
+pub(super) fn tool(sandbox: &SandboxDir) -> Tool {
+    let sandbox = sandbox.clone();
     let run = move |input: List, _: ToolContext| {
-        let shelf = shelf.clone();
+        let sandbox = sandbox.clone();
         async move {
-            let work = move |shelf: &Shelf| list(shelf, tidied(&input.path), input.recursive);
-            shelf.do_with(work).await
+            let work =
+                move |sandbox: &SandboxDir| list(sandbox, tidied(&input.path), input.recursive);
+            sandbox.do_with(work).await
         }
     };
     Tool::function("list_files", DESCRIPTION, run).effect(EffectClass::Pure)
 }
 
-pub(super) fn list(shelf: &Shelf, path: &str, recursive: bool) -> Result<Listed, ToolError> {
+pub(super) fn list(sandbox: &SandboxDir, path: &str, recursive: bool) -> Result<Listed, ToolError> {
     let mut listed = Listed { entries: Vec::new(), more: false };
     let mut folders = VecDeque::from([(PathBuf::from(path), 0)]);
     while let Some((folder, depth)) = folders.pop_front() {
-        let found = match entries(shelf, &folder, &mut listed.more) {
+        let found = match entries(sandbox, &folder, &mut listed.more) {
             Ok(found) => found,
-            // A folder that cannot be read, or is gone meanwhile, is no reason to hide the others.
+            // A subfolder that cannot be read or was deleted meanwhile does not hide the others.
             Err(_) if depth > 0 => {
                 listed.more = true;
                 continue;
@@ -94,17 +96,17 @@ pub(super) fn list(shelf: &Shelf, path: &str, recursive: bool) -> Result<Listed,
     Ok(listed)
 }
 
-/// What is in one folder, in order.
-fn entries(shelf: &Shelf, folder: &Path, more: &mut bool) -> std::io::Result<Vec<Entry>> {
+/// The entries of one folder, sorted by path.
+fn entries(sandbox: &SandboxDir, folder: &Path, more: &mut bool) -> std::io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for (index, entry) in shelf.root.read_dir(folder)?.enumerate() {
+    for (index, entry) in sandbox.root.read_dir(folder)?.enumerate() {
         if index >= MOST_LOOKED_AT {
             *more = true;
             break;
         }
         let entry = entry?;
         let path = folder.strip_prefix(".").unwrap_or(folder).join(entry.file_name());
-        // The model could not name it again.
+        // The model could not refer to a path that is not UTF-8.
         let Some(path) = path.to_str() else {
             *more = true;
             continue;
@@ -112,7 +114,7 @@ fn entries(shelf: &Shelf, folder: &Path, more: &mut bool) -> std::io::Result<Vec
         let kind = entry.file_type()?;
         let (kind, bytes) = match () {
             () if kind.is_dir() => ("folder", None),
-            () if kind.is_file() => ("file", entry.metadata().ok().map(|it| it.len())),
+            () if kind.is_file() => ("file", entry.metadata().ok().map(|metadata| metadata.len())),
             () if kind.is_symlink() => ("link", None),
             () => ("other", None),
         };

@@ -1,4 +1,4 @@
-//! `read_file`.
+//! The tool `read_file`.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -7,31 +7,31 @@ use helix_agents::tool::{EffectClass, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Shelf, refused, tidied};
-use crate::regular;
+use super::{SandboxDir, refused, tidied};
+use crate::safe_read;
 
-/// The longest character in UTF-8, and so the most that a cut can leave behind.
+/// The maximum length of a UTF-8 character in bytes, and so of what a cut can leave over.
 const LONGEST_CHAR: usize = 4;
 
 const DESCRIPTION: &str = "\
-Read a text file. A long file comes in parts: while `next_offset` is there, call again with it as \
-`offset` to read on.";
+Read a text file. A long file is returned in parts: while the result has a `next_offset`, call again \
+with it as `offset` to continue.";
 
-/// Which part of which file.
+/// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Read {
     /// The file, relative to the agent's folder, as list_files shows it.
     #[schemars(length(min = 1, max = 1000))]
     path: String,
-    /// The byte to begin with. Leave it out to begin at the beginning.
+    /// The byte to start at. Omit it to start at the beginning.
     #[serde(default)]
     offset: u64,
-    /// The most bytes to read. Leave it out for as many as are allowed.
+    /// The maximum number of bytes to read. Omit it to read as many as allowed.
     #[schemars(range(min = 1))]
     limit: Option<usize>,
 }
 
-/// What stands there.
+/// The output of the tool: a part of a file.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Part {
     pub(super) text: String,
@@ -41,50 +41,50 @@ pub(super) struct Part {
     pub(super) next_offset: Option<u64>,
 }
 
-/// The tool.
-pub(super) fn tool(shelf: &Shelf) -> Tool {
-    let shelf = shelf.clone();
+/// Creates the tool.
+pub(super) fn tool(sandbox: &SandboxDir) -> Tool {
+    let sandbox = sandbox.clone();
     let run = move |input: Read, _: ToolContext| {
-        let shelf = shelf.clone();
+        let sandbox = sandbox.clone();
         async move {
-            let work = move |shelf: &Shelf| {
-                let limit = input.limit.unwrap_or(usize::MAX).min(shelf.max_bytes);
-                read(shelf, tidied(&input.path), input.offset, limit)
+            let work = move |sandbox: &SandboxDir| {
+                let limit = input.limit.unwrap_or(usize::MAX).min(sandbox.max_bytes);
+                read(sandbox, tidied(&input.path), input.offset, limit)
             };
-            shelf.do_with(work).await
+            sandbox.do_with(work).await
         }
     };
     Tool::function("read_file", DESCRIPTION, run).effect(EffectClass::Pure)
 }
 
 pub(super) fn read(
-    shelf: &Shelf,
+    sandbox: &SandboxDir,
     path: &str,
     offset: u64,
     limit: usize,
 ) -> Result<Part, ToolError> {
     let refused = |error: io::Error| refused(path, &error);
-    let mut file = regular::open_below(&shelf.root, Path::new(path)).map_err(refused)?;
+    let mut file = safe_read::open_below(&sandbox.root, Path::new(path)).map_err(refused)?;
     let size = file.metadata().map_err(refused)?.len();
     if offset > size {
         return Err(ToolError::new(format!("`{path}` has {size} bytes; `offset` is beyond them")));
     }
     file.seek(SeekFrom::Start(offset)).map_err(refused)?;
     let mut bytes = Vec::new();
-    // A character may begin within the limit and end beyond it.
+    // Reads at least one character, even if the limit is smaller than that.
     let most = limit.max(LONGEST_CHAR) as u64;
     file.take(most).read_to_end(&mut bytes).map_err(refused)?;
     let at_end = offset + bytes.len() as u64 >= size;
     let text = text_of(bytes, offset > 0, at_end).ok_or_else(|| {
-        ToolError::new(format!("`{path}` is not a text in UTF-8 and cannot be read by this tool"))
+        ToolError::new(format!("`{path}` is not a UTF-8 text file and cannot be read by this tool"))
     })?;
     let (skipped, text) = text;
     let next = offset + (skipped + text.len()) as u64;
     Ok(Part { text, bytes: size, next_offset: (next < size).then_some(next) })
 }
 
-/// The text without a character that is cut off at either end, and how many bytes were left out at
-/// its beginning. `None` if it is no text.
+/// The text without characters that are cut off at either end, and the number of bytes omitted at its
+/// beginning. Returns `None` if the bytes are not text.
 fn text_of(mut bytes: Vec<u8>, may_begin_within: bool, at_end: bool) -> Option<(usize, String)> {
     let is_middle = |byte: &&u8| may_begin_within && **byte & 0b1100_0000 == 0b1000_0000;
     let skipped = bytes.iter().take(LONGEST_CHAR - 1).take_while(is_middle).count();

@@ -1,4 +1,4 @@
-//! What can be listed, read and written below a folder, and what cannot.
+//! Tests of listing, reading and writing below a folder, and of rejected paths.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -13,15 +13,15 @@ use tempfile::TempDir;
 use super::list::list;
 use super::read::read;
 use super::write::write;
-use super::{Shelf, tidied};
+use super::{SandboxDir, tidied};
 
-/// A folder with a secret beside it, and links that lead to the secret and in circles.
-struct Place {
+/// A folder next to a secret file, with links to the secret and circular links.
+struct Fixture {
     outer: TempDir,
-    shelf: Shelf,
+    sandbox: SandboxDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let outer = tempfile::tempdir().unwrap();
         let inner = outer.path().join("inner");
@@ -36,7 +36,7 @@ impl Place {
         symlink(".", inner.join("sub/deep/again")).unwrap();
         symlink("a.txt", inner.join("within.txt")).unwrap();
         let root = Dir::open_ambient_dir(&inner, ambient_authority()).unwrap();
-        Self { outer, shelf: Shelf { root: Arc::new(root), max_bytes: 100 } }
+        Self { outer, sandbox: SandboxDir { root: Arc::new(root), max_bytes: 100 } }
     }
 
     fn inner(&self, path: &str) -> std::path::PathBuf {
@@ -45,22 +45,22 @@ impl Place {
 }
 
 #[track_caller]
-fn told<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
+fn message_of<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
     result.unwrap_err().message().to_owned()
 }
 
-fn paths(place: &Place, path: &str, recursive: bool) -> Vec<String> {
-    let listed = list(&place.shelf, path, recursive).unwrap();
-    let line = |it: super::list::Entry| match it.bytes {
-        Some(bytes) => format!("{} {} {bytes}", it.kind, it.path),
-        None => format!("{} {}", it.kind, it.path),
+fn paths(fixture: &Fixture, path: &str, recursive: bool) -> Vec<String> {
+    let listed = list(&fixture.sandbox, path, recursive).unwrap();
+    let line = |entry: super::list::Entry| match entry.bytes {
+        Some(bytes) => format!("{} {} {bytes}", entry.kind, entry.path),
+        None => format!("{} {}", entry.kind, entry.path),
     };
     listed.entries.into_iter().map(line).collect()
 }
 
 #[test]
 fn a_folder_is_listed_in_order_and_links_are_not_followed() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let flat = [
         "file a.txt 13",
         "file image.png 8",
@@ -69,60 +69,65 @@ fn a_folder_is_listed_in_order_and_links_are_not_followed() {
         "link up",
         "link within.txt",
     ];
-    assert_eq!(paths(&place, ".", false), flat);
-    assert_eq!(paths(&place, tidied("/"), false), flat);
+    assert_eq!(paths(&fixture, ".", false), flat);
+    assert_eq!(paths(&fixture, tidied("/"), false), flat);
     let sub = ["file sub/b.txt 1", "folder sub/deep", "link sub/top", "link sub/deep/again"];
-    assert_eq!(paths(&place, "sub", true), sub);
+    assert_eq!(paths(&fixture, "sub", true), sub);
     let all: Vec<_> = flat.into_iter().chain(sub).collect();
-    assert_eq!(paths(&place, ".", true), all);
+    assert_eq!(paths(&fixture, ".", true), all);
 }
 
 #[test]
-fn a_list_has_an_end() {
-    let place = Place::new();
-    fs::create_dir(place.inner("many")).unwrap();
+fn the_length_of_a_list_is_limited() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.inner("many")).unwrap();
     for number in 0..600 {
-        fs::write(place.inner(&format!("many/{number:03}")), "").unwrap();
+        fs::write(fixture.inner(&format!("many/{number:03}")), "").unwrap();
     }
-    let listed = list(&place.shelf, "many", false).unwrap();
+    let listed = list(&fixture.sandbox, "many", false).unwrap();
     assert_eq!((listed.entries.len(), listed.more), (500, true));
     assert_eq!(listed.entries[0].path, "many/000");
 }
 
 #[test]
 fn a_file_is_read_in_parts_that_join() {
-    let place = Place::new();
-    let whole = read(&place.shelf, "a.txt", 0, 100).unwrap();
+    let fixture = Fixture::new();
+    let whole = read(&fixture.sandbox, "a.txt", 0, 100).unwrap();
     assert_eq!((&*whole.text, whole.bytes, whole.next_offset), ("hällo wörld", 13, None));
-    assert_eq!(read(&place.shelf, "within.txt", 0, 100).unwrap(), whole);
+    assert_eq!(read(&fixture.sandbox, "within.txt", 0, 100).unwrap(), whole);
     for limit in 4..=13 {
         let (mut text, mut offset) = (String::new(), Some(0));
         while let Some(from) = offset {
-            let part = read(&place.shelf, "a.txt", from, limit).unwrap();
+            let part = read(&fixture.sandbox, "a.txt", from, limit).unwrap();
             text.push_str(&part.text);
             offset = part.next_offset;
         }
         assert_eq!(text, "hällo wörld", "{limit}");
     }
     // From within the first `ä`.
-    assert_eq!(read(&place.shelf, "a.txt", 2, 100).unwrap().text, "llo wörld");
-    assert!(told(read(&place.shelf, "a.txt", 14, 100)).contains("13 bytes; `offset` is beyond"));
+    assert_eq!(read(&fixture.sandbox, "a.txt", 2, 100).unwrap().text, "llo wörld");
+    assert!(
+        message_of(read(&fixture.sandbox, "a.txt", 14, 100))
+            .contains("13 bytes; `offset` is beyond")
+    );
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
-    let place = Place::new();
-    assert!(told(read(&place.shelf, "image.png", 0, 100)).contains("not a text in UTF-8"));
-    assert!(told(read(&place.shelf, "sub", 0, 100)).contains("it is a folder, not a file"));
-    let made = std::process::Command::new("mkfifo").arg(place.inner("pipe")).status().unwrap();
+fn files_without_text_are_rejected() {
+    let fixture = Fixture::new();
+    assert!(
+        message_of(read(&fixture.sandbox, "image.png", 0, 100)).contains("not a UTF-8 text file")
+    );
+    assert!(message_of(read(&fixture.sandbox, "sub", 0, 100)).contains("it is a folder"));
+    let made = std::process::Command::new("mkfifo").arg(fixture.inner("pipe")).status().unwrap();
     assert!(made.success());
-    assert!(told(read(&place.shelf, "pipe", 0, 100)).contains("it is a pipe"));
+    assert!(message_of(read(&fixture.sandbox, "pipe", 0, 100)).contains("it is a pipe"));
 }
 
 #[test]
-fn nothing_leads_out() {
-    let place = Place::new();
-    let absolute = place.outer.path().join("secret.txt").to_string_lossy().into_owned();
+fn paths_out_of_the_folder_are_rejected() {
+    let fixture = Fixture::new();
+    let absolute = fixture.outer.path().join("secret.txt").to_string_lossy().into_owned();
     for path in [
         "../secret.txt",
         "sub/../../secret.txt",
@@ -132,46 +137,53 @@ fn nothing_leads_out() {
         &absolute,
         "/etc/passwd",
     ] {
-        let message = told(read(&place.shelf, path, 0, 100));
-        assert!(message.contains("is not allowed: only paths below"), "{path}: {message}");
-        assert!(write(&place.shelf, path, "taken", "1").is_err() || path == "out.txt", "{path}");
+        let message = message_of(read(&fixture.sandbox, path, 0, 100));
+        assert!(message.contains("is not allowed: a path must be below"), "{path}: {message}");
+        assert!(
+            write(&fixture.sandbox, path, "taken", "1").is_err() || path == "out.txt",
+            "{path}"
+        );
     }
     for path in ["..", "up", "sub/top", "/etc"] {
-        assert!(list(&place.shelf, path, true).is_err(), "{path}");
+        assert!(list(&fixture.sandbox, path, true).is_err(), "{path}");
     }
-    assert_eq!(fs::read_to_string(place.outer.path().join("secret.txt")).unwrap(), "secret");
-    assert!(told(read(&place.shelf, "nothing.txt", 0, 100)).contains("list_files tells"));
+    assert_eq!(fs::read_to_string(fixture.outer.path().join("secret.txt")).unwrap(), "secret");
+    assert!(message_of(read(&fixture.sandbox, "nothing.txt", 0, 100)).contains("list_files shows"));
 }
 
 #[test]
 fn a_file_is_written_as_a_whole() {
-    let place = Place::new();
-    let written = write(&place.shelf, "new/folder/c.txt", "text", "1.0").unwrap();
+    let fixture = Fixture::new();
+    let written = write(&fixture.sandbox, "new/folder/c.txt", "text", "1.0").unwrap();
     assert_eq!((&*written.path, written.bytes), ("new/folder/c.txt", 4));
-    write(&place.shelf, "new/folder/c.txt", "other", "2.0").unwrap();
-    assert_eq!(fs::read_to_string(place.inner("new/folder/c.txt")).unwrap(), "other");
-    assert_eq!(fs::read_dir(place.inner("new/folder")).unwrap().count(), 1, "nothing is left over");
+    write(&fixture.sandbox, "new/folder/c.txt", "other", "2.0").unwrap();
+    assert_eq!(fs::read_to_string(fixture.inner("new/folder/c.txt")).unwrap(), "other");
+    assert_eq!(
+        fs::read_dir(fixture.inner("new/folder")).unwrap().count(),
+        1,
+        "no temporary file is left over"
+    );
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
-    let place = Place::new();
-    let message = told(write(&place.shelf, "d.txt", &"x".repeat(101), "1"));
-    assert!(message.contains("101 bytes, and 100 are allowed"), "{message}");
-    assert!(told(write(&place.shelf, "sub", "x", "1")).contains("is no file"));
-    assert!(told(write(&place.shelf, ".", "x", "1")).contains("does not name a file"));
-    assert!(told(write(&place.shelf, "within.txt", "x", "1")).contains("is no file"));
-    assert!(!Path::new(&place.inner("d.txt")).exists());
+fn write_errors_are_reported() {
+    let fixture = Fixture::new();
+    let message = message_of(write(&fixture.sandbox, "d.txt", &"x".repeat(101), "1"));
+    assert!(message.contains("101 bytes, but only 100 are allowed"), "{message}");
+    assert!(message_of(write(&fixture.sandbox, "sub", "x", "1")).contains("is not a file"));
+    assert!(message_of(write(&fixture.sandbox, ".", "x", "1")).contains("does not name a file"));
+    assert!(message_of(write(&fixture.sandbox, "within.txt", "x", "1")).contains("is not a file"));
+    assert!(!Path::new(&fixture.inner("d.txt")).exists());
 }
 
 #[test]
 fn a_file_keeps_its_permissions() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for mode in [0o600, 0o755, 0o444] {
-        let path = place.inner("kept.txt");
+        let path = fixture.inner("kept.txt");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        write(&place.shelf, "kept.txt", "new", "1").unwrap();
+        write(&fixture.sandbox, "kept.txt", "new", "1").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode, "{mode:o}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         fs::remove_file(&path).unwrap();
@@ -179,12 +191,12 @@ fn a_file_keeps_its_permissions() {
 }
 
 #[test]
-fn names_may_be_as_long_as_the_system_has_them_and_blanks_count() {
-    let place = Place::new();
-    let mark = "0197f2a4-0000-7000-8000-000000000000-call_0123456789";
+fn long_names_and_names_with_spaces_work() {
+    let fixture = Fixture::new();
+    let call_key = "0197f2a4-0000-7000-8000-000000000000-call_0123456789";
     for name in ["n".repeat(255), " blank.txt ".to_owned()] {
-        write(&place.shelf, tidied(&name), "text", mark).unwrap();
-        assert_eq!(read(&place.shelf, tidied(&name), 0, 100).unwrap().text, "text", "{name}");
-        assert!(paths(&place, ".", false).contains(&format!("file {name} 4")), "{name}");
+        write(&fixture.sandbox, tidied(&name), "text", call_key).unwrap();
+        assert_eq!(read(&fixture.sandbox, tidied(&name), 0, 100).unwrap().text, "text", "{name}");
+        assert!(paths(&fixture, ".", false).contains(&format!("file {name} 4")), "{name}");
     }
 }

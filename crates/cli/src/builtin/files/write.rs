@@ -1,4 +1,4 @@
-//! `write_file`.
+//! The tool `write_file`.
 
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
@@ -11,55 +11,57 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Shelf, refused, tidied};
+use super::{SandboxDir, refused, tidied};
 
 const DESCRIPTION: &str = "\
-Write a text file as a whole: a new one, or in place of one that is there. Missing folders are made.";
+Write a whole text file. It creates the file or replaces an existing one, and creates missing folders.";
 
-/// What to write.
+/// The input of the tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Write {
     /// The file, relative to the agent's folder.
     #[schemars(length(min = 1, max = 1000))]
     path: String,
-    /// All that is to stand in it.
+    /// The whole content of the file.
     text: String,
 }
 
-/// What was written.
+/// The output of the tool.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Written {
     pub(super) path: String,
     pub(super) bytes: usize,
 }
 
-/// The tool. Writing the same text again changes nothing.
-pub(super) fn tool(shelf: &Shelf) -> Tool {
-    let shelf = shelf.clone();
+/// Creates the tool. It is idempotent: writing the same text again changes nothing.
+pub(super) fn tool(sandbox: &SandboxDir) -> Tool {
+    let sandbox = sandbox.clone();
     let run = move |input: Write, cx: ToolContext| {
-        let shelf = shelf.clone();
+        let sandbox = sandbox.clone();
         async move {
-            let mark = format!("{}-{}", cx.session(), cx.call());
-            let work = move |shelf: &Shelf| write(shelf, tidied(&input.path), &input.text, &mark);
-            shelf.do_with(work).await
+            let call_key = format!("{}-{}", cx.session(), cx.call());
+            let work = move |sandbox: &SandboxDir| {
+                write(sandbox, tidied(&input.path), &input.text, &call_key)
+            };
+            sandbox.do_with(work).await
         }
     };
     Tool::function("write_file", DESCRIPTION, run).effect(EffectClass::Idempotent)
 }
 
-/// Writes beside the file first, so that a reader sees the old text or the new one, whatever dies.
-/// Of the files beside, `mark` names this call's own.
+/// Writes a temporary file and renames it, so that a reader sees either the old or the new text, even
+/// after a crash. `call_key` is unique to the call and makes the name of the temporary file its own.
 pub(super) fn write(
-    shelf: &Shelf,
+    sandbox: &SandboxDir,
     path: &str,
     text: &str,
-    mark: &str,
+    call_key: &str,
 ) -> Result<Written, ToolError> {
-    if text.len() > shelf.max_bytes {
+    if text.len() > sandbox.max_bytes {
         let message = format!(
-            "the text has {} bytes, and {} are allowed; write it in parts, to several files",
+            "the text has {} bytes, but only {} are allowed; split it into several files",
             text.len(),
-            shelf.max_bytes
+            sandbox.max_bytes
         );
         return Err(ToolError::new(message));
     }
@@ -69,52 +71,53 @@ pub(super) fn write(
         _ => return Err(ToolError::new(format!("`{path}` does not name a file"))),
     };
     let refused = |error: io::Error| refused(path, &error);
-    if let Some(folder) = target.parent().filter(|it| !it.as_os_str().is_empty()) {
-        match shelf.root.metadata(folder) {
+    if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        match sandbox.root.metadata(folder) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                shelf.root.create_dir_all(folder).map_err(refused)?;
+                sandbox.root.create_dir_all(folder).map_err(refused)?;
             }
             Err(error) => return Err(refused(error)),
         }
     }
-    let permissions = match shelf.root.symlink_metadata(target) {
+    let permissions = match sandbox.root.symlink_metadata(target) {
         Ok(there) if !there.is_file() => {
-            return Err(ToolError::new(format!("`{path}` is there already, and is no file")));
+            return Err(ToolError::new(format!("`{path}` exists and is not a file")));
         }
         Ok(there) => Some(there.permissions()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(refused(error)),
     };
-    let beside = target.with_file_name(name_beside(name, mark));
-    let written = write_whole(shelf, &beside, text, permissions)
-        .and_then(|()| shelf.root.rename(&beside, &shelf.root, target));
+    let temporary = target.with_file_name(temporary_name(name, call_key));
+    let written = write_whole(sandbox, &temporary, text, permissions)
+        .and_then(|()| sandbox.root.rename(&temporary, &sandbox.root, target));
     if let Err(error) = written {
-        // The error that counts is the first one.
-        let _left = shelf.root.remove_file(&beside);
+        // The first error is the one that is reported.
+        let _left = sandbox.root.remove_file(&temporary);
         return Err(refused(error));
     }
     Ok(Written { path: path.to_owned(), bytes: text.len() })
 }
 
-/// A name of its own for each call and file, however long theirs are.
-fn name_beside(name: &OsStr, mark: &str) -> String {
-    let digest = Sha256::new().chain_update(mark).chain_update([0]).chain_update(name.as_bytes());
+/// The name of the temporary file. It is unique per call and file, and of fixed length.
+fn temporary_name(name: &OsStr, call_key: &str) -> String {
+    let digest =
+        Sha256::new().chain_update(call_key).chain_update([0]).chain_update(name.as_bytes());
     let digest: String =
         digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!(".{digest}.part")
 }
 
-/// With the permissions of the file that it will take the place of. Nobody else may see the text
-/// before it has them.
+/// Writes the temporary file with the permissions of the file that it replaces. Until it has them, only
+/// the owner can read it.
 fn write_whole(
-    shelf: &Shelf,
+    sandbox: &SandboxDir,
     path: &Path,
     text: &str,
     permissions: Option<Permissions>,
 ) -> io::Result<()> {
-    // What this very call left behind when its process died.
-    match shelf.root.remove_file(path) {
+    // A previous attempt of this call may have left its temporary file behind when its process crashed.
+    match sandbox.root.remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -123,7 +126,7 @@ fn write_whole(
     if permissions.is_some() {
         options.mode(0o600);
     }
-    let mut file = shelf.root.open_with(path, &options)?;
+    let mut file = sandbox.root.open_with(path, &options)?;
     if let Some(permissions) = permissions {
         file.set_permissions(permissions)?;
     }

@@ -1,4 +1,4 @@
-//! The body of a page as text.
+//! Decodes the body of a response to text.
 
 use encoding_rs::{Encoding, UTF_8};
 use reqwest::Response;
@@ -7,7 +7,7 @@ use reqwest::header::{self, HeaderMap};
 use super::MOST_CHARS;
 use crate::text::shortened;
 
-/// Kinds of application data that are text.
+/// Subtypes of `application/` that are text.
 const TEXT: [&str; 8] = [
     "json",
     "xml",
@@ -19,22 +19,24 @@ const TEXT: [&str; 8] = [
     "toml",
 ];
 
-/// What a server says that the body is; nothing if it does not say so.
+/// The content type of a response; empty if the server does not send one.
 ///
 /// # Errors
-/// If it is no text.
+/// If the content is compressed or not text.
 pub(super) fn content_type(headers: &HeaderMap) -> Result<String, String> {
-    let encoding = headers.get(header::CONTENT_ENCODING).and_then(|it| it.to_str().ok());
-    if let Some(encoding) = encoding.filter(|it| !it.eq_ignore_ascii_case("identity")) {
+    let encoding = headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
         let encoding = shortened(encoding, MOST_CHARS);
-        return Err(format!("the page is packed as `{encoding}`, though that was not asked for"));
+        return Err(format!(
+            "the response has the content encoding `{encoding}`, which was not requested"
+        ));
     }
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(String::new()) };
     let value = shortened(value.to_str().unwrap_or_default().trim(), MOST_CHARS);
     if is_text(&value) {
         return Ok(value);
     }
-    Err(format!("the page is `{}`, not text", essence(&value)))
+    Err(format!("the response is `{}`, not text", essence(&value)))
 }
 
 fn essence(content_type: &str) -> String {
@@ -58,13 +60,13 @@ fn encoding(content_type: &str) -> &'static Encoding {
         let value = value.trim().trim_matches('"');
         name.trim().eq_ignore_ascii_case("charset").then_some(value)
     });
-    charset.and_then(|it| Encoding::for_label(it.as_bytes())).unwrap_or(UTF_8)
+    charset.and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or(UTF_8)
 }
 
-/// At most `most` bytes of the body as text, and whether there is more.
+/// Decodes at most `most` bytes of the body. Returns the text and whether it is truncated.
 ///
 /// # Errors
-/// If the connection breaks, or if it is no text after all.
+/// If the connection fails, or if the body is not text.
 pub(super) async fn text(
     mut response: Response,
     content_type: &str,
@@ -72,7 +74,9 @@ pub(super) async fn text(
 ) -> Result<(String, bool), String> {
     let mut bytes = Vec::new();
     let mut truncated = false;
-    let broken = |error: reqwest::Error| format!("the connection broke in the page: {error}");
+    let broken = |error: reqwest::Error| {
+        format!("the connection failed while the response was read: {error}")
+    };
     while let Some(piece) = response.chunk().await.map_err(broken)? {
         let room = most - bytes.len();
         bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));
@@ -84,10 +88,10 @@ pub(super) async fn text(
     let mut decoder = encoding(content_type).new_decoder();
     let mut text = String::new();
     text.reserve(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(bytes.len()));
-    // What is cut off may end within a character.
+    // Truncated bytes may end within a character.
     let (_, _, _) = decoder.decode_to_string(&bytes, &mut text, !truncated);
     if text.contains('\0') {
-        return Err("the page is not text".to_owned());
+        return Err("the response is not text".to_owned());
     }
     Ok((text, truncated))
 }

@@ -1,4 +1,4 @@
-//! Asking for a page: redirects by hand, addresses checked at each connection.
+//! Sends requests: follows redirects itself and checks the addresses at each connection.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,49 +13,50 @@ use reqwest::header::{self, HeaderMap};
 use reqwest::redirect::Policy as Redirects;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
-use tokio::time::timeout;
 
 use super::policy::Policy;
 use super::{MOST_CHARS, MOST_URL_BYTES, body};
 use crate::text::shortened;
 
-/// How many redirects are followed.
+/// The maximum number of redirects that are followed.
 const MOST_REDIRECTS: usize = 5;
 
-/// What finds the addresses of a name.
+/// A function that resolves a host name to addresses.
 pub(super) type Lookup =
     Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
-/// Gets pages.
+/// An HTTP client that enforces a [`Policy`].
 pub(super) struct Fetcher {
     policy: Policy,
     max_bytes: usize,
-    patience: Duration,
+    timeout: Duration,
     lookup: Lookup,
-    /// The roots of trust are loaded only for those who need them, and may be missing.
+    /// The client for `http` URLs, without root certificates.
     plain: OnceLock<Client>,
+    /// The client for `https` URLs. Root certificates are loaded only when it is needed, because they may
+    /// be missing.
     encrypted: OnceLock<Client>,
 }
 
-/// A page.
+/// The output of the tool.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Page {
-    /// Where it was found in the end.
+    /// The URL after all redirects.
     pub(super) url: String,
     pub(super) status: u16,
     pub(super) content_type: String,
     pub(super) text: String,
-    /// Whether there is more than this.
+    /// Whether the text was truncated.
     pub(super) truncated: bool,
 }
 
 impl Fetcher {
-    /// What gets at most `max_bytes` of a page within `patience`.
-    pub(super) fn new(policy: Policy, max_bytes: usize, patience: Duration) -> Self {
+    /// Creates a client that reads at most `max_bytes` of a response within `timeout`.
+    pub(super) fn new(policy: Policy, max_bytes: usize, timeout: Duration) -> Self {
         Self {
             policy,
             max_bytes,
-            patience,
+            timeout,
             lookup: Arc::new(|name| Box::pin(look_up(name))),
             plain: OnceLock::new(),
             encrypted: OnceLock::new(),
@@ -68,23 +69,23 @@ impl Fetcher {
         self
     }
 
-    /// Gets a page, or says why not.
+    /// Fetches a URL. The error is a message for the model.
     pub(super) async fn get(&self, url: &str) -> Result<Page, String> {
         let url = Url::parse(url.trim()).map_err(|error| {
-            format!("`{}` is no address: {error}; begin it with https://", url.trim())
+            format!("`{}` is not a URL: {error}; start it with https://", url.trim())
         })?;
-        match timeout(self.patience, self.follow(url)).await {
+        match tokio::time::timeout(self.timeout, self.follow(url)).await {
             Ok(page) => page,
             Err(_) => Err(format!(
-                "the page did not arrive within {} s; the server is slow or does not answer",
-                self.patience.as_secs_f32()
+                "no response within {} s; the server is slow or does not respond",
+                self.timeout.as_secs_f32()
             )),
         }
     }
 
     async fn follow(&self, mut url: Url) -> Result<Page, String> {
         for _ in 0..=MOST_REDIRECTS {
-            let response = self.ask(&url).await?;
+            let response = self.send(&url).await?;
             match next(&url, response.status(), response.headers())? {
                 Some(next) => url = next,
                 None => return self.page(url, response).await,
@@ -93,7 +94,7 @@ impl Fetcher {
         Err(format!("more than {MOST_REDIRECTS} redirects, the last one to {url}"))
     }
 
-    async fn ask(&self, url: &Url) -> Result<Response, String> {
+    async fn send(&self, url: &Url) -> Result<Response, String> {
         self.policy.check(url)?;
         let client = self.client(url.scheme() == "https")?;
         let request =
@@ -118,11 +119,13 @@ impl Fetcher {
             .user_agent(concat!("helix-agents/", env!("CARGO_PKG_VERSION")))
             .redirect(Redirects::none())
             .retry(reqwest::retry::never())
-            // A proxy would look names up itself, where nothing checks what comes out.
+            // A proxy would resolve names itself, without the address check.
             .no_proxy()
             .dns_resolver(Arc::new(guard));
         let builder = if encrypted { builder } else { builder.tls_certs_only([]) };
-        let client = builder.build().map_err(|error| format!("HTTP cannot be set up: {error}"))?;
+        let client = builder
+            .build()
+            .map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
         Ok(place.get_or_init(|| client).clone())
     }
 }
@@ -133,7 +136,7 @@ impl fmt::Debug for Fetcher {
     }
 }
 
-/// Where a redirect leads to.
+/// The target of a redirect, or `None` if the response is not a redirect.
 pub(super) fn next(
     url: &Url,
     status: StatusCode,
@@ -150,18 +153,18 @@ pub(super) fn next(
     let Some(location) = headers.get(header::LOCATION).filter(|_| is_redirect) else {
         return Ok(None);
     };
-    let location = location.to_str().map_err(|_| "the redirect leads to no address".to_owned())?;
-    let told = shortened(location, MOST_CHARS);
-    let mut next = url
-        .join(location)
-        .map_err(|error| format!("the redirect leads to `{told}`, which is no address: {error}"))?;
+    let location = location.to_str().map_err(|_| "the redirect target is not a URL".to_owned())?;
+    let target = shortened(location, MOST_CHARS);
+    let mut next = url.join(location).map_err(|error| {
+        format!("the redirect leads to `{target}`, which is not a URL: {error}")
+    })?;
     if next.as_str().len() > MOST_URL_BYTES {
         return Err(format!(
-            "the redirect leads to `{told}`, an address of more than {MOST_URL_BYTES} bytes"
+            "the redirect leads to `{target}`, a URL of more than {MOST_URL_BYTES} bytes"
         ));
     }
     if url.scheme() == "https" && next.scheme() == "http" {
-        return Err(format!("the redirect from {url} to `{told}` gives up the encryption"));
+        return Err(format!("the redirect from {url} to `{target}` is not encrypted"));
     }
     next.set_fragment(None);
     Ok(Some(next))
@@ -180,14 +183,14 @@ fn explain(url: &Url, error: &reqwest::Error) -> String {
     }
 }
 
-/// The addresses of names, as far as the policy permits them. There is nobody between this and the
-/// connection who could put in another one.
+/// A resolver that returns only addresses that the policy permits. The connection uses exactly these
+/// addresses.
 struct Guard {
     policy: Policy,
     lookup: Lookup,
 }
 
-/// Why a name leads nowhere.
+/// The reason why a name was not resolved.
 #[derive(Debug)]
 struct Refusal(String);
 
@@ -205,14 +208,14 @@ impl Resolve for Guard {
         Box::pin(async move {
             let name = name.as_str();
             let found = found.await.map_err(|error| {
-                Refusal(format!("the name `{name}` leads to no address: {error}"))
+                Refusal(format!("the name `{name}` cannot be resolved: {error}"))
             })?;
             let permitted: Vec<_> =
-                found.into_iter().filter(|it| policy.permits(name, it.ip())).collect();
+                found.into_iter().filter(|address| policy.permits(name, address.ip())).collect();
             if permitted.is_empty() {
                 let message = format!(
-                    "`{name}` leads to a private address, which is not allowed; the agent file \
-                     can list its range under `private`"
+                    "`{name}` resolves to a private address, which is not allowed; the agent file \
+                     can allow its range under `private`"
                 );
                 return Err(Refusal(message).into());
             }
@@ -222,6 +225,6 @@ impl Resolve for Guard {
 }
 
 async fn look_up(name: String) -> io::Result<Vec<SocketAddr>> {
-    // The port of the address asked for takes the place of this one.
+    // The port of the URL replaces this one.
     Ok(tokio::net::lookup_host((name, 0)).await?.collect())
 }

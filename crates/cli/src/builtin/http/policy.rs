@@ -1,11 +1,11 @@
-//! Which addresses may be reached.
+//! The policy that decides which addresses may be reached.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::Url;
 
-/// Ranges that no public host has: this machine, its network, documentation, groups.
+/// IPv4 ranges that are not public: loopback, private networks, documentation, multicast.
 const NOT_PUBLIC: [Ipv4Net; 15] = [
     Ipv4Net::new_assert(Ipv4Addr::new(0, 0, 0, 0), 8),
     Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -24,10 +24,10 @@ const NOT_PUBLIC: [Ipv4Net; 15] = [
     Ipv4Net::new_assert(Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// Where public hosts are in the sixth version; everything else is for other purposes.
+/// The IPv6 range of public addresses.
 const PUBLIC: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Ranges in there that are not: tunnels and other protocols, documentation.
+/// IPv6 ranges in [`PUBLIC`] that are not public: tunnels and other protocols, documentation.
 const NOT_PUBLIC_6: [Ipv6Net; 4] = [
     Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -35,10 +35,10 @@ const NOT_PUBLIC_6: [Ipv6Net; 4] = [
     Ipv6Net::new_assert(Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// The addresses behind which a network translates to the fourth version.
+/// The NAT64 prefix: IPv6 addresses that a network translates to IPv4.
 const TRANSLATED: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Which hosts may be asked, and which addresses they may have.
+/// The allowed hosts, and the private address ranges that they may resolve to.
 #[derive(Debug, Clone)]
 pub(super) struct Policy {
     hosts: Vec<Rule>,
@@ -54,13 +54,14 @@ struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Host {
     Name(String),
-    /// Every name that ends with this; it begins with a dot.
+    /// All names with this suffix, which starts with a dot.
     Below(String),
     Address(IpAddr),
 }
 
 impl Policy {
-    /// The policy of an agent file; or what is wrong with which of its items.
+    /// Parses the policy of an agent file. An error lists the JSON pointer and the problem of each invalid
+    /// item.
     pub(super) fn new(hosts: &[String], private: &[String]) -> Result<Self, Vec<(String, String)>> {
         let mut problems = Vec::new();
         let mut policy = Self { hosts: Vec::new(), private: Vec::new() };
@@ -70,7 +71,7 @@ impl Policy {
                 None => problems.push((
                     format!("hosts/{index}"),
                     format!(
-                        "`{text}` is no host; write it like `api.example.com`, `*.example.org` or \
+                        "`{text}` is not a host; write it like `api.example.com`, `*.example.org` or \
                          `127.0.0.1:8080`"
                     ),
                 )),
@@ -81,20 +82,20 @@ impl Policy {
                 Ok(range) => policy.private.push(range),
                 Err(_) => problems.push((
                     format!("private/{index}"),
-                    format!("`{text}` is no range of addresses; write it like `10.0.0.0/8`"),
+                    format!("`{text}` is not an address range; write it like `10.0.0.0/8`"),
                 )),
             }
         }
         if problems.is_empty() { Ok(policy) } else { Err(problems) }
     }
 
-    /// Checks an address before it is asked: everything but where its name leads to.
+    /// Checks a URL before a request, except for the addresses that its name resolves to.
     pub(super) fn check(&self, url: &Url) -> Result<(), String> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("`{}` addresses are not allowed; use https or http", url.scheme()));
+            return Err(format!("`{}` URLs are not allowed; use https or http", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("user names and passwords in addresses are not allowed".to_owned());
+            return Err("user names and passwords in URLs are not allowed".to_owned());
         }
         if self.hosts.iter().any(|rule| rule.admits(url)) {
             return Ok(());
@@ -108,7 +109,7 @@ impl Policy {
         ))
     }
 
-    /// Whether the host of this name may have this address.
+    /// Returns `true` if the host of this name may resolve to this address.
     pub(super) fn permits(&self, name: &str, address: IpAddr) -> bool {
         is_public(address)
             || (is_this_machine(name) && address.is_loopback())
@@ -135,8 +136,7 @@ impl Rule {
         if !is_bracketed && !is_name {
             return None;
         }
-        // The same reading as that of the addresses to come: lower case, `xn--`, and all the ways
-        // to write an address.
+        // Parsed like the URLs of requests: lower case, `xn--`, and all notations of an IP address.
         let url = Url::parse(&format!("http://{name}/")).ok()?;
         let name = normal(url.host_str()?);
         let host = match (address(&name), below) {
@@ -158,7 +158,7 @@ impl Rule {
         };
         let is_port = match self.port {
             Some(port) => url.port_or_known_default() == Some(port),
-            // The usual one of its scheme.
+            // The default port of the scheme.
             None => url.port().is_none(),
         };
         is_host && is_port
@@ -177,12 +177,12 @@ impl std::fmt::Display for Rule {
     }
 }
 
-/// A host's name without the dot that may end it.
+/// Normalizes a host name: lower case, without a trailing dot.
 fn normal(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// The address that a host is written as, if it is one.
+/// Parses a host that is an IP address.
 fn address(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
@@ -191,7 +191,7 @@ fn is_this_machine(name: &str) -> bool {
     normal(name) == "localhost"
 }
 
-/// Whether an address belongs to a host of the public network.
+/// Returns `true` if the address is on the public internet.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => !NOT_PUBLIC.iter().any(|range| range.contains(&address)),

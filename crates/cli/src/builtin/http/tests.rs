@@ -1,4 +1,4 @@
-//! Pages of real servers on this machine, and the ways in which they are not to be had.
+//! Tests of successful and failing requests to local servers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::fetch::{Fetcher, Page, next};
 use super::policy::Policy;
 
-/// A server that answers each path as `answer` says, and then closes the connection, unless what is
-/// said ends with `…`: then it goes on, or says no more.
+/// Starts a server that responds to each path with `answer` and then closes the connection. If the
+/// response ends with `…`, it keeps the connection open instead.
 async fn serve(answer: fn(path: &str, port: u16) -> String) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -111,7 +111,7 @@ async fn fails(path: &str, because: &str) {
 }
 
 #[tokio::test]
-async fn text_is_got_as_it_is() {
+async fn text_is_returned_unchanged() {
     let expected = Page {
         url: "http://127.0.0.1:PORT/text".to_owned(),
         status: 200,
@@ -133,14 +133,14 @@ async fn text_is_got_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_refused() {
-    fails("/image", "the page is `image/png`, not text").await;
-    fails("/binary", "the page is not text").await;
-    fails("/packed", "packed as `gzip`").await;
+async fn responses_without_text_are_rejected() {
+    fails("/image", "the response is `image/png`, not text").await;
+    fails("/binary", "the response is not text").await;
+    fails("/packed", "content encoding `gzip`").await;
 }
 
 #[tokio::test]
-async fn a_page_without_end_is_cut_off() {
+async fn an_endless_response_is_truncated() {
     let page = get("/endless").await.unwrap();
     assert_eq!((page.text.len(), page.truncated), (150, true));
     let page = get("/umlauts").await.unwrap();
@@ -148,30 +148,30 @@ async fn a_page_without_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_its_time_is_left() {
+async fn a_slow_server_causes_a_timeout() {
     let port = serve(site).await;
     let policy = Policy::new(&[format!("127.0.0.1:{port}")], &[]).unwrap();
     let hasty = Fetcher::new(policy, 150, Duration::from_millis(300));
     for path in ["/slow", "/silent"] {
         let problem = hasty.get(&format!("http://127.0.0.1:{port}{path}")).await.unwrap_err();
-        assert!(problem.contains("did not arrive within 0.3 s"), "{path}: {problem}");
+        assert!(problem.contains("no response within 0.3 s"), "{path}: {problem}");
     }
-    fails("/cut", "the connection broke").await;
+    fails("/cut", "the connection failed while the response was read").await;
 }
 
 #[tokio::test]
-async fn redirects_lead_only_where_addresses_may() {
+async fn redirects_follow_the_policy() {
     fails("/around", "more than 5 redirects").await;
     fails("/other-port", "is not allowed; only these are: 127.0.0.1:PORT").await;
     fails("/other-host", "the host `localhost:PORT` is not allowed").await;
     fails("/private", "the host `169.254.169.254` is not allowed").await;
-    fails("/file", "`file` addresses are not allowed").await;
+    fails("/file", "`file` URLs are not allowed").await;
     fails("/login", "user names and passwords").await;
-    fails("/nowhere", "which is no address").await;
+    fails("/nowhere", "which is not a URL").await;
 }
 
 #[test]
-fn no_redirect_gives_up_the_encryption() {
+fn redirects_from_https_to_http_are_rejected() {
     let to = |location: &str| {
         let url = Url::parse("https://a.test/b/c").unwrap();
         let headers = [(header::LOCATION, location.parse().unwrap())].into_iter().collect();
@@ -180,16 +180,16 @@ fn no_redirect_gives_up_the_encryption() {
     assert_eq!(to("../d#e").unwrap().unwrap().as_str(), "https://a.test/d");
     assert_eq!(to("//b.test/").unwrap().unwrap().as_str(), "https://b.test/");
     let problem = to("http://a.test/").unwrap_err();
-    assert!(problem.contains("gives up the encryption"), "{problem}");
+    assert!(problem.contains("is not encrypted"), "{problem}");
 }
 
 #[tokio::test]
-async fn a_name_that_leads_to_this_machine_is_refused_at_the_connection() {
+async fn names_of_private_addresses_are_rejected() {
     let port = serve(site).await;
     let (hosts, url) = ([format!("a.test:{port}")], format!("http://a.test:{port}/text"));
     let to = |addresses: &'static [&'static str]| -> super::fetch::Lookup {
         Arc::new(move |_| {
-            let parse = |it: &&str| SocketAddr::new(it.parse().unwrap(), 0);
+            let parse = |address: &&str| SocketAddr::new(address.parse().unwrap(), 0);
             let found: Vec<_> = addresses.iter().map(parse).collect();
             Box::pin(async move { Ok(found) })
         })
@@ -197,18 +197,18 @@ async fn a_name_that_leads_to_this_machine_is_refused_at_the_connection() {
     for address in [&["127.0.0.1"][..], &["::ffff:127.0.0.1"], &["0.0.0.0"], &["::1", "10.0.0.1"]] {
         let fetcher = fetcher(&hosts, &[]).with_lookup(to(address));
         let problem = fetcher.get(&url).await.unwrap_err();
-        assert!(problem.contains("leads to a private address"), "{address:?}: {problem}");
+        assert!(problem.contains("resolves to a private address"), "{address:?}: {problem}");
     }
     let listed = fetcher(&hosts, &["127.0.0.0/8"]).with_lookup(to(&["10.0.0.1", "127.0.0.1"]));
     assert_eq!(listed.get(&url).await.unwrap().text, "some text");
     let nowhere = fetcher(&hosts, &[])
         .with_lookup(Arc::new(|_| Box::pin(async { Err(std::io::Error::other("no such name")) })));
     let problem = nowhere.get(&url).await.unwrap_err();
-    assert_eq!(problem, "the name `a.test` leads to no address: no such name");
+    assert_eq!(problem, "the name `a.test` cannot be resolved: no such name");
 }
 
 #[tokio::test]
-async fn this_machine_by_name_has_to_be_listed() {
+async fn localhost_has_to_be_listed() {
     let port = serve(site).await;
     let url = format!("http://localhost:{port}/text");
     let page = fetcher(&[format!("localhost:{port}")], &[]).get(&url).await.unwrap();
@@ -218,7 +218,7 @@ async fn this_machine_by_name_has_to_be_listed() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_no_address_are_told() {
+async fn unreachable_servers_and_invalid_urls_are_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -227,12 +227,12 @@ async fn nobody_there_and_no_address_are_told() {
     assert!(problem.starts_with("`127.0.0.1` cannot be reached"), "{problem}");
     for url in ["", "example.com", "http://", "/text", "http://[::1"] {
         let problem = fetcher.get(url).await.unwrap_err();
-        assert!(problem.contains("is no address"), "{url}: {problem}");
+        assert!(problem.contains("is not a URL"), "{url}: {problem}");
     }
 }
 
 #[tokio::test]
-async fn what_stands_in_headers_is_told_shortened() {
+async fn header_values_are_shortened() {
     let port = serve(site).await;
     let fetcher = fetcher(&[format!("127.0.0.1:{port}")], &["127.0.0.0/8"]);
     for path in ["/far", "/unreadable", "/odd-type", "/odd-packing"] {

@@ -1,10 +1,10 @@
-//! Notes, their bounds, and how they are shown.
+//! Tests of notes, their limits and their place in the system prompt.
 
 use serde_json::json;
 
-use super::{Action, Change, NoteForm, Notes};
+use super::{Action, Change, NoteConfig, Notes};
 
-const FORM: NoteForm = NoteForm { max_notes: 2, max_chars: 10 };
+const CONFIG: NoteConfig = NoteConfig { max_notes: 2, max_chars: 10 };
 
 fn write(notes: &mut Notes, title: &str, text: &str) -> Result<Vec<String>, String> {
     change(notes, Action::Write, title, text)
@@ -17,7 +17,7 @@ fn change(
     text: &str,
 ) -> Result<Vec<String>, String> {
     let change = Change { action, title: title.to_owned(), text: text.to_owned() };
-    match FORM.apply(&change, notes) {
+    match CONFIG.apply(&change, notes) {
         Ok(noted) => Ok(noted.titles),
         Err(error) => Err(error.message().to_owned()),
     }
@@ -36,13 +36,13 @@ fn notes_are_written_replaced_and_removed() {
     );
     assert_eq!(change(&mut notes, Action::Remove, "b", "").unwrap(), ["a name"]);
     let error = change(&mut notes, Action::Remove, "b", "").unwrap_err();
-    assert_eq!(error, "there is no note `b`; there are: [a name]");
+    assert_eq!(error, "there is no note `b`; the notes are: [a name]");
 }
 
 const TOO_LONG: &str = "the note has 11 characters; shorten it to 10";
 
 #[test]
-fn there_are_only_so_many() {
+fn the_number_of_notes_is_limited() {
     let mut notes = Notes::default();
     write(&mut notes, "a", "1").unwrap();
     write(&mut notes, "b", "2").unwrap();
@@ -54,12 +54,12 @@ fn there_are_only_so_many() {
 }
 
 #[test]
-fn without_notes_the_prompt_is_as_it_was() {
+fn without_notes_the_prompt_is_unchanged() {
     assert_eq!(Notes::default().shown_in("Be kind."), "Be kind.");
 }
 
 #[test]
-fn a_session_that_was_begun_without_notes_has_none() {
+fn a_session_created_without_notes_has_none() {
     for state in [json!(null), json!({}), json!({ "notes": {} })] {
         assert_eq!(serde_json::from_value::<Notes>(state).unwrap(), Notes::default());
     }

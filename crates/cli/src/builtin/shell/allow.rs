@@ -1,4 +1,4 @@
-//! Which commands may be asked for, and which file a program's name stands for.
+//! The list of allowed commands, and the lookup of programs in PATH.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,30 @@ use std::path::{Path, PathBuf};
 use helix_agents::tool::ToolError;
 use rustix::fs::{Access, access};
 
-use super::Wanted;
+use super::CommandInput;
 
-/// The commands of an agent file, word by word.
+/// The allowed commands of an agent file, each as a list of words.
 #[derive(Debug)]
 pub(super) struct Allowed(Vec<Vec<String>>);
 
 impl Allowed {
-    /// Reads the list.
+    /// Parses the list.
     ///
     /// # Errors
-    /// What is wrong with which entry.
+    /// The index and the problem of each invalid entry.
     pub(super) fn new(entries: &[String]) -> Result<Self, Vec<(usize, String)>> {
         let (mut all, mut problems) = (Vec::new(), Vec::new());
         for (index, entry) in entries.iter().enumerate() {
             let words: Vec<_> = entry.split_whitespace().map(str::to_owned).collect();
             match words.first() {
-                None => problems.push((index, "there is no program in it".to_owned())),
+                None => problems.push((index, "the entry has no program".to_owned())),
                 Some(program) if program.contains('/') && !program.starts_with('/') => {
-                    // Whoever writes in the folder would choose what runs.
+                    // With a relative path, anyone who can write to the folder could choose the program.
                     problems.push((
                         index,
-                        format!("`{program}` must be a name that PATH finds, or an absolute path"),
+                        format!(
+                            "`{program}` must be the name of a program in PATH, or an absolute path"
+                        ),
                     ));
                 }
                 Some(_) => all.push(words),
@@ -36,41 +38,42 @@ impl Allowed {
         if problems.is_empty() { Ok(Self(all)) } else { Err(problems) }
     }
 
-    /// Whether a command is one of them.
-    pub(super) fn has(&self, wanted: &Wanted) -> bool {
+    /// Returns `true` if a command is allowed.
+    pub(super) fn has(&self, command_input: &CommandInput) -> bool {
         self.0.iter().any(|words| {
-            let given = std::iter::once(&wanted.program).chain(&wanted.arguments);
-            words.len() <= 1 + wanted.arguments.len()
+            let given = std::iter::once(&command_input.program).chain(&command_input.arguments);
+            words.len() <= 1 + command_input.arguments.len()
                 && words.iter().zip(given).all(|(a, b)| a == b)
         })
     }
 
-    /// The program of a command that is one of them.
+    /// Returns the path of the program of an allowed command.
     ///
     /// # Errors
-    /// For the model: that it is none of them, or that there is no such program.
-    pub(super) fn program(&self, wanted: &Wanted) -> Result<PathBuf, ToolError> {
-        if !self.has(wanted) {
+    /// For the model, if the command is not allowed or the program does not exist.
+    pub(super) fn program(&self, command_input: &CommandInput) -> Result<PathBuf, ToolError> {
+        if !self.has(command_input) {
             let all: Vec<_> = self.0.iter().map(|words| words.join(" ")).collect();
             return Err(ToolError::new(format!(
-                "this command is not allowed, and was not run; these are, with any further \
-                 arguments: {}",
+                "this command is not allowed and was not run; the allowed commands, with any further \
+                 arguments, are: {}",
                 all.join("; ")
             )));
         }
-        let name = Path::new(&wanted.program);
-        let missing = || ToolError::new(format!("there is no program `{}` here", wanted.program));
+        let name = Path::new(&command_input.program);
+        let missing =
+            || ToolError::new(format!("the program `{}` does not exist", command_input.program));
         if name.is_absolute() {
             return is_program(name).then(|| name.to_owned()).ok_or_else(missing);
         }
-        folders().map(|it| it.join(name)).find(|it| is_program(it)).ok_or_else(missing)
+        folders().map(|folder| folder.join(name)).find(|path| is_program(path)).ok_or_else(missing)
     }
 }
 
-/// The folders that programs are looked for in. One that is relative would be the agent's.
+/// The absolute folders in PATH. Relative ones are skipped, because the agent could write to them.
 pub(super) fn folders() -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = env::split_paths(&path).filter(|it| it.is_absolute()).collect();
+    let folders: Vec<_> = env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
     folders.into_iter()
 }
 

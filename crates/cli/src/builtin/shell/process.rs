@@ -1,4 +1,5 @@
-//! One command: a process group that does not outlive its call, unless this process is killed.
+//! Runs one command in a process group that does not outlive the tool call, unless this process is
+//! killed.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt as _;
@@ -16,39 +17,39 @@ use tokio_util::sync::CancellationToken;
 use super::allow::folders;
 use crate::text::shortened;
 
-/// What commands find of the environment, beside `PATH`. No keys are among it.
-const KEPT: [&str; 8] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "SHELL", "TMPDIR", "TZ", "USER"];
+/// The environment variables that commands inherit in addition to `PATH`. None of them is a secret.
+const INHERITED: [&str; 8] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "SHELL", "TMPDIR", "TZ", "USER"];
 
-/// How many characters of the output of a command that was killed the model is told.
-const MOST_TOLD: usize = 2000;
+/// The maximum number of characters of a killed command's output that the model sees.
+const MOST_OUTPUT: usize = 2000;
 
-/// How long an output may stay open behind the command.
+/// The time to read remaining output after the command has exited.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 
-/// What a command may use up.
+/// The limits of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) timeout: Duration,
-    /// Of each output.
+    /// The maximum size of each output in bytes.
     pub(super) max_bytes: usize,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Ended {
-    /// None if a signal ended it.
+    /// The exit code; `None` if a signal killed the process.
     pub(super) exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) signal: Option<i32>,
     pub(super) stdout: String,
     pub(super) stderr: String,
-    /// Whether something was left out.
+    /// Whether output was omitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) truncated: bool,
 }
 
-/// Runs a command to its end. If its time is up, the call is cancelled or the future dropped, it is
-/// killed with all that it started.
+/// Runs a command to completion. On timeout, cancellation or drop of the future, the command and all
+/// processes that it started are killed.
 pub(super) async fn run(
     program: &Path,
     arguments: &[String],
@@ -59,16 +60,17 @@ pub(super) async fn run(
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+    command.env_clear().envs(INHERITED.iter().filter_map(|name| Some((name, env::var_os(name)?))));
     if let Ok(path) = env::join_paths(folders()) {
         command.env("PATH", path);
     }
     let failed = |error| ToolError::new(format!("the command could not be started: {error}"));
     let mut child = command.spawn().map_err(failed)?;
     let group = Group::of(child.id());
-    let (mut out, mut err) = (Kept::new(bounds.max_bytes), Kept::new(bounds.max_bytes));
+    let (mut out, mut err) =
+        (CapturedOutput::new(bounds.max_bytes), CapturedOutput::new(bounds.max_bytes));
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let why = {
+    let outcome = {
         let reading = async { tokio::join!(out.read(stdout), err.read(stderr)) };
         tokio::pin!(reading);
         let ended = async {
@@ -84,9 +86,9 @@ pub(super) async fn run(
             ended = tokio::time::timeout(bounds.timeout, ended) => ended.map_err(|_| {
                 format!("the command was killed after {} s", bounds.timeout.as_secs())
             }),
-            () = cancel.cancelled() => Err("the run was aborted, and the command killed".to_owned()),
+            () = cancel.cancelled() => Err("the run was aborted and the command was killed".to_owned()),
         };
-        // Whatever it left running, so that nothing keeps its outputs open.
+        // Kills remaining processes of the group, so that none of them keeps the outputs open.
         drop(group);
         match ended {
             Ok((status, is_read)) => {
@@ -95,13 +97,13 @@ pub(super) async fn run(
                 }
                 Ok(status?)
             }
-            Err(why) => {
+            Err(reason) => {
                 let _late = tokio::time::timeout(LAST_OUTPUT, reading).await;
-                Err(why)
+                Err(reason)
             }
         }
     };
-    match why {
+    match outcome {
         Ok(status) => Ok(Ended {
             exit_code: status.code(),
             signal: status.signal(),
@@ -109,16 +111,16 @@ pub(super) async fn run(
             stdout: out.into_text(),
             stderr: err.into_text(),
         }),
-        Err(why) => {
+        Err(reason) => {
             let _reaped = tokio::time::timeout(LAST_OUTPUT, child.wait()).await;
             let (out, err) = (out.into_text(), err.into_text());
-            let told = shortened(format!("{out}\n{err}").trim(), MOST_TOLD);
-            Err(ToolError::new(format!("{why}; until then it wrote: {told}")))
+            let output = shortened(format!("{out}\n{err}").trim(), MOST_OUTPUT);
+            Err(ToolError::new(format!("{reason}; its output until then: {output}")))
         }
     }
 }
 
-/// The processes of a command, which end with this at the latest.
+/// The process group of a command. It is killed on drop.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -130,20 +132,20 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // Mostly there is nobody left.
+            // Usually the group has no processes left.
             let _gone = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// The beginning of an output. What comes behind is read, so that nobody waits, and forgotten.
-struct Kept {
+/// The beginning of an output. The rest is read and discarded, so that the writer does not block.
+struct CapturedOutput {
     bytes: Vec<u8>,
     most: usize,
     truncated: bool,
 }
 
-impl Kept {
+impl CapturedOutput {
     fn new(most: usize) -> Self {
         Self { bytes: Vec::new(), most, truncated: false }
     }
@@ -151,7 +153,7 @@ impl Kept {
     async fn read(&mut self, output: Option<impl AsyncRead + Unpin>) {
         let Some(mut output) = output else { return };
         let mut piece = vec![0; 8192];
-        // An output that cannot be read has ended.
+        // A read error counts as the end of the output.
         while let Ok(read @ 1..) = output.read(&mut piece).await {
             let room = self.most.saturating_sub(self.bytes.len());
             self.truncated |= read > room;

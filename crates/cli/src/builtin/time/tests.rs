@@ -1,18 +1,18 @@
-//! A moment in several zones.
+//! Tests of the time in several time zones.
 
 use expect_test::{Expect, expect};
 use helix_agents::clock::Timestamp;
 
-use super::{tell, zone};
+use super::{current_time, zone};
 
-#[expect(clippy::needless_pass_by_value, reason = "so are snapshots written")]
+#[expect(clippy::needless_pass_by_value, reason = "expect! returns an owned value")]
 fn check(name: &str, expected: Expect) {
-    let told = tell(Timestamp(1_719_800_000_123), zone(name).unwrap()).unwrap();
-    expected.assert_eq(&serde_json::to_string(&told).unwrap());
+    let time = current_time(Timestamp(1_719_800_000_123), zone(name).unwrap()).unwrap();
+    expected.assert_eq(&serde_json::to_string(&time).unwrap());
 }
 
 #[test]
-fn a_moment_is_told_in_every_zone() {
+fn the_time_is_converted_to_the_time_zone() {
     check(
         "UTC",
         expect![[
@@ -34,7 +34,7 @@ fn a_moment_is_told_in_every_zone() {
 }
 
 #[test]
-fn an_unknown_zone_is_told() {
+fn an_unknown_time_zone_is_reported() {
     for name in ["Mars/Olympus", "", "../../etc/passwd"] {
         let problem = zone(name).unwrap_err();
         assert!(problem.contains("use an IANA name such as Europe/Berlin"), "{problem}");

@@ -1,4 +1,4 @@
-//! What is a message, and what a command.
+//! Tests of how entries are parsed.
 
 use super::*;
 
@@ -31,19 +31,19 @@ fn every_command_is_understood_and_in_the_help() {
 }
 
 #[test]
-fn what_is_no_command_is_told_what_could_be_meant() {
-    let told = |typed| match Entry::of(typed) {
-        Entry::Unknown(told) => told,
+fn unknown_commands_are_reported_with_a_suggestion() {
+    let error = |typed| match Entry::of(typed) {
+        Entry::Unknown(message) => message,
         entry => panic!("{entry:?}"),
     };
-    assert_eq!(told("/resmue"), "there is no command /resmue; did you mean /resume?");
-    assert_eq!(told("/hlep x"), "there is no command /hlep; did you mean /help?");
-    assert!(told("/dance").contains("/help lists them"));
-    assert_eq!(told("/log all"), "/log takes nothing behind it");
+    assert_eq!(error("/resmue"), "unknown command /resmue; did you mean /resume?");
+    assert_eq!(error("/hlep x"), "unknown command /hlep; did you mean /help?");
+    assert!(error("/dance").contains("/help lists them"));
+    assert_eq!(error("/log all"), "/log takes no argument");
 }
 
 #[test]
-fn a_beginning_is_completed() {
+fn a_prefix_is_completed() {
     assert_eq!(completions("/s"), ["/sessions", "/state"]);
     assert!(completions("hello").is_empty());
 }

@@ -1,4 +1,4 @@
-//! Entries from a pipe.
+//! Tests of entries from a pipe.
 
 use super::*;
 
@@ -14,16 +14,16 @@ fn a_line_is_an_entry() {
 }
 
 #[test]
-fn a_backslash_at_the_end_goes_on() {
+fn a_backslash_continues_the_line() {
     assert_eq!(entries(b"one\\\ntwo\\\nthree\nfour\n"), ["one\ntwo\nthree", "four"]);
     assert_eq!(entries(b"two \\\\\nthree\n"), ["two \\\\", "three"]);
     assert_eq!(entries(b"end\\\n"), ["end\\"]);
 }
 
 #[test]
-fn what_is_too_long_or_no_text_is_refused() {
+fn invalid_lines_are_rejected() {
     let long = "x".repeat(MOST + 1);
-    assert!(read(&mut long.as_bytes()).unwrap_err().to_string().contains("longer"));
+    assert!(read(&mut long.as_bytes()).unwrap_err().to_string().contains("maximum length"));
     assert!(read(&mut &b"\xff\n"[..]).unwrap_err().to_string().contains("UTF-8"));
     let lines = format!("{long}{long}\nnext\n");
     let mut input = lines.as_bytes();

@@ -1,4 +1,4 @@
-//! What is told of disks.
+//! Tests of the disk checks.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn network_file_systems_are_known_by_their_numbers() {
     assert_eq!(name_of(0x6969), Some("NFS"));
     assert_eq!(name_of(0xff53_4d42), Some("CIFS"));
     assert_eq!(name_of(i128::from(0xff53_4d42_u32.cast_signed())), Some("CIFS"));
-    // ext4, and that of `/proc`.
+    // ext4 and procfs.
     assert_eq!(name_of(0xef53), None);
     assert_eq!(network_file_system(Path::new("/proc")), None);
 }

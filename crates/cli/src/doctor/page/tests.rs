@@ -1,4 +1,4 @@
-//! Lines of a certain width.
+//! Tests of line wrapping.
 
 use super::wrapped;
 
@@ -16,6 +16,6 @@ fn a_word_that_is_too_long_has_a_line_of_its_own() {
 }
 
 #[test]
-fn what_servers_say_is_text() {
+fn control_characters_are_escaped() {
     assert_eq!(wrapped("small\u{1b}[32m\none", 20), [r"small\u{1b}[32m one"]);
 }

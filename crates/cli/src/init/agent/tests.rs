@@ -1,4 +1,4 @@
-//! The template against the schema of agent files.
+//! Tests that the template matches the schema of agent files.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The template with every key in force.
+/// The template with every key enabled.
 fn everything() -> Value {
     let text = TEMPLATE.replace("{{name}}", "all");
     let lines = text.lines().map(|line| {
@@ -20,7 +20,7 @@ fn everything() -> Value {
     serde_json::to_value(table).unwrap()
 }
 
-/// Every key below a value, by its path; keys of schemas that a person writes are no keys of ours.
+/// Collects the path of every key below a value, except the keys of the user's output schema.
 fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let path = format!("{path}/{key}");
@@ -31,10 +31,10 @@ fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Every key that the schema knows, by its path, with its default if it tells one.
+/// Collects the path of every key of the schema, with its default if it has one.
 fn known(root: &Value, schema: &Value, path: &str, found: &mut Vec<(String, Option<Value>)>) {
     let name = schema["$ref"].as_str().or_else(|| schema["anyOf"][0]["$ref"].as_str());
-    let target = name.and_then(|it| root.pointer(it.trim_start_matches('#'))).unwrap_or(schema);
+    let target = name.and_then(|name| root.pointer(name.trim_start_matches('#'))).unwrap_or(schema);
     for (key, schema) in target["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}/{key}");
         if path != "/output/schema" {
@@ -56,14 +56,16 @@ fn every_key_is_explained_and_no_other_one() {
 }
 
 #[test]
-fn a_value_that_is_not_in_force_is_the_default() {
+fn disabled_values_are_the_defaults() {
     let schema = agent_file::schema();
     let everything = everything();
     let mut defined = Vec::new();
     known(&schema, &schema, "", &mut defined);
     let mut compared = 0;
     for (path, default) in defined {
-        let Some(default) = default.filter(|it| !it.is_object() && !it.is_null()) else { continue };
+        let Some(default) = default.filter(|value| !value.is_object() && !value.is_null()) else {
+            continue;
+        };
         if ["/description", "/settings/stop_sequences"].contains(&&*path) {
             continue;
         }

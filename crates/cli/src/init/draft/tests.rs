@@ -1,4 +1,4 @@
-//! All or nothing.
+//! Tests that all files are written or none.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn draft(folder: &Path, files: &[(&str, &str)]) -> Draft {
     draft
 }
 
-/// Everything below a folder, with its text.
+/// All files and folders below a folder, with the text of the files.
 fn tree(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -55,16 +55,16 @@ fn files_are_written_with_the_folders_that_they_need() {
 }
 
 #[test]
-fn a_new_file_has_the_rights_of_any_other_new_file() {
+fn a_new_file_has_default_permissions() {
     let folder = TempDir::new().unwrap();
     draft(folder.path(), &[("a", "1")]).write(false).unwrap();
     fs::write(folder.path().join("b"), "").unwrap();
-    let rights = |name| fs::metadata(folder.path().join(name)).unwrap().permissions();
-    assert_eq!(rights("a"), rights("b"));
+    let permissions = |name| fs::metadata(folder.path().join(name)).unwrap().permissions();
+    assert_eq!(permissions("a"), permissions("b"));
 }
 
 #[test]
-fn what_is_in_the_way_is_replaced_only_by_force() {
+fn existing_files_are_replaced_only_with_force() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("b"), "mine").unwrap();
     fs::write(folder.path().join("other"), "mine").unwrap();
@@ -76,7 +76,7 @@ fn what_is_in_the_way_is_replaced_only_by_force() {
 }
 
 #[test]
-fn what_is_there_already_is_not_in_the_way() {
+fn identical_files_are_not_written_again() {
     let folder = TempDir::new().unwrap();
     let files = [("a", "1"), ("b", "2")];
     draft(folder.path(), &files).write(false).unwrap();
@@ -87,11 +87,11 @@ fn what_is_there_already_is_not_in_the_way() {
 fn a_folder_in_the_place_of_a_file_is_not_replaced() {
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("b")).unwrap();
-    check_refused(folder.path(), &[("a", "1"), ("b", "2")], true, "no file is in the way");
+    check_refused(folder.path(), &[("a", "1"), ("b", "2")], true, "exists and is not a file");
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_in_the_way() {
+fn a_broken_link_is_not_replaced() {
     let folder = TempDir::new().unwrap();
     std::os::unix::fs::symlink("nowhere", folder.path().join("b")).unwrap();
     let error = draft(folder.path(), &[("a", "1"), ("b", "2")]).write(true).unwrap_err();
@@ -111,14 +111,14 @@ fn a_file_in_the_place_of_a_folder_leaves_everything_as_it_was() {
 fn a_failure_at_the_last_file_undoes_the_others() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("old"), "mine").unwrap();
-    // Where the second of two files of one name is to go, the first one is already.
+    // The file `new/b` is at the path of the folder of `new/b/c`.
     let files = [("new/a", "1"), ("old", "2"), ("new/b", "3"), ("new/b/c", "4")];
     check_refused(folder.path(), &files, true, "cannot be written");
     let files = [("new/a", "1"), ("old", "2"), ("last", "3")];
     let before = tree(folder.path());
-    let mut done = super::Done::default();
-    draft(folder.path(), &files).try_write(&mut done).unwrap();
+    let mut changes = super::Changes::default();
+    draft(folder.path(), &files).try_write(&mut changes).unwrap();
     assert_ne!(tree(folder.path()), before);
-    done.undo();
+    changes.undo();
     assert_eq!(tree(folder.path()), before);
 }

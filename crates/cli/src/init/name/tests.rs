@@ -1,4 +1,4 @@
-//! Good names and bad ones.
+//! Tests of valid and invalid names.
 
 use std::path::Path;
 

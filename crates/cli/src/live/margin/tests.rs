@@ -1,4 +1,4 @@
-//! How children are named.
+//! Tests of the line prefixes of sub-agents.
 
 use helix_agents::stream::ChunkKind;
 
@@ -17,7 +17,7 @@ fn a_child_is_named_by_its_call_and_a_companion_by_its_name() {
 }
 
 #[test]
-fn each_level_stands_further_in() {
+fn each_level_is_indented_further() {
     assert_eq!(margin_of("story-agent-rex-sub-2.1"), "      [helper 2.1] ");
     assert_eq!(margin_of("story-sub-2.1-agent-rex"), "      [rex] ");
     let deep = format!("story{}", "-sub-1.0".repeat(20));

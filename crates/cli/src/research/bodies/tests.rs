@@ -1,4 +1,4 @@
-//! The data are whole.
+//! Tests of the data.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn orbits_obey_keplers_third_law() {
 }
 
 #[test]
-fn names_are_found_however_they_are_written() {
+fn names_are_found_regardless_of_case() {
     assert_eq!(find(" tiTAN ").unwrap().parent, Parent::Saturn);
     assert_eq!(find("Vulcan"), None);
 }

@@ -1,10 +1,10 @@
-//! What the script says is what the table holds.
+//! Tests that the script matches the table.
 
 use crate::research::Report;
 use crate::research::bodies::{Kind, Property, all, find};
 
 #[test]
-fn the_report_of_the_script_is_one() {
+fn the_report_of_the_script_is_valid() {
     let report: Report = serde_json::from_value(super::report()).unwrap();
     assert_eq!(report.question, super::QUESTION);
 }

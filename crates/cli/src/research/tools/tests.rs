@@ -1,4 +1,4 @@
-//! The tools by themselves, without an agent.
+//! Tests of the tools without an agent.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::*;
 
-struct Nobody;
+struct NoStream;
 
-impl ToolStream for Nobody {
+impl ToolStream for NoStream {
     fn show(&self, _kind: ChunkKind) {}
 }
 
 async fn call<T: ToolFunction>(tool: T, input: Value) -> Result<Value, String> {
-    let parts = ToolContextConfig {
+    let config = ToolContextConfig {
         agent: "researcher".into(),
         session: "session".into(),
         run: "run".into(),
@@ -29,10 +29,10 @@ async fn call<T: ToolFunction>(tool: T, input: Value) -> Result<Value, String> {
         timeout: None,
         cancel: Default::default(),
         state: Arc::default(),
-        stream: Arc::new(Nobody),
+        stream: Arc::new(NoStream),
     };
     let input = serde_json::from_value(input).unwrap();
-    match tool.call(input, &ToolContext::new(parts)).await {
+    match tool.call(input, &ToolContext::new(config)).await {
         Ok(output) => Ok(serde_json::to_value(output).unwrap()),
         Err(error) => Err(error.message().to_owned()),
     }
@@ -50,23 +50,20 @@ async fn bodies_are_listed_by_kind_and_parent() {
 }
 
 #[tokio::test]
-async fn a_body_is_looked_up_without_what_is_not_known() {
+async fn unknown_values_of_a_body_are_omitted() {
     let haumea = call(look_up, json!({ "name": "haumea" })).await.unwrap();
     assert_eq!(haumea.get("discovered"), Some(&json!(2004)));
     assert_eq!((haumea.get("radius_km"), haumea.get("discoverer")), (None, None));
 }
 
 #[tokio::test]
-async fn an_unknown_body_is_an_error_that_says_what_to_do() {
+async fn the_error_for_an_unknown_body_has_a_hint() {
     let error = call(look_up, json!({ "name": "Vulcan" })).await.unwrap_err();
-    assert_eq!(
-        error,
-        "there is no body named `Vulcan` in the table; list_bodies tells which there are"
-    );
+    assert_eq!(error, "the table has no body named `Vulcan`; list_bodies lists all bodies");
 }
 
 #[tokio::test]
-async fn a_ranking_starts_with_the_largest_and_leaves_out_the_unknown() {
+async fn a_ranking_starts_with_the_largest_and_omits_unknown_values() {
     let largest = call(rank, json!({ "property": "mass", "kind": "dwarf_planet", "limit": 9 }));
     let names: Vec<_> = largest.await.unwrap().as_array().unwrap().clone();
     let names: Vec<_> = names.iter().map(|body| body["name"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! What gets through to a terminal.
+//! Tests of text for a terminal.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn line_ends_tabs_and_our_colours_pass() {
 fn escape_sequences_become_visible() {
     assert_eq!(clean("\u{1b}]0;title\u{7}", true), "␛]0;title␇");
     assert_eq!(clean("\u{1b}[2J\u{1b}[5n\u{8}\u{7f}", true), "␛[2J␛[5n␈␡");
-    // The same as one character.
+    // The same sequences with single-character introducers.
     assert_eq!(clean("\u{9b}2J\u{9d}0;x\u{9c}", true), "\u{fffd}2J\u{fffd}0;x\u{fffd}");
 }
 
@@ -22,13 +22,13 @@ fn nothing_is_overwritten_by_a_carriage_return() {
 }
 
 #[test]
-fn what_others_wrote_has_no_colours() {
+fn untrusted_text_has_no_colours() {
     assert_eq!(plain("\u{1b}[32mcompleted\u{1b}[0m\n"), "␛[32mcompleted␛[0m\n");
     assert_eq!(clean("\u{1b}[32mx\u{1b}[0m", false), "␛[32mx␛[0m");
 }
 
 #[test]
-fn nothing_turns_the_direction_of_text() {
+fn direction_changes_are_replaced() {
     let text = "a\u{202e}b\u{2066}c\u{2069}d\u{200f}e\u{200e}f\u{202a}";
     assert_eq!(plain(text), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}f\u{fffd}");
     assert_eq!(plain("👩\u{200d}👧 שלום"), "👩\u{200d}👧 שלום");

@@ -1,4 +1,4 @@
-//! The status line comes and goes.
+//! Tests of showing and hiding the status line.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn on_an_empty_line_it_is_drawn_and_erased_in_place() {
 }
 
 #[test]
-fn below_an_open_line_it_leaves_the_cursor_where_the_text_goes_on() {
+fn below_an_open_line_the_cursor_returns_to_the_text() {
     let mut cursor = after("one\ntwo três", 20);
     assert_eq!(cursor.show("waiting", "", 20), "\n\r\u{1b}[Jwaiting\r");
     assert_eq!(cursor.hide(20), format!("\r\u{1b}[J{UP}\u{1b}[9G"));
@@ -29,14 +29,14 @@ fn below_an_open_line_it_leaves_the_cursor_where_the_text_goes_on() {
 }
 
 #[test]
-fn below_a_full_line_the_text_goes_on_below() {
+fn below_a_full_line_the_text_continues_below() {
     let mut cursor = after("12345678", 8);
     assert_eq!(cursor.show("w", "", 8), "\n\r\u{1b}[Jw\r");
     assert_eq!((cursor.hide(8), cursor.column), ("\r\u{1b}[J".to_owned(), 0));
 }
 
 #[test]
-fn after_a_resize_the_text_goes_on_below() {
+fn after_a_resize_the_text_continues_below() {
     let mut cursor = after("12345", 20);
     drop(cursor.show("waiting", "", 20));
     assert_eq!((cursor.hide(10), cursor.column), ("\r\u{1b}[J".to_owned(), 0));
@@ -48,7 +48,7 @@ fn after_a_resize_without_it_nothing_above_is_touched() {
         let mut cursor = after("12345", 20);
         drop(cursor.show("waiting", "", width));
         assert_eq!((cursor.hide(width), cursor.column), ("\r\u{1b}[J".to_owned(), 0), "{width}");
-        // What follows has a place of its own again.
+        // Text after that is tracked again.
         cursor.advance("123", width);
         drop(cursor.show("waiting", "", width));
         assert_eq!(cursor.hide(width), format!("\r\u{1b}[J{UP}\u{1b}[4G"));

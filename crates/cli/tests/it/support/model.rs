@@ -1,4 +1,4 @@
-//! A model that says one thing after the other, and waits in the middle where it is told to.
+//! A model server with scripted replies, some of which pause in the middle.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,22 +8,22 @@ use tokio::sync::Semaphore;
 
 use super::server::{Reply, Server};
 
-/// What it does for one request.
+/// A reply to one request.
 #[derive(Debug, Clone)]
-pub(crate) enum Says {
-    /// Words.
+pub(crate) enum Scripted {
+    /// Text.
     Words(&'static str),
-    /// The first of these words, and the others when it is let go on.
+    /// The first text, and the second one after [`ModelServer::let_go`].
     Waits(&'static str, &'static str),
-    /// These words, and a call of this tool when it is let go on.
+    /// Text, and a call of this tool after [`ModelServer::let_go`].
     Asks(&'static str, &'static str),
     /// A call of a tool.
     Calls(&'static str, Value),
-    /// An error that is not worth another try.
+    /// An error that is not retried.
     Fails,
 }
 
-/// The model. Each request takes the next of what it says, and none is left for more.
+/// The model server. Each request gets the next reply; further requests fail.
 #[derive(Debug)]
 pub(crate) struct ModelServer {
     server: Server,
@@ -31,7 +31,7 @@ pub(crate) struct ModelServer {
 }
 
 impl ModelServer {
-    pub(crate) async fn start(all: impl IntoIterator<Item = Says>) -> Self {
+    pub(crate) async fn start(all: impl IntoIterator<Item = Scripted>) -> Self {
         let all: VecDeque<_> = all.into_iter().collect();
         let (all, gate) = (Arc::new(Mutex::new(all)), Arc::new(Semaphore::new(0)));
         let pauses = Arc::clone(&gate);
@@ -40,13 +40,13 @@ impl ModelServer {
                 let models = json!({ "object": "list", "data": [{ "id": "scripted" }] });
                 return Reply::of(200, "content-type: application/json\r\n", &models.to_string());
             }
-            let next = all.lock().unwrap().pop_front().unwrap_or(Says::Fails);
+            let next = all.lock().unwrap().pop_front().unwrap_or(Scripted::Fails);
             reply(&next, &pauses)
         });
         Self { server: server.await, gate }
     }
 
-    /// What makes `helix` ask this model.
+    /// The environment variables that make `helix` use this model.
     pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
         [
             ("OPENAI_BASE_URL", format!("http://127.0.0.1:{}/v1", self.server.port)),
@@ -60,34 +60,34 @@ impl ModelServer {
         self.server.requests().iter().map(|request| request.json()).collect()
     }
 
-    /// Returns once it was asked again.
-    pub(crate) async fn asked(&self) {
+    /// Waits for the next request.
+    pub(crate) async fn requested(&self) {
         self.server.arrived().await;
     }
 
-    /// Lets it go on where it waits.
+    /// Continues a paused reply.
     pub(crate) fn let_go(&self) {
         self.gate.add_permits(1);
     }
 }
 
-fn reply(says: &Says, gate: &Arc<Semaphore>) -> Reply {
+fn reply(scripted: &Scripted, gate: &Arc<Semaphore>) -> Reply {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let words = |words: &str| event(&json!({ "content": words }), None);
     let pause = |first: &str, rest: String| {
         let first = format!("{head}{}", words(first));
         Reply::Pause(first.into_bytes(), Arc::clone(gate), rest.into_bytes())
     };
-    match says {
-        Says::Words(all) => {
+    match scripted {
+        Scripted::Words(all) => {
             Reply::Send(format!("{head}{}{}", words(all), end("stop")).into_bytes())
         }
-        Says::Waits(first, rest) => pause(first, words(rest) + &end("stop")),
-        Says::Asks(first, tool) => pause(first, call(tool, &json!({}))),
-        Says::Calls(tool, arguments) => {
+        Scripted::Waits(first, rest) => pause(first, words(rest) + &end("stop")),
+        Scripted::Asks(first, tool) => pause(first, call(tool, &json!({}))),
+        Scripted::Calls(tool, arguments) => {
             Reply::Send(format!("{head}{}", call(tool, arguments)).into_bytes())
         }
-        Says::Fails => {
+        Scripted::Fails => {
             let message = "no\u{1b}[2J such \u{1b}[32mthing";
             let error = json!({ "error": { "message": message, "code": "bad" } });
             Reply::of(400, "content-type: application/json\r\n", &error.to_string())

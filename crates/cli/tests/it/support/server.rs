@@ -1,5 +1,5 @@
-//! Real HTTP/1.1 servers on this machine: one that answers as it is told, and one that plays a
-//! model with an OpenAI-compatible interface.
+//! Local HTTP/1.1 servers: one with programmable replies, and one that acts as a model with an
+//! OpenAI-compatible API.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// One request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) head: String,
@@ -26,19 +26,19 @@ impl Request {
     }
 }
 
-/// What to do for one request.
+/// The reply to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// Send these bytes, and close the connection.
+    /// Send these bytes and close the connection.
     Send(Vec<u8>),
-    /// Say nothing until the client goes away.
+    /// Send nothing until the client closes the connection.
     Hold,
-    /// Send the first bytes, and the others when the gate opens.
+    /// Send the first bytes, and the rest when the semaphore has a permit.
     Pause(Vec<u8>, Arc<Semaphore>, Vec<u8>),
 }
 
 impl Reply {
-    /// A whole reply; `headers` each with their line end.
+    /// A complete reply; each header ends with a line end.
     pub(crate) fn of(status: u16, headers: &str, body: &str) -> Self {
         let length = body.len();
         let text = format!(
@@ -47,13 +47,13 @@ impl Reply {
         Self::Send(text.into_bytes())
     }
 
-    /// A page of plain text.
+    /// A reply with plain text.
     pub(crate) fn text(body: &str) -> Self {
         Self::of(200, "content-type: text/plain\r\n", body)
     }
 }
 
-/// A server that answers as it is told. It stops when it is dropped.
+/// A server with programmable replies. It stops on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) port: u16,
@@ -69,15 +69,16 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (requests, arrived) = (Arc::<Mutex<Vec<_>>>::default(), Arc::new(Semaphore::new(0)));
-        let (all, told) = (Arc::clone(&requests), Arc::clone(&arrived));
+        let (all, arrivals) = (Arc::clone(&requests), Arc::clone(&arrived));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (answer, all, told) = (answer.clone(), Arc::clone(&all), Arc::clone(&told));
+                let (answer, all, arrivals) =
+                    (answer.clone(), Arc::clone(&all), Arc::clone(&arrivals));
                 tokio::spawn(async move {
                     serve(stream, |request| {
                         let reply = answer(&request);
                         all.lock().unwrap().push(request);
-                        told.add_permits(1);
+                        arrivals.add_permits(1);
                         reply
                     })
                     .await;
@@ -87,12 +88,12 @@ impl Server {
         Self { port, requests, arrived, task }
     }
 
-    /// What came so far.
+    /// The requests received so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Returns once a request has come that was not waited for yet.
+    /// Waits for the next request.
     pub(crate) async fn arrived(&self) {
         self.arrived.acquire().await.unwrap().forget();
     }
@@ -108,7 +109,7 @@ async fn serve(mut stream: TcpStream, answer: impl FnOnce(Request) -> Reply) {
     let Some(request) = read_request(&mut stream).await else { return };
     match answer(request) {
         Reply::Send(bytes) => {
-            // A client that has enough goes away.
+            // The client may have closed the connection.
             let _gone = stream.write_all(&bytes).await;
             let _gone = stream.shutdown().await;
         }
@@ -125,7 +126,7 @@ async fn serve(mut stream: TcpStream, answer: impl FnOnce(Request) -> Reply) {
 async fn read_request(stream: &mut TcpStream) -> Option<Request> {
     let mut buffer = Vec::new();
     loop {
-        if let Some(at) = buffer.windows(4).position(|it| it == b"\r\n\r\n") {
+        if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(buffer[..at].to_vec()).unwrap();
             let length = head.lines().find_map(|line| {
                 let (name, value) = line.split_once(':')?;
@@ -134,35 +135,35 @@ async fn read_request(stream: &mut TcpStream) -> Option<Request> {
             });
             let end = at + 4 + length.unwrap_or(0);
             while buffer.len() < end {
-                stream.read_buf(&mut buffer).await.ok().filter(|it| *it > 0)?;
+                stream.read_buf(&mut buffer).await.ok().filter(|read| *read > 0)?;
             }
             return Some(Request { head, body: buffer[at + 4..end].to_vec() });
         }
-        stream.read_buf(&mut buffer).await.ok().filter(|it| *it > 0)?;
+        stream.read_buf(&mut buffer).await.ok().filter(|read| *read > 0)?;
     }
 }
 
-/// One reply of the model.
+/// A reply of the model.
 #[derive(Debug, Clone)]
 pub(crate) enum Turn {
     Text(&'static str),
     Calls(Vec<(&'static str, Value)>),
-    /// It never answers.
+    /// No reply.
     Silence,
 }
 
 impl Turn {
-    /// One call of a tool.
+    /// A call of one tool.
     pub(crate) fn call(tool: &'static str, arguments: Value) -> Self {
         Self::Calls(vec![(tool, arguments)])
     }
 
-    /// The output of an agent whose output has a schema.
+    /// The typed output of an agent.
     pub(crate) fn finish(output: Value) -> Self {
         Self::call("__finish__", output)
     }
 
-    /// As an answer of the server.
+    /// The reply of the server.
     pub(crate) fn reply(&self) -> Reply {
         let mut pieces = Vec::new();
         let delta = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
@@ -194,8 +195,8 @@ impl Turn {
     }
 }
 
-/// A model that says what it is told to. Which reply comes next is told by how many the request
-/// holds, so that a request that is made again gets the same one.
+/// A model server with these replies. The number of assistant messages in a request selects the reply, so
+/// that a repeated request gets the same one.
 pub(crate) async fn model(turns: Vec<Turn>) -> Server {
     Server::start(move |request| {
         if request.path().ends_with("/models") {
@@ -204,10 +205,10 @@ pub(crate) async fn model(turns: Vec<Turn>) -> Server {
         }
         let body = request.json();
         let messages = body["messages"].as_array().unwrap();
-        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
-        match turns.get(said) {
+        let replied = messages.iter().filter(|message| message["role"] == "assistant").count();
+        match turns.get(replied) {
             Some(turn) => turn.reply(),
-            None => Reply::of(418, "content-type: text/plain\r\n", "no reply is left"),
+            None => Reply::of(418, "content-type: text/plain\r\n", "no more replies"),
         }
     })
     .await

@@ -1,4 +1,4 @@
-//! `helix chat`, with somebody at the keyboard.
+//! Tests of an interactive `helix chat`.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -9,13 +9,15 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
 use super::tmux::Terminal;
-use crate::support::{ModelServer, Place, Running, Says};
+use crate::support::{ModelServer, Running, Scripted, TestDir};
 
 #[tokio::test]
 async fn a_message_is_answered_and_the_next_one_knows_it() {
-    let (place, server) =
-        (Place::new(), ModelServer::start([Says::Words("Good day!"), Says::Words("Yes.")]).await);
-    let terminal = Terminal::with_model(&place, &server).await;
+    let (dir, server) = (
+        TestDir::new(),
+        ModelServer::start([Scripted::Words("Good day!"), Scripted::Words("Yes.")]).await,
+    );
+    let terminal = Terminal::with_model(&dir, &server).await;
     terminal.run("helix chat").await;
     terminal.shows("with openai:scripted").await;
     terminal.run("hello there").await;
@@ -24,22 +26,23 @@ async fn a_message_is_answered_and_the_next_one_knows_it() {
     terminal.shows("Yes.\n1 step · 1200 in, 34 out").await;
     prompt(&terminal).await;
     terminal.keys(&["C-d"]).await;
-    terminal.shows("to go on: helix chat --session ses_").await;
+    terminal.shows("to continue: helix chat --session ses_").await;
     assert_eq!(terminal.exit().await, 0);
     let messages = server.requests()[1]["messages"].clone();
-    let told: Vec<_> = messages.as_array().unwrap().iter().map(|it| &it["content"]).collect();
-    assert_eq!(told[told.len() - 3..], ["hello there", "Good day!", "still there?"]);
+    let contents: Vec<_> =
+        messages.as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    assert_eq!(contents[contents.len() - 3..], ["hello there", "Good day!", "still there?"]);
 }
 
-/// A window in which a chat has begun.
-async fn chatting<'a>(place: &'a Place, server: &ModelServer) -> Terminal<'a> {
-    let terminal = Terminal::with_model(place, server).await;
+/// A terminal with a started chat.
+async fn chatting<'a>(dir: &'a TestDir, server: &ModelServer) -> Terminal<'a> {
+    let terminal = Terminal::with_model(dir, server).await;
     terminal.run("helix chat").await;
     terminal.shows("Ctrl-D leaves\n>").await;
     terminal
 }
 
-/// Waits for the prompt: a key that is pressed before it is not the editor's.
+/// Waits for the prompt. The editor does not receive keys that are pressed before it.
 async fn prompt(terminal: &Terminal<'_>) {
     let is_there = |shown: &str| shown.lines().last() == Some(">");
     terminal.until("to wait for a message".into(), is_there).await;
@@ -52,13 +55,13 @@ async fn leave(terminal: &Terminal<'_>) {
 }
 
 #[tokio::test]
-async fn ctrl_c_at_the_prompt_clears_the_line_and_says_how_to_leave() {
-    let (place, server) = (Place::new(), ModelServer::start([Says::Words("Good day!")]).await);
-    let terminal = chatting(&place, &server).await;
+async fn ctrl_c_at_the_prompt_clears_the_line_and_shows_a_hint() {
+    let (dir, server) = (TestDir::new(), ModelServer::start([Scripted::Words("Good day!")]).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.types("nonsense").await;
     terminal.shows("> nonsense").await;
     terminal.keys(&["C-c"]).await;
-    terminal.shows("Ctrl-D or /quit leaves\n>").await;
+    terminal.shows("use Ctrl-D or /quit to leave\n>").await;
     terminal.run("hello").await;
     terminal.shows("Good day!").await;
     assert_eq!(server.requests()[0]["messages"][1]["content"], "hello");
@@ -66,32 +69,32 @@ async fn ctrl_c_at_the_prompt_clears_the_line_and_says_how_to_leave() {
 }
 
 #[tokio::test]
-async fn ctrl_c_interrupts_the_run_and_resume_goes_on_with_it() {
-    let replies = [Says::Asks("To be continued", "dance"), Says::Words("The end.")];
-    let (place, server) = (Place::new(), ModelServer::start(replies).await);
-    let terminal = chatting(&place, &server).await;
+async fn ctrl_c_interrupts_the_run_and_resume_continues_it() {
+    let replies = [Scripted::Asks("To be continued", "dance"), Scripted::Words("The end.")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(replies).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.run("tell me a story").await;
     terminal.shows("To be continued").await;
     terminal.keys(&["C-c"]).await;
     terminal.shows("interrupting at the end of this step").await;
     server.let_go();
-    terminal.shows("interrupted: /resume goes on, a message begins another turn").await;
+    terminal.shows("interrupted: /resume continues the turn, a message starts another one").await;
     terminal.run("/resume").await;
     terminal.shows("The end.").await;
     leave(&terminal).await;
 }
 
 #[tokio::test]
-async fn a_message_after_an_interruption_begins_another_turn() {
-    let replies = [Says::Asks("To be continued", "dance"), Says::Words("Fine.")];
-    let (place, server) = (Place::new(), ModelServer::start(replies).await);
-    let terminal = chatting(&place, &server).await;
+async fn a_message_after_an_interruption_starts_another_turn() {
+    let replies = [Scripted::Asks("To be continued", "dance"), Scripted::Words("Fine.")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(replies).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.run("tell me a story").await;
     terminal.shows("To be continued").await;
     terminal.keys(&["C-c"]).await;
     terminal.shows("interrupting").await;
     server.let_go();
-    terminal.shows("interrupted: /resume goes on").await;
+    terminal.shows("interrupted: /resume continues").await;
     terminal.run("no, something else").await;
     terminal.shows("Fine.").await;
     let messages = server.requests()[1]["messages"].clone();
@@ -101,9 +104,9 @@ async fn a_message_after_an_interruption_begins_another_turn() {
 
 #[tokio::test]
 async fn a_second_ctrl_c_aborts_the_run_and_not_the_chat() {
-    let replies = [Says::Waits("Once upon", " a time"), Says::Words("Fine.")];
-    let (place, server) = (Place::new(), ModelServer::start(replies).await);
-    let terminal = chatting(&place, &server).await;
+    let replies = [Scripted::Waits("Once upon", " a time"), Scripted::Words("Fine.")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(replies).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.run("tell me a story").await;
     terminal.shows("Once upon").await;
     terminal.keys(&["C-c"]).await;
@@ -117,12 +120,12 @@ async fn a_second_ctrl_c_aborts_the_run_and_not_the_chat() {
 
 #[tokio::test]
 async fn a_turn_that_fails_leaves_the_chat_and_can_be_resumed() {
-    let replies = [Says::Fails, Says::Words("There we are.")];
-    let (place, server) = (Place::new(), ModelServer::start(replies).await);
-    let terminal = chatting(&place, &server).await;
+    let replies = [Scripted::Fails, Scripted::Words("There we are.")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(replies).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.run("hello").await;
-    let shown = terminal.shows("failed: /resume goes on").await;
-    // What the server said must not clear the screen.
+    let shown = terminal.shows("failed: /resume continues").await;
+    // The text of the server must not clear the screen.
     assert!(
         shown.contains(r"no\u{1b}[2J such \u{1b}[32mthing") && shown.contains("helix chat"),
         "{shown}"
@@ -133,10 +136,10 @@ async fn a_turn_that_fails_leaves_the_chat_and_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn a_killed_chat_is_found_again_and_goes_on() {
-    let replies = [Says::Waits("Once upon", ""), Says::Words("Twice upon a time.")];
-    let (place, server) = (Place::new(), ModelServer::start(replies).await);
-    let terminal = Terminal::with_model(&place, &server).await;
+async fn a_killed_chat_can_be_continued() {
+    let replies = [Scripted::Waits("Once upon", ""), Scripted::Words("Twice upon a time.")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(replies).await);
+    let terminal = Terminal::with_model(&dir, &server).await;
     let chat = terminal.start("helix chat").await;
     terminal.run("tell me a story").await;
     terminal.shows("Once upon").await;
@@ -145,9 +148,9 @@ async fn a_killed_chat_is_found_again_and_goes_on() {
     terminal.run("helix chat --last").await;
     terminal.shows("its last run").await;
     terminal.run("go on!").await;
-    terminal.shows("then say it again").await;
+    terminal.shows("then send the message again").await;
     terminal.run("/resume").await;
-    terminal.shows("waiting for up to").await;
+    terminal.shows("waiting up to").await;
     terminal.keys(&["C-c"]).await;
     prompt(&terminal).await;
     terminal.run("/resume").await;
@@ -156,9 +159,9 @@ async fn a_killed_chat_is_found_again_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_request_to_terminate_at_the_prompt_leaves_the_terminal_as_it_was() {
-    let (place, server) = (Place::new(), ModelServer::start([]).await);
-    let terminal = Terminal::with_model(&place, &server).await;
+async fn sigterm_at_the_prompt_restores_the_terminal() {
+    let (dir, server) = (TestDir::new(), ModelServer::start([]).await);
+    let terminal = Terminal::with_model(&dir, &server).await;
     let chat = terminal.start("helix chat").await;
     terminal.shows("Ctrl-D leaves\n>").await;
     terminal.types("half a").await;
@@ -168,28 +171,29 @@ async fn a_request_to_terminate_at_the_prompt_leaves_the_terminal_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_request_to_terminate_while_a_command_waits_ends_the_chat() {
-    let (place, server) = (Place::new(), ModelServer::start([Says::Waits("Once upon", "")]).await);
-    let mut other = place.command(&["chat"]);
+async fn sigterm_while_a_command_waits_ends_the_chat() {
+    let (dir, server) =
+        (TestDir::new(), ModelServer::start([Scripted::Waits("Once upon", "")]).await);
+    let mut other = dir.command(&["chat"]);
     other.envs(server.variables()).stdin(Stdio::piped());
     let mut other = Running::of(other);
     other.child.stdin.take().unwrap().write_all(b"tell me a story\n").await.unwrap();
-    server.asked().await;
-    let list = place.helix(&["sessions", "list", "--json"]).await.json();
-    let terminal = Terminal::with_model(&place, &server).await;
+    server.requested().await;
+    let list = dir.helix(&["sessions", "list", "--json"]).await.json();
+    let terminal = Terminal::with_model(&dir, &server).await;
     let chat = terminal.start("helix chat").await;
     terminal.shows("Ctrl-D leaves\n>").await;
     terminal.run(&format!("/resume {}", list[0]["session"].as_str().unwrap())).await;
-    terminal.shows("waiting for up to").await;
+    terminal.shows("waiting up to").await;
     kill_process(chat, Signal::TERM).unwrap();
     assert_eq!(terminal.exit().await, 4);
 }
 
 #[tokio::test]
-async fn what_the_model_writes_cannot_touch_the_terminal() {
+async fn model_text_is_sanitized() {
     let words = "\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}[31mred\u{1b}[0m\r\nnext\ttab";
-    let (place, server) = (Place::new(), ModelServer::start([Says::Words(words)]).await);
-    let terminal = chatting(&place, &server).await;
+    let (dir, server) = (TestDir::new(), ModelServer::start([Scripted::Words(words)]).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.run("attack").await;
     let shown = terminal.shows("next    tab").await;
     assert!(shown.contains("␛[2J␛]0;title␇␛[31mred␛[0m\nnext"), "{shown}");
@@ -197,10 +201,10 @@ async fn what_the_model_writes_cannot_touch_the_terminal() {
 }
 
 #[tokio::test]
-async fn the_status_line_tells_the_tokens_of_the_turn() {
-    let replies = [Says::Calls("dance", json!({})), Says::Waits("A word", " and another")];
-    let (place, server) = (Place::new(), ModelServer::start(replies).await);
-    let terminal = chatting(&place, &server).await;
+async fn the_status_line_shows_the_tokens_of_the_turn() {
+    let replies = [Scripted::Calls("dance", json!({})), Scripted::Waits("A word", " and another")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(replies).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.run("count").await;
     terminal.shows("A word\n").await;
     terminal.shows("· 1.2k in, 34 out · 0:0").await;
@@ -211,9 +215,9 @@ async fn the_status_line_tells_the_tokens_of_the_turn() {
 
 #[tokio::test]
 async fn commands_do_what_help_says() {
-    let replies = [Says::Words("One."), Says::Words("Two."), Says::Words("Three.")];
-    let (place, server) = (Place::new(), ModelServer::start(replies).await);
-    let terminal = chatting(&place, &server).await;
+    let replies = [Scripted::Words("One."), Scripted::Words("Two."), Scripted::Words("Three.")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(replies).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.run("/help").await;
     terminal.shows("/quit").await;
     terminal.run("/log").await;
@@ -229,9 +233,9 @@ async fn commands_do_what_help_says() {
     terminal.run("/resume").await;
     terminal.shows("there is nothing to resume").await;
     terminal.run("/model openai:another").await;
-    terminal.shows("from now on: openai:another").await;
+    terminal.shows("model: openai:another").await;
     terminal.run("/new").await;
-    terminal.shows("the next message begins a new session").await;
+    terminal.shows("the next message starts a new session").await;
     terminal.run("second").await;
     terminal.shows("Two.").await;
     terminal.run("/sessions").await;
@@ -255,10 +259,12 @@ async fn commands_do_what_help_says() {
 }
 
 #[tokio::test]
-async fn what_was_typed_is_there_again_and_for_nobody_else() {
-    let (place, server) =
-        (Place::new(), ModelServer::start([Says::Words("One."), Says::Words("Two.")]).await);
-    let terminal = chatting(&place, &server).await;
+async fn the_history_is_kept_and_private() {
+    let (dir, server) = (
+        TestDir::new(),
+        ModelServer::start([Scripted::Words("One."), Scripted::Words("Two.")]).await,
+    );
+    let terminal = chatting(&dir, &server).await;
     terminal.run("a memorable question").await;
     terminal.shows("One.").await;
     leave(&terminal).await;
@@ -269,16 +275,18 @@ async fn what_was_typed_is_there_again_and_for_nobody_else() {
     terminal.keys(&["Enter"]).await;
     terminal.shows("Two.").await;
     leave(&terminal).await;
-    let file = place.path(".local/state/helix/history");
+    let file = dir.path(".local/state/helix/history");
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
 }
 
 #[tokio::test]
 async fn a_message_can_have_several_lines() {
-    let (place, server) =
-        (Place::new(), ModelServer::start([Says::Words("One."), Says::Words("Two.")]).await);
-    let terminal = chatting(&place, &server).await;
+    let (dir, server) = (
+        TestDir::new(),
+        ModelServer::start([Scripted::Words("One."), Scripted::Words("Two.")]).await,
+    );
+    let terminal = chatting(&dir, &server).await;
     terminal.run("first \\").await;
     terminal.run("second").await;
     terminal.shows("One.").await;
@@ -294,9 +302,9 @@ async fn a_message_can_have_several_lines() {
 
 #[tokio::test]
 async fn a_dumb_terminal_has_neither_editing_nor_status_nor_colours() {
-    let (place, server) =
-        (Place::new(), ModelServer::start([Says::Waits("A word", " and another")]).await);
-    let terminal = Terminal::with_model(&place, &server).await;
+    let (dir, server) =
+        (TestDir::new(), ModelServer::start([Scripted::Waits("A word", " and another")]).await);
+    let terminal = Terminal::with_model(&dir, &server).await;
     terminal.run("TERM=dumb helix chat").await;
     terminal.shows("Ctrl-D leaves\n>").await;
     terminal.run("hello").await;
@@ -307,30 +315,30 @@ async fn a_dumb_terminal_has_neither_editing_nor_status_nor_colours() {
     terminal.shows(" and another").await;
     prompt(&terminal).await;
     terminal.keys(&["C-c"]).await;
-    terminal.shows("Ctrl-D or /quit leaves").await;
+    terminal.shows("use Ctrl-D or /quit to leave").await;
     let colored = terminal.colored().await;
     assert!(!colored.contains('\u{1b}') && !colored.contains("waiting"), "{colored}");
     leave(&terminal).await;
 }
 
 #[tokio::test]
-async fn what_is_said_can_go_into_a_file_and_the_prompt_stays() {
-    let (place, server) = (Place::new(), ModelServer::start([Says::Words("Good day!")]).await);
-    let terminal = Terminal::with_model(&place, &server).await;
+async fn with_redirected_output_the_prompt_stays() {
+    let (dir, server) = (TestDir::new(), ModelServer::start([Scripted::Words("Good day!")]).await);
+    let terminal = Terminal::with_model(&dir, &server).await;
     terminal.run("helix chat >said.txt").await;
     prompt(&terminal).await;
     terminal.run("hello").await;
     prompt(&terminal).await;
     leave(&terminal).await;
-    let said = std::fs::read_to_string(place.path("said.txt")).unwrap();
-    assert!(said.contains("\nGood day!\n") && !said.contains('\u{1b}'), "{said}");
+    let text = std::fs::read_to_string(dir.path("said.txt")).unwrap();
+    assert!(text.contains("\nGood day!\n") && !text.contains('\u{1b}'), "{text}");
 }
 
 #[tokio::test]
-async fn what_is_typed_while_the_model_talks_is_the_next_message() {
-    let says = [Says::Waits("One", " and a half."), Says::Words("Two.")];
-    let (place, server) = (Place::new(), ModelServer::start(says).await);
-    let terminal = chatting(&place, &server).await;
+async fn text_typed_during_a_turn_is_the_next_message() {
+    let scripted = [Scripted::Waits("One", " and a half."), Scripted::Words("Two.")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(scripted).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.run("first").await;
     terminal.shows("One").await;
     terminal.run("second").await;
@@ -343,9 +351,9 @@ async fn what_is_typed_while_the_model_talks_is_the_next_message() {
 
 #[tokio::test]
 async fn messages_that_arrive_at_once_are_turns_one_after_the_other() {
-    let says = [Says::Words("One."), Says::Words("Two."), Says::Words("Three.")];
-    let (place, server) = (Place::new(), ModelServer::start(says).await);
-    let terminal = chatting(&place, &server).await;
+    let scripted = [Scripted::Words("One."), Scripted::Words("Two."), Scripted::Words("Three.")];
+    let (dir, server) = (TestDir::new(), ModelServer::start(scripted).await);
+    let terminal = chatting(&dir, &server).await;
     terminal.keys(&["first", "Enter", "second", "Enter", "third", "Enter"]).await;
     terminal.shows("Three.").await;
     let requests = server.requests();

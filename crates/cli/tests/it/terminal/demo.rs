@@ -1,11 +1,11 @@
-//! `helix demo`, watched.
+//! Tests of `helix demo` in a terminal.
 
 use rustix::process::{Signal, kill_process};
 
 use super::tmux::Terminal;
-use crate::support::Place;
+use crate::support::TestDir;
 
-/// What a status line begins with.
+/// The characters that a status line starts with.
 const FRAMES: &str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏";
 
 /// The status line, if there is one.
@@ -13,32 +13,32 @@ pub(super) fn status(shown: &str) -> Option<&str> {
     shown.lines().rev().find(|line| line.starts_with(|c| FRAMES.contains(c)))
 }
 
-/// Whether the status line tells of this.
+/// Returns `true` if the status line contains these words.
 pub(super) fn has_status(shown: &str, words: &str) -> bool {
     status(shown).is_some_and(|line| line.contains(words))
 }
 
 #[tokio::test]
 async fn a_demo_is_shown_as_it_happens_and_leaves_no_status_line() {
-    let place = Place::new();
-    let terminal = Terminal::open(&place).await;
+    let dir = TestDir::new();
+    let terminal = Terminal::open(&dir).await;
     terminal.run("helix demo --scripted --pace 20").await;
-    terminal.until("to tell of a tool".into(), |shown| has_status(shown, "look_up")).await;
+    terminal.until("to show a tool".into(), |shown| has_status(shown, "look_up")).await;
     assert_eq!(terminal.exit().await, 0);
     let shown = terminal.text().await;
     assert_eq!(status(&shown), None, "{shown}");
 }
 
 #[tokio::test]
-async fn it_ends_with_the_report_in_colour() {
-    let place = Place::new();
-    let terminal = Terminal::with(&place, (90, 100), &[]).await;
+async fn a_demo_ends_with_the_report_in_colour() {
+    let dir = TestDir::new();
+    let terminal = Terminal::with(&dir, (90, 100), &[]).await;
     terminal.run("helix demo --scripted --pace 3").await;
     terminal.shows("log      helix sessions log").await;
     let shown = terminal.text().await;
     assert_eq!(status(&shown), None, "{shown}");
     assert!(shown.contains("Two moons are larger than Mercury"), "{shown}");
-    for words in ["  → rank {", "  ✓ rank (", "step 5 is done", "completed in "] {
+    for words in ["  → rank {", "  ✓ rank (", "step 5 completed", "completed in "] {
         assert!(shown.contains(words), "{words} is not in {shown}");
     }
     let colored = terminal.colored().await;
@@ -48,10 +48,10 @@ async fn it_ends_with_the_report_in_colour() {
 
 #[tokio::test]
 async fn no_color_leaves_the_status_line_and_nothing_coloured() {
-    let place = Place::new();
-    let terminal = Terminal::with(&place, (90, 100), &[("NO_COLOR", "1")]).await;
+    let dir = TestDir::new();
+    let terminal = Terminal::with(&dir, (90, 100), &[("NO_COLOR", "1")]).await;
     terminal.run("helix demo --scripted --pace 20").await;
-    terminal.until("to tell of a tool".into(), |shown| has_status(shown, "look_up")).await;
+    terminal.until("to show a tool".into(), |shown| has_status(shown, "look_up")).await;
     terminal.keys(&["C-c"]).await;
     terminal.shows("log      helix sessions log").await;
     let colored = terminal.colored().await;
@@ -60,34 +60,34 @@ async fn no_color_leaves_the_status_line_and_nothing_coloured() {
 }
 
 #[tokio::test]
-async fn ctrl_c_interrupts_and_gives_the_shell_back() {
-    let place = Place::new();
-    let terminal = Terminal::open(&place).await;
+async fn ctrl_c_interrupts_and_returns_to_the_shell() {
+    let dir = TestDir::new();
+    let terminal = Terminal::open(&dir).await;
     terminal.run("helix demo --scripted --pace 40").await;
-    terminal.until("to tell of a tool".into(), |shown| has_status(shown, "rank")).await;
+    terminal.until("to show a tool".into(), |shown| has_status(shown, "rank")).await;
     terminal.keys(&["C-c"]).await;
     terminal.shows("interrupting at the end of this step").await;
-    let shown = terminal.shows("go on    helix resume ses_").await;
+    let shown = terminal.shows("resume   helix resume ses_").await;
     assert_eq!(status(&shown), None, "{shown}");
     assert_eq!(terminal.exit().await, 4);
 }
 
 #[tokio::test]
-async fn a_request_to_terminate_gives_the_shell_back() {
-    let place = Place::new();
-    let terminal = Terminal::open(&place).await;
+async fn sigterm_returns_to_the_shell() {
+    let dir = TestDir::new();
+    let terminal = Terminal::open(&dir).await;
     let demo = terminal.start("helix demo --scripted --pace 100").await;
-    terminal.until("to tell of a tool".into(), |shown| has_status(shown, "rank")).await;
+    terminal.until("to show a tool".into(), |shown| has_status(shown, "rank")).await;
     kill_process(demo, Signal::TERM).unwrap();
-    let shown = terminal.shows("stopped; to go on: helix resume ses_").await;
+    let shown = terminal.shows("stopped; to resume: helix resume ses_").await;
     assert_eq!(status(&shown), None, "{shown}");
     assert_eq!(terminal.exit().await, 4);
 }
 
 #[tokio::test]
-async fn text_goes_on_where_it_was_after_a_pause_in_the_middle_of_a_line() {
-    let place = Place::new();
-    let terminal = Terminal::open(&place).await;
+async fn text_continues_in_its_line_after_a_pause() {
+    let dir = TestDir::new();
+    let terminal = Terminal::open(&dir).await;
     terminal.run("helix demo --scripted --pace 700").await;
     let paused = |shown: &str| shown.contains("\nTo c") && has_status(shown, "waiting");
     terminal.until("to pause in its text".into(), paused).await;
@@ -96,11 +96,11 @@ async fn text_goes_on_where_it_was_after_a_pause_in_the_middle_of_a_line() {
 }
 
 #[tokio::test]
-async fn the_status_line_is_cut_to_the_width_and_a_resize_leaves_nothing_of_it() {
-    let place = Place::new();
-    let terminal = Terminal::with(&place, (60, 40), &[]).await;
+async fn the_status_line_is_cut_to_the_width_after_a_resize() {
+    let dir = TestDir::new();
+    let terminal = Terminal::with(&dir, (60, 40), &[]).await;
     terminal.run("helix demo --scripted --pace 100").await;
-    terminal.until("to tell of tools".into(), |shown| has_status(shown, "look_up")).await;
+    terminal.until("to show tools".into(), |shown| has_status(shown, "look_up")).await;
     terminal.resize(16).await;
     let cut = |shown: &str| status(shown).is_some_and(|line| line.chars().count() == 15);
     let shown = terminal.until("to cut the line".into(), cut).await;

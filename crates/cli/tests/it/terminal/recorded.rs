@@ -1,21 +1,21 @@
-//! What was recorded, looked at in a terminal: `helix resume`, `helix sessions`, `helix tail`.
+//! Tests of recorded sessions in a terminal: `helix resume`, `helix sessions`, `helix tail`.
 
 use super::demo::{has_status, status};
 use super::tmux::Terminal;
-use crate::support::{ModelServer, Place, Says};
+use crate::support::{ModelServer, Scripted, TestDir};
 
 #[tokio::test]
 async fn an_interrupted_demo_is_resumed_and_watched_to_its_end() {
-    let place = Place::new();
-    let mut demo = place.start_demo("20", &[]).await;
-    demo.shows("began").await;
+    let dir = TestDir::new();
+    let mut demo = dir.start_demo("20", &[]).await;
+    demo.shows("started").await;
     demo.signal(rustix::process::Signal::INT);
     assert_eq!(demo.end().await.code, 4);
-    let terminal = Terminal::open(&place).await;
+    let terminal = Terminal::open(&dir).await;
     terminal.run("helix resume --last").await;
-    terminal.until("to tell of a tool".into(), |shown| has_status(shown, "look_up")).await;
+    terminal.until("to show a tool".into(), |shown| has_status(shown, "look_up")).await;
     let shown = terminal.shows("log      helix sessions log").await;
-    assert!(shown.contains("goes on") && shown.contains("completed in"), "{shown}");
+    assert!(shown.contains("resumed") && shown.contains("completed in"), "{shown}");
     assert_eq!(status(&shown), None, "{shown}");
     assert_eq!(terminal.exit().await, 0);
     terminal.run("helix resume --last").await;
@@ -25,8 +25,8 @@ async fn an_interrupted_demo_is_resumed_and_watched_to_its_end() {
 
 #[tokio::test]
 async fn sessions_are_shown_with_colours_where_they_help() {
-    let (place, session) = Place::after_demo().await;
-    let terminal = Terminal::open(&place).await;
+    let (dir, session) = TestDir::after_demo().await;
+    let terminal = Terminal::open(&dir).await;
     for (command, shows) in [
         ("list", "completed  researcher"),
         ("show --last", "status   completed"),
@@ -44,15 +44,15 @@ async fn sessions_are_shown_with_colours_where_they_help() {
     terminal.shows(&format!("deleted {session}")).await;
     assert_eq!(terminal.exit().await, 0);
     terminal.run("helix sessions show --last").await;
-    terminal.shows("the database holds no session yet").await;
+    terminal.shows("the database has no sessions yet").await;
     assert_eq!(terminal.exit().await, 1);
 }
 
 #[tokio::test]
-async fn what_was_recorded_cannot_touch_the_terminal_either() {
+async fn recorded_text_is_sanitized() {
     let words = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}2J";
-    let (place, server) = (Place::new(), ModelServer::start([Says::Words(words)]).await);
-    let terminal = Terminal::with_model(&place, &server).await;
+    let (dir, server) = (TestDir::new(), ModelServer::start([Scripted::Words(words)]).await);
+    let terminal = Terminal::with_model(&dir, &server).await;
     terminal.run("echo attack | helix chat").await;
     terminal.shows("␛[2J").await;
     assert_eq!(terminal.exit().await, 0);
@@ -67,11 +67,11 @@ async fn what_was_recorded_cannot_touch_the_terminal_either() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_without_colours_of_others() {
-    let place = Place::new();
-    // No TOML: the message quotes what stands there, and its folder is in it.
-    place.write("\u{1b}[32mgreen/agent.toml", "name = \u{1b}[31m");
-    let terminal = Terminal::open(&place).await;
+async fn errors_have_no_untrusted_colours() {
+    let dir = TestDir::new();
+    // Invalid TOML: the message quotes the text and the path.
+    dir.write("\u{1b}[32mgreen/agent.toml", "name = \u{1b}[31m");
+    let terminal = Terminal::open(&dir).await;
     for line in ["helix run */agent.toml Hi", "helix sessions list --limit */", "helix */"] {
         terminal.run(line).await;
         terminal.shows("[32mgreen").await;
@@ -83,11 +83,11 @@ async fn what_is_wrong_is_told_without_colours_of_others() {
 
 #[tokio::test]
 async fn a_session_is_followed_from_another_terminal() {
-    let place = Place::new();
-    let demo = place.start_demo("20", &[]).await;
-    let terminal = Terminal::open(&place).await;
+    let dir = TestDir::new();
+    let demo = dir.start_demo("20", &[]).await;
+    let terminal = Terminal::open(&dir).await;
     terminal.run("helix tail --last").await;
-    terminal.until("to tell of a tool".into(), |shown| has_status(shown, "look_up")).await;
+    terminal.until("to show a tool".into(), |shown| has_status(shown, "look_up")).await;
     assert_eq!(demo.end().await.code, 0);
     let shown = terminal.shows("Two moons are larger").await;
     assert!(shown.contains("→ rank"), "{shown}");

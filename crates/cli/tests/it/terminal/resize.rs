@@ -1,8 +1,8 @@
-//! A window that changes its size while text arrives.
+//! Tests of resizing the terminal while text arrives.
 
 use super::demo::has_status;
 use super::tmux::Terminal;
-use crate::support::{ModelServer, Place, Says};
+use crate::support::{ModelServer, Scripted, TestDir};
 
 const FIRST: &str = "This is the text: one two three four five six seven eight nine ten eleven";
 const REST: &str = " twelve thirteen fourteen fifteen sixteen seventeen eighteen. The end.";
@@ -19,12 +19,12 @@ async fn a_narrower_window_loses_no_text() {
     assert!(shown.contains(&format!("{FIRST}{REST}")), "{shown}");
 }
 
-/// What a window shows, without its line ends, whose size changed in the middle of a text.
+/// The text of a terminal, without line ends, that was resized in the middle of a text.
 async fn resized(from: u16, to: u16) -> String {
-    let (place, server) = (Place::new(), ModelServer::start([Says::Waits(FIRST, REST)]).await);
+    let (dir, server) = (TestDir::new(), ModelServer::start([Scripted::Waits(FIRST, REST)]).await);
     let variables = server.variables();
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let terminal = Terminal::with(&place, (from, 40), &variables).await;
+    let terminal = Terminal::with(&dir, (from, 40), &variables).await;
     terminal.run("echo hello | helix chat").await;
     terminal.shows("ten eleven").await;
     terminal.resize(to).await;

@@ -1,4 +1,4 @@
-//! A terminal of its own for each test: a tmux server with one window, and a shell in it.
+//! A separate terminal for each test: a tmux server with one window that runs a shell.
 
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -7,46 +7,46 @@ use rustix::process::Pid;
 use tokio::process::Command;
 use tokio::time::sleep;
 
-use crate::support::{ModelServer, Place};
+use crate::support::{ModelServer, TestDir};
 
-/// How long something may take to appear.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for expected text.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often the screen is looked at.
-const LOOK: Duration = Duration::from_millis(15);
+/// The polling interval of the screen.
+const INTERVAL: Duration = Duration::from_millis(15);
 
-/// What the shell says when it waits.
+/// The prompt of the shell.
 const PROMPT: &str = "sh>";
 
-/// A window with a shell in it. Its server ends with it, and so does what runs in it.
+/// A window with a shell. Its tmux server and all its processes end on drop.
 #[derive(Debug)]
 pub(crate) struct Terminal<'a> {
-    place: &'a Place,
+    dir: &'a TestDir,
 }
 
 impl<'a> Terminal<'a> {
-    /// A window of the usual size.
-    pub(crate) async fn open(place: &'a Place) -> Self {
-        Self::with(place, (90, 40), &[]).await
+    /// A window of the default size.
+    pub(crate) async fn open(dir: &'a TestDir) -> Self {
+        Self::with(dir, (90, 40), &[]).await
     }
 
-    /// A window of the usual size, whose model is a server's.
-    pub(crate) async fn with_model(place: &'a Place, server: &ModelServer) -> Self {
+    /// A window of the default size with the environment variables of a model server.
+    pub(crate) async fn with_model(dir: &'a TestDir, server: &ModelServer) -> Self {
         let variables = server.variables();
         let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-        Self::with(place, (90, 40), &variables).await
+        Self::with(dir, (90, 40), &variables).await
     }
 
-    /// A window of this many columns and rows, with these variables.
+    /// A window of this size, with these environment variables.
     pub(crate) async fn with(
-        place: &'a Place,
+        dir: &'a TestDir,
         (columns, rows): (u16, u16),
         variables: &[(&str, &str)],
     ) -> Self {
-        let terminal = Self { place };
+        let terminal = Self { dir };
         let helix = std::path::Path::new(env!("CARGO_BIN_EXE_helix")).parent().unwrap();
         let (columns, rows) = (columns.to_string(), rows.to_string());
-        let folder = place.path("");
+        let folder = dir.path("");
         let mut all = vec![
             format!("PATH={}:/usr/local/bin:/usr/bin:/bin", helix.display()),
             format!("HOME={}", folder.display()),
@@ -80,23 +80,23 @@ impl<'a> Terminal<'a> {
         self.tmux(&[&["send-keys"], keys].concat()).await;
     }
 
-    /// Pastes text, as a terminal does it.
+    /// Pastes text with bracketed paste.
     pub(crate) async fn pastes(&self, text: &str) {
         self.tmux(&["set-buffer", "--", text]).await;
         self.tmux(&["paste-buffer", "-p", "-r"]).await;
     }
 
-    /// Makes the window as wide as this.
+    /// Resizes the window to this width.
     pub(crate) async fn resize(&self, columns: u16) {
         self.tmux(&["resize-window", "-x", &columns.to_string()]).await;
     }
 
-    /// All that it shows and that has scrolled away, wrapped lines as one.
+    /// The whole text, including the scrollback, with wrapped lines joined.
     pub(crate) async fn text(&self) -> String {
         self.capture(&["-J", "-S", "-"]).await
     }
 
-    /// The rows of the window, with what they look like.
+    /// The whole text with escape sequences for its styles.
     pub(crate) async fn colored(&self) -> String {
         self.capture(&["-e", "-S", "-"]).await
     }
@@ -108,14 +108,14 @@ impl<'a> Terminal<'a> {
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// Waits until it shows this text, and tells all that it shows then.
+    /// Waits until the terminal shows this text, and returns its whole text.
     #[track_caller]
     pub(crate) fn shows(&self, text: &str) -> impl Future<Output = String> {
         let wanted = text.to_owned();
         self.until(format!("to show `{text}`"), move |shown| shown.contains(&wanted))
     }
 
-    /// Waits until what it shows is as wanted, and tells it.
+    /// Waits until the text of the terminal satisfies a condition, and returns it.
     #[track_caller]
     pub(crate) fn until(
         &self,
@@ -123,22 +123,22 @@ impl<'a> Terminal<'a> {
         is_wanted: impl Fn(&str) -> bool,
     ) -> impl Future<Output = String> {
         let caller = std::panic::Location::caller();
-        let began = Instant::now();
+        let started = Instant::now();
         async move {
             loop {
                 let shown = self.text().await;
                 if is_wanted(&shown) {
                     return shown;
                 }
-                let waited = began.elapsed();
-                assert!(waited < PATIENCE, "{caller}: waited for it {what}, but:\n{shown}");
-                sleep(LOOK).await;
+                let waited = started.elapsed();
+                assert!(waited < TIMEOUT, "{caller}: waited for it {what}, but:\n{shown}");
+                sleep(INTERVAL).await;
             }
         }
     }
 
-    /// Waits until the shell is back, and tells the exit code of what it ran. The line has to be
-    /// free for typing, and typing to be seen.
+    /// Waits for the prompt of the shell and returns the exit code of the last command. Checks that the
+    /// terminal modes are restored.
     #[track_caller]
     pub(crate) fn exit(&self) -> impl Future<Output = i32> + '_ {
         let back = self.until("to be back in the shell".to_owned(), |shown| {
@@ -159,17 +159,19 @@ impl<'a> Terminal<'a> {
         }
     }
 
-    /// Runs a program, and tells its process.
+    /// Starts a program and returns its process.
     pub(crate) async fn start(&self, program: &str) -> Pid {
         self.run(&format!("sh -c 'echo pid=$$; exec {program}'")).await;
-        let shown = self.until("to tell the process".into(), |shown| pid(shown).is_some()).await;
+        let shown = self.until("to show the process".into(), |shown| pid(shown).is_some()).await;
         pid(&shown).unwrap()
     }
 
     async fn tmux(&self, args: &[&str]) -> Output {
         let output = self.command().args(args).stdin(Stdio::null()).output().await;
         let output = output.unwrap_or_else(|error| {
-            panic!("tmux cannot be started ({error}); `cargo xtask test` says how to get it")
+            panic!(
+                "tmux cannot be started ({error}); `cargo xtask test` explains how to install it"
+            )
         });
         assert!(output.status.success(), "tmux {args:?}: {output:?}");
         output
@@ -177,7 +179,7 @@ impl<'a> Terminal<'a> {
 
     fn command(&self) -> Command {
         let mut command = Command::new("tmux");
-        command.arg("-u").arg("-S").arg(self.place.path("tmux")).env_remove("TMUX");
+        command.arg("-u").arg("-S").arg(self.dir.path("tmux")).env_remove("TMUX");
         command
     }
 }

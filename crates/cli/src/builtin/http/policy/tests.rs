@@ -1,4 +1,4 @@
-//! Which addresses are let through.
+//! Tests of allowed and rejected addresses.
 
 use std::net::IpAddr;
 
@@ -78,8 +78,8 @@ fn every_way_to_write_an_address_is_the_same_address() {
 
 #[test]
 fn only_plain_web_addresses_are_allowed() {
-    refused(&["a.test"], "ftp://a.test/", "`ftp` addresses are not allowed");
-    refused(&["a.test"], "file:///etc/passwd", "`file` addresses");
+    refused(&["a.test"], "ftp://a.test/", "`ftp` URLs are not allowed");
+    refused(&["a.test"], "file:///etc/passwd", "`file` URLs");
     refused(&["a.test"], "https://user:secret@a.test/", "user names and passwords");
     refused(&["a.test"], "https://a.test@b.test/", "user names and passwords");
 }
@@ -138,7 +138,7 @@ fn private_addresses_are_permitted_only_if_they_are_listed() {
 }
 
 #[test]
-fn what_is_no_host_or_range_is_told() {
+fn invalid_hosts_and_ranges_are_reported() {
     let hosts = [
         "http://a.test",
         "a.test/path",
@@ -157,9 +157,9 @@ fn what_is_no_host_or_range_is_told() {
     ];
     for host in hosts {
         let problems = Policy::new(&[host.to_owned()], &[]).unwrap_err();
-        assert!(problems[0].1.contains("is no host; write it like"), "{host}");
+        assert!(problems[0].1.contains("is not a host; write it like"), "{host}");
     }
     let problems = Policy::new(&["a.test".to_owned()], &["10.0.0.1/40".to_owned()]).unwrap_err();
     assert_eq!(problems[0].0, "private/0");
-    assert!(problems[0].1.contains("is no range of addresses"), "{problems:?}");
+    assert!(problems[0].1.contains("is not an address range"), "{problems:?}");
 }

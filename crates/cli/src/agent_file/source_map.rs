@@ -1,4 +1,4 @@
-//! Where in an agent file each key stands.
+//! The positions of keys and values in an agent file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,135 +11,137 @@ use toml::de::{DeTable, DeValue};
 use crate::number;
 use crate::text::{one_line, shortened};
 
-/// How many problems are told at once, and how many characters of each.
+/// The maximum number of problems in one error.
 const MOST: usize = 50;
+/// The maximum length of a problem in characters.
 const MOST_CHARS: usize = 500;
 
-/// The longest key, and the most keys and items of lists in a file.
+/// The maximum length of a key in characters.
 const MOST_KEY_CHARS: usize = 200;
+/// The maximum number of keys and list items in a file.
 const MOST_PARTS: usize = 20_000;
 
-/// The context by which an error is known as one of an agent file.
+/// The context key that marks an error as one of an agent file.
 pub(super) const FILE: &str = "file";
 
-/// Where everything in a file stands.
+/// The positions of all keys and values of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct SourceMap {
     file: String,
     text: String,
-    spot: Spot,
+    node: SourceNode,
 }
 
-/// The byte with which something begins, and what is in it, by key or index.
+/// The byte offset of a key or value, and the positions inside it, by key or index.
 #[derive(Debug, Default)]
-struct Spot {
+struct SourceNode {
     at: Option<usize>,
     parts: HashMap<String, Self>,
 }
 
-/// A line and a column, from 1.
+/// A line and a column, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct Position {
     line: usize,
     column: usize,
 }
 
-/// Something that is wrong with an agent file.
+/// A problem in an agent file.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// The byte at which it stands. Lines are counted for what is told only.
+    /// The byte offset of the problem. It is converted to a line only when the problem is reported.
     at: Option<usize>,
     message: String,
 }
 
-/// The problems that an error tells of, one per line of its message, if an agent file has them.
+/// The problems in an error of an agent file, one per line of its message. `None` for other errors.
 pub(crate) fn problems(error: &Error) -> Option<Vec<&str>> {
     let of_file = error.context().any(|(key, _)| key == FILE);
     (of_file && error.code() == ErrorCode::AgentInvalid).then(|| error.message().lines().collect())
 }
 
-impl Place {
-    /// The place of a byte.
+impl Position {
+    /// Converts a byte offset to a line and a column.
     fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
-        let begin = before.rfind('\n').map_or(0, |it| it + 1);
-        let column = before.get(begin..).map_or(0, |it| it.chars().count()) + 1;
+        let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(begin..).map_or(0, |line| line.chars().count()) + 1;
         Self { line: before.matches('\n').count() + 1, column }
     }
 }
 
-impl Places {
-    /// Those of a file in which nothing was read yet.
+impl SourceMap {
+    /// Creates the positions of a file that is not parsed yet.
     pub(super) fn of_file(file: &Path, text: &str) -> Self {
         let file = one_line(&file.to_string_lossy()).into_owned();
-        Self { file, text: text.to_owned(), spot: Spot::default() }
+        Self { file, text: text.to_owned(), node: SourceNode::default() }
     }
 
-    /// A problem with what stands at a JSON pointer.
+    /// Creates a problem with the key or value at a JSON pointer.
     pub(crate) fn problem(&self, pointer: &str, message: impl Into<String>) -> Problem {
-        // What is missing has no place of its own; what it is missing in has.
-        let mut spot = &self.spot;
+        // A missing key has no position, so its nearest existing parent is used.
+        let mut node = &self.node;
         for name in pointer.split('/').skip(1) {
-            match spot.parts.get(&*name.replace("~1", "/").replace("~0", "~")) {
-                Some(part) => spot = part,
+            match node.parts.get(&*name.replace("~1", "/").replace("~0", "~")) {
+                Some(part) => node = part,
                 None => break,
             }
         }
-        Problem { at: spot.at, message: message.into() }
+        Problem { at: node.at, message: message.into() }
     }
 
-    /// A problem at a byte of the text.
+    /// Creates a problem at a byte offset of the text.
     pub(super) fn problem_at(at: usize, message: impl Into<String>) -> Problem {
         Problem { at: Some(at), message: message.into() }
     }
 
-    /// The error that tells of all the problems, in the order in which they stand in the file.
+    /// Combines the problems into one error, in the order of their positions.
     pub(crate) fn error(&self, mut problems: Vec<Problem>) -> Error {
-        problems.sort_by_key(|it| it.at);
+        problems.sort_by_key(|problem| problem.at);
         let mut lines: Vec<String> =
-            problems.iter().take(MOST).map(|it| self.describe(it)).collect();
+            problems.iter().take(MOST).map(|problem| self.describe(problem)).collect();
         if let Some(more) = problems.len().checked_sub(MOST).filter(|more| *more > 0) {
             lines.push(format!("and {more} more"));
         }
         let mut error = Error::new(ErrorCode::AgentInvalid, lines.join("\n"));
         error = error.with_context(FILE, &self.file);
-        match problems.iter().find_map(|it| it.at) {
+        match problems.iter().find_map(|problem| problem.at) {
             Some(at) => {
-                let place = Place::of(&self.text, at);
+                let place = Position::of(&self.text, at);
                 error.with_context("line", place.line).with_context("column", place.column)
             }
             None => error,
         }
     }
 
-    /// In one line, and without what would move the cursor of whoever reads it.
+    /// Formats a problem as one line without control characters.
     fn describe(&self, problem: &Problem) -> String {
         let message = shortened(&problem.message, MOST_CHARS);
-        match problem.at.map(|at| Place::of(&self.text, at)) {
-            Some(Place { line, column }) => {
+        match problem.at.map(|at| Position::of(&self.text, at)) {
+            Some(Position { line, column }) => {
                 format!("{}, line {line}, column {column}: {message}", self.file)
             }
             None => format!("{}: {message}", self.file),
         }
     }
 
-    /// Notes where everything in a table stands, and makes JSON of it.
-    pub(super) fn take_in(&mut self, table: &DeTable<'_>) -> (Map<String, Value>, Vec<Problem>) {
+    /// Records the positions in a table and converts it to JSON.
+    pub(super) fn record(&mut self, table: &DeTable<'_>) -> (Map<String, Value>, Vec<Problem>) {
         let mut reader = Reader { parts: 0, problems: Vec::new() };
-        let members = reader.table(&mut self.spot, table);
+        let members = reader.table(&mut self.node, table);
         (members, reader.problems)
     }
 }
 
-/// The parser refuses more than 80 levels, so this may recurse.
+/// Converts TOML to JSON. It recurses, because the parser rejects more than 80 levels.
 struct Reader {
-    /// How many keys and items were read.
+    /// The number of keys and items read so far.
     parts: usize,
     problems: Vec<Problem>,
 }
 
 impl Reader {
-    fn table(&mut self, spot: &mut Spot, table: &DeTable<'_>) -> Map<String, Value> {
+    fn table(&mut self, node: &mut SourceNode, table: &DeTable<'_>) -> Map<String, Value> {
         let mut keys: Vec<_> = table.iter().collect();
         keys.sort_by_key(|(key, _)| key.span().start);
         let mut members = Map::new();
@@ -150,28 +152,28 @@ impl Reader {
             }
             if name.chars().count() > MOST_KEY_CHARS {
                 let message = format!("the key is longer than {MOST_KEY_CHARS} characters");
-                self.problems.push(Places::problem_at(at, message));
+                self.problems.push(SourceMap::problem_at(at, message));
                 continue;
             }
-            let value = self.value(spot.part(name.to_owned(), at), value);
+            let value = self.value(node.part(name.to_owned(), at), value);
             members.insert(name.to_owned(), value);
         }
         members
     }
 
-    /// Whether there may be one more key or item. The first one too many is a problem.
+    /// Counts a key or item and returns `true` if it is within the limit. The first one above the limit
+    /// is recorded as a problem.
     fn has_room(&mut self, at: usize) -> bool {
         self.parts = self.parts.saturating_add(1);
         if self.parts == MOST_PARTS + 1 {
-            let message = format!(
-                "the file has more than {MOST_PARTS} keys and items; what follows is too much"
-            );
-            self.problems.push(Places::problem_at(at, message));
+            let message =
+                format!("the file has more than {MOST_PARTS} keys and items; the rest is not read");
+            self.problems.push(SourceMap::problem_at(at, message));
         }
         self.parts <= MOST_PARTS
     }
 
-    fn value(&mut self, spot: &mut Spot, value: &Spanned<DeValue<'_>>) -> Value {
+    fn value(&mut self, node: &mut SourceNode, value: &Spanned<DeValue<'_>>) -> Value {
         match value.get_ref() {
             DeValue::String(text) => Value::from(text.as_ref()),
             DeValue::Boolean(yes) => Value::from(*yes),
@@ -186,7 +188,7 @@ impl Reader {
                 None => self.refuse(value, "the number is not finite, or too large"),
             },
             DeValue::Datetime(_) => {
-                self.refuse(value, "no dates are needed here; a text needs quotes")
+                self.refuse(value, "dates are not supported; write a string in quotes")
             }
             DeValue::Array(items) => {
                 let mut list = Vec::new();
@@ -195,21 +197,21 @@ impl Reader {
                     if !self.has_room(at) {
                         break;
                     }
-                    list.push(self.value(spot.part(index.to_string(), at), item));
+                    list.push(self.value(node.part(index.to_string(), at), item));
                 }
                 Value::Array(list)
             }
-            DeValue::Table(table) => Value::Object(self.table(spot, table)),
+            DeValue::Table(table) => Value::Object(self.table(node, table)),
         }
     }
 
     fn refuse(&mut self, value: &Spanned<DeValue<'_>>, problem: &str) -> Value {
-        self.problems.push(Places::problem_at(value.span().start, problem));
+        self.problems.push(SourceMap::problem_at(value.span().start, problem));
         Value::Null
     }
 }
 
-impl Spot {
+impl SourceNode {
     fn part(&mut self, name: String, at: usize) -> &mut Self {
         let part = self.parts.entry(name).or_default();
         part.at = Some(at);

@@ -1,5 +1,5 @@
-//! What may stand in an agent file. The JSON Schema is made of these types, and their comments are
-//! what people read in it.
+//! The structure of agent files. The JSON Schema is generated from these types, and their doc
+//! comments become its descriptions.
 
 use std::time::Duration;
 
@@ -10,18 +10,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::builtin::{CalculatorForm, FilesForm, HttpForm, NoteForm, ShellForm, TimeForm};
+use crate::builtin::{
+    CalculatorConfig, FilesConfig, HttpConfig, NoteConfig, ShellConfig, TimeConfig,
+};
 
-/// An agent for `helix run`: what it is told, which model plays it, and what it may do.
+/// An agent for `helix run`: its prompt, model, limits and tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Helix agent file")]
 #[schemars(extend("oneOf" = [{ "required": ["prompt"] }, { "required": ["prompt_file"] }]))]
-pub(crate) struct Form {
-    /// The agent's name. A session belongs to the agent of that name.
+pub(crate) struct AgentConfig {
+    /// The agent's name. Sessions record it, and only the agent with this name can resume them.
     #[schemars(length(max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"), example = &"reader", example = &"tax-helper_2")]
     pub(crate) name: String,
-    /// What it is for, in a sentence for people.
+    /// The purpose of the agent, as a sentence for human readers.
     #[serde(default)]
     #[schemars(length(max = 1000))]
     pub(crate) description: String,
@@ -31,57 +33,57 @@ pub(crate) struct Form {
     /// A file with the system prompt, in the agent file's folder or below it.
     #[schemars(length(min = 1))]
     pub(crate) prompt_file: Option<String>,
-    /// The model, as `provider:model`. Without it the one that is configured on the machine.
+    /// The model, as `provider:model`. Default: the model that is configured on the machine.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) model: Option<String>,
-    /// What a turn may use up, and the session as a whole.
+    /// Limits of a turn and of the whole session.
     #[serde(default)]
-    pub(crate) limits: LimitsForm,
-    /// Settings of the model calls. What a provider does not know it refuses.
+    pub(crate) limits: LimitsConfig,
+    /// Settings of the model calls. A provider rejects settings that it does not support.
     #[serde(default)]
-    pub(crate) settings: SettingsForm,
-    /// Plans of tool calls, round by round, before the answer. Without it the model calls the tools
-    /// as it goes along.
-    pub(crate) planner: Option<PlannerForm>,
-    /// The form of the answer. Without it the agent answers in plain text.
-    pub(crate) output: Option<OutputForm>,
-    /// The tools that the agent has, each in a table of its own.
+    pub(crate) settings: SettingsConfig,
+    /// Plan-execute: the model plans tool calls in rounds before it answers. Without this table the
+    /// model calls tools step by step.
+    pub(crate) planner: Option<PlannerConfig>,
+    /// The structured output of the agent. Without this table the agent answers in plain text.
+    pub(crate) output: Option<OutputConfig>,
+    /// The tools of the agent, each in its own table.
     #[serde(default)]
-    pub(crate) tools: ToolsForm,
+    pub(crate) tools: ToolsConfig,
 }
 
-/// What a turn may use up.
+/// Limits of a turn and of the whole session.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct LimitsForm {
-    /// The most steps, each a model call with the tools that it calls.
+pub(crate) struct LimitsConfig {
+    /// The maximum number of steps of a turn. A step is one model call and the tool calls that it makes.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) max_steps: u32,
-    /// How often the model is told that its answer does not have the form of the output.
+    /// How often the model may retry an answer that does not match the output schema.
     #[schemars(range(min = 0, max = 20))]
     pub(crate) completion_retries: u32,
-    /// How many tools of one step run at once.
+    /// The maximum number of tool calls of one step that run concurrently.
     #[schemars(range(min = 1, max = 64))]
     pub(crate) tool_concurrency: usize,
-    /// How long a tool may take.
+    /// The maximum duration of a tool call.
     pub(crate) tool_timeout: Period,
-    /// The most bytes of one tool result.
+    /// The maximum size of a tool result in bytes.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub(crate) max_result_bytes: usize,
-    /// The most tokens of the session, input and output together.
+    /// The token budget of the session, input and output together.
     #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<u64>,
-    /// The most tool calls of the session.
+    /// The maximum number of tool calls of the session.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool_calls: Option<u64>,
-    /// How long the session's runs may be under way.
+    /// The maximum total duration of the session's runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wall_time: Option<Period>,
 }
 
-impl LimitsForm {
+impl LimitsConfig {
     pub(crate) fn budget(&self) -> Budget {
         let budget = Budget { tokens: self.tokens, tool_calls: self.tool_calls, ..Budget::new() };
         match self.wall_time {
@@ -91,7 +93,7 @@ impl LimitsForm {
     }
 }
 
-impl Default for LimitsForm {
+impl Default for LimitsConfig {
     fn default() -> Self {
         let limits = agent::Limits::default();
         Self {
@@ -107,60 +109,60 @@ impl Default for LimitsForm {
     }
 }
 
-/// Settings of the model calls. What a provider does not know it refuses.
+/// Settings of the model calls. A provider rejects settings that it does not support.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct SettingsForm {
-    /// The most tokens of a reply.
+pub(crate) struct SettingsConfig {
+    /// The maximum number of tokens of a reply.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) max_output_tokens: Option<u32>,
-    /// How random replies are, 0 to 2.
+    /// The sampling temperature, 0 to 2.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub(crate) temperature: Option<f64>,
-    /// Nucleus sampling, 0 to 1.
+    /// The threshold of nucleus sampling, 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(crate) top_p: Option<f64>,
-    /// Sampling from the k likeliest tokens.
+    /// Top-k sampling: only the k most likely tokens are considered.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) top_k: Option<u32>,
-    /// Penalty on tokens that occurred, -2 to 2.
+    /// The penalty on tokens that already occurred, -2 to 2.
     #[schemars(range(min = -2.0, max = 2.0))]
     pub(crate) presence_penalty: Option<f64>,
-    /// Penalty on tokens by how often they occurred, -2 to 2.
+    /// The penalty on tokens in proportion to how often they occurred, -2 to 2.
     #[schemars(range(min = -2.0, max = 2.0))]
     pub(crate) frequency_penalty: Option<f64>,
-    /// Texts that end a reply.
+    /// Strings that end a reply.
     #[schemars(length(max = 16), inner(length(min = 1, max = 200)))]
     pub(crate) stop_sequences: Vec<String>,
-    /// For repeatable sampling, where the provider has it.
+    /// The seed for repeatable sampling, if the provider supports it.
     #[schemars(range(min = 0, max = 9_007_199_254_740_991_u64))]
     pub(crate) seed: Option<u64>,
-    /// How often a failed model call is tried again. Default 3.
+    /// How often a failed model call is retried. Default: 3.
     #[schemars(range(min = 0, max = 20))]
     pub(crate) max_retries: Option<u32>,
 }
 
-/// Plans of tool calls, round by round, before the answer.
+/// Plan-execute: the model plans tool calls in rounds before it answers.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct PlannerForm {
-    /// How many rounds of tool calls may be carried out. Each takes a step, and so does the answer.
+pub(crate) struct PlannerConfig {
+    /// The maximum number of rounds of tool calls. Each round takes a step, and so does the answer.
     #[schemars(range(min = 1, max = 999))]
     pub(crate) max_rounds: u32,
-    /// How long plans may be made, from the turn's first one; then the agent answers with what there
-    /// is.
+    /// How long the model may plan, measured from the first plan of the turn. Then the agent answers
+    /// with the results so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<Period>,
-    /// The most bytes of one tool result that plans and answer are shown.
+    /// The maximum size in bytes of a tool result as shown to the model for plans and the answer.
     #[schemars(range(min = 1, max = 262_144))]
     pub(crate) max_result_bytes: usize,
-    /// The model that makes the plans, as `provider:model`. Without it the agent's.
+    /// The model that makes the plans, as `provider:model`. Default: the agent's model.
     #[schemars(length(min = 1, max = 200))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
 }
 
-impl Default for PlannerForm {
+impl Default for PlannerConfig {
     fn default() -> Self {
         Self {
             max_rounds: planner::DEFAULT_MAX_ROUNDS,
@@ -171,49 +173,49 @@ impl Default for PlannerForm {
     }
 }
 
-/// The form of the answer.
+/// The structured output of the agent.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{ "required": ["schema"] }, { "required": ["schema_file"] }]))]
-pub(crate) struct OutputForm {
+pub(crate) struct OutputConfig {
     /// A JSON Schema, written as TOML.
     pub(crate) schema: Option<Map<String, Value>>,
     /// A file with a JSON Schema, in the agent file's folder or below it.
     #[schemars(length(min = 1))]
     pub(crate) schema_file: Option<String>,
-    /// Ask for the answer by the provider's own response format instead of a tool call.
+    /// Request the answer in the provider's native response format instead of a tool call.
     #[serde(default)]
     pub(crate) native: bool,
-    /// Ask the provider to hold the model to the schema. A hint.
+    /// Ask the provider to enforce the schema. This is a hint.
     #[serde(default)]
     pub(crate) strict: bool,
 }
 
-/// The tools that the agent has, each in a table of its own.
+/// The tools of the agent, each in its own table.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ToolsForm {
-    /// `list_files` and `read_file`, and `write_file` if that is allowed: files below one folder.
+pub(crate) struct ToolsConfig {
+    /// `list_files` and `read_file`, and `write_file` if `write` is set: access to files below one folder.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) files: Option<FilesForm>,
-    /// `http_get`: pages of the hosts that are listed.
+    pub(crate) files: Option<FilesConfig>,
+    /// `http_get`: HTTP GET requests to the listed hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) http: Option<HttpForm>,
+    pub(crate) http: Option<HttpConfig>,
     /// `calculate`: arithmetic.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) calculator: Option<CalculatorForm>,
-    /// `current_time`: date and time in any time zone.
+    pub(crate) calculator: Option<CalculatorConfig>,
+    /// `current_time`: the date and time in any time zone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) time: Option<TimeForm>,
-    /// `note`: notes that stay in front of the model for the whole session.
+    pub(crate) time: Option<TimeConfig>,
+    /// `note`: notes that stay in the system prompt for the whole session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) note: Option<NoteForm>,
-    /// `shell`: the commands that are listed, each of which a person has to approve.
+    pub(crate) note: Option<NoteConfig>,
+    /// `shell`: the listed commands. A user has to approve each call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shell: Option<ShellForm>,
+    pub(crate) shell: Option<ShellConfig>,
 }
 
-impl ToolsForm {
+impl ToolsConfig {
     pub(super) fn is_empty(&self) -> bool {
         let Self { files, http, calculator, time, note, shell } = self;
         let simple = calculator.is_none() && time.is_none() && note.is_none();
@@ -221,7 +223,7 @@ impl ToolsForm {
     }
 }
 
-/// A length of time as people write it: `500ms`, `30s`, `2m`, `1h`.
+/// A duration in human notation: `500ms`, `30s`, `2m`, `1h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
 #[schemars(with = "String", inline)]
 #[schemars(extend("pattern" = "^[1-9][0-9]{0,5}(ms|s|m|h)$", "examples" = ["500ms", "30s", "2m"]))]
@@ -246,7 +248,7 @@ impl Period {
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let problem = || serde::de::Error::custom("a time looks like `500ms`, `30s` or `2m`");
+        let problem = || serde::de::Error::custom("a duration looks like `500ms`, `30s` or `2m`");
         Self::parse(&text).ok_or_else(problem)
     }
 }

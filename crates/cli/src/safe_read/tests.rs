@@ -1,4 +1,4 @@
-//! What is no regular small file is refused, and nobody waits.
+//! Tests that only small regular files are read, without blocking.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -26,7 +26,7 @@ fn a_file_is_read_up_to_the_limit_and_not_beyond() {
 fn a_hundred_megabytes_are_refused_unread() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("large.toml");
-    // A hole: whoever reads it gets zeros for a while.
+    // A sparse file.
     fs::File::create(&file).unwrap().set_len(100 << 20).unwrap();
     assert_eq!(problem(read_text(&file, 1000)), "it is larger than 1000 bytes");
 }
@@ -37,21 +37,21 @@ fn folders_devices_pipes_and_sockets_are_no_files() {
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
-    let not_a_file = "it is a pipe, a device or a socket, not a file";
+    let not_a_file = "it is a pipe, a device or a socket";
     assert_eq!(problem(read_text(&pipe, 10)), not_a_file);
     assert_eq!(problem(read_text(Path::new("/dev/zero"), 10)), not_a_file);
-    assert_eq!(problem(read_text(folder.path(), 10)), "it is a folder, not a file");
+    assert_eq!(problem(read_text(folder.path(), 10)), "it is a folder");
     let socket = folder.path().join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
     assert!(read_text(&socket, 10).is_err());
 }
 
 #[test]
-fn what_is_no_text_is_told_with_its_place() {
+fn invalid_utf8_is_reported_with_its_position() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.txt");
     fs::write(&file, b"abc\xff").unwrap();
-    assert_eq!(problem(read_text(&file, 10)), "it is not text in UTF-8 (at byte 3)");
+    assert_eq!(problem(read_text(&file, 10)), "it is not valid UTF-8 (at byte 3)");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Reading whole small files that somebody else named: never more than a limit, and never anything
-//! but a regular file, for a pipe or a device may not end.
+//! Safe reads of small files with untrusted names: at most a limit, and only regular files, because a
+//! pipe or a device may never end.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -8,20 +8,20 @@ use std::path::Path;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 
-/// The content of a file of at most `most` bytes, named as a person named it.
+/// Reads a text file of at most `most` bytes.
 ///
 /// # Errors
-/// That of the system, and one with a sentence if it is too large, no regular file, or not UTF-8.
+/// I/O errors, and an error if the file is too large, not a regular file, or not UTF-8.
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let open = File::options().read(true).custom_flags(without_waiting()).open(path)?;
+    let open = File::options().read(true).custom_flags(non_blocking()).open(path)?;
     text_of(open, most)
 }
 
-/// The same for a file below a folder. A path that leads out of the folder is an error.
+/// Reads a text file of at most `most` bytes below a folder.
 ///
 /// # Errors
-/// As for [`read_text`].
+/// The errors of [`read_text`], and an error if the path leads out of the folder.
 pub(crate) fn read_text_below(folder: &Dir, path: &Path, most: u64) -> io::Result<String> {
     text_of(open_below(folder, path)?, most)
 }
@@ -29,17 +29,17 @@ pub(crate) fn read_text_below(folder: &Dir, path: &Path, most: u64) -> io::Resul
 /// Opens a regular file below a folder for reading.
 ///
 /// # Errors
-/// That of the system, and one with a sentence if it is no regular file.
+/// I/O errors, and an error if it is not a regular file.
 pub(crate) fn open_below(folder: &Dir, path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(without_waiting());
+    options.read(true).custom_flags(non_blocking());
     let file = folder.open_with(path, &options)?.into_std();
     check_regular(&file)?;
     Ok(file)
 }
 
-/// Opening a pipe waits for somebody at its other end, unless told not to.
-fn without_waiting() -> i32 {
+/// The open flags that keep the open of a pipe from blocking.
+fn non_blocking() -> i32 {
     (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed()
 }
 
@@ -47,8 +47,8 @@ fn check_regular(file: &File) -> io::Result<()> {
     let kind = file.metadata()?.file_type();
     match () {
         () if kind.is_file() => Ok(()),
-        () if kind.is_dir() => Err(io::Error::other("it is a folder, not a file")),
-        () => Err(io::Error::other("it is a pipe, a device or a socket, not a file")),
+        () if kind.is_dir() => Err(io::Error::other("it is a folder")),
+        () => Err(io::Error::other("it is a pipe, a device or a socket")),
     }
 }
 
@@ -59,14 +59,14 @@ fn text_of(file: File, most: u64) -> io::Result<String> {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    // It may have grown since.
+    // The file may have grown since.
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(too_large());
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        io::Error::other(format!("it is not text in UTF-8 (at byte {at})"))
+        io::Error::other(format!("it is not valid UTF-8 (at byte {at})"))
     })
 }
 

@@ -1,5 +1,4 @@
-//! What a session of the research agent is carried out with, here and by whoever resumes it:
-//! written into its tags.
+//! The settings of a demo session. They are recorded in its tags, so that any process can resume it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,36 +6,39 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::desk::Desk;
+use super::environment::ToolEnvironment;
 use crate::model::{Model, is_script};
 
 const PACE: &str = "pace_ms";
 const TRACE: &str = "trace";
 
-/// What the agent's tools have around them.
+/// The settings of a demo session.
 #[derive(Debug)]
-pub(crate) struct Setting {
+pub(crate) struct DemoSettings {
     pace: Duration,
     trace: Option<PathBuf>,
-    desk: Desk,
+    environment: ToolEnvironment,
 }
 
-impl Setting {
-    /// The setting of a new session. Only the script has a pace.
+impl DemoSettings {
+    /// Creates the settings of a new session. Only the script has a pace.
     ///
     /// # Errors
     /// If the trace file cannot be written.
     pub(crate) fn new(model: &Model, pace: Duration, trace: Option<&Path>) -> Result<Self> {
         let pace = if model.is_script() { pace } else { Duration::ZERO };
-        let desk = Desk::new(pace, trace)?;
-        let trace = trace.map(std::path::absolute).transpose().context("no current folder")?;
-        Ok(Self { pace, trace, desk })
+        let environment = ToolEnvironment::new(pace, trace)?;
+        let trace = trace
+            .map(std::path::absolute)
+            .transpose()
+            .context("the current folder cannot be determined")?;
+        Ok(Self { pace, trace, environment })
     }
 
-    /// The model and the setting of a recorded session. A `trace` of now takes precedence.
+    /// Recreates the model and the settings of a recorded session. `trace` overrides the recorded file.
     ///
     /// # Errors
-    /// If its model is not to be had, or the trace file cannot be written.
+    /// If the model is not available, or the trace file cannot be written.
     pub(crate) async fn of_tags(
         tags: &BTreeMap<String, String>,
         model: &str,
@@ -45,9 +47,9 @@ impl Setting {
         let pace = tags.get(PACE).and_then(|pace| pace.parse().ok()).unwrap_or_default();
         let pace = Duration::from_millis(pace);
         let model =
-            if is_script(model) { Model::script(pace) } else { Model::again(model).await? };
-        let setting = Self::new(&model, pace, trace.or_else(|| tags.get(TRACE).map(Path::new)))?;
-        Ok((model, setting))
+            if is_script(model) { Model::script(pace) } else { Model::recorded(model).await? };
+        let settings = Self::new(&model, pace, trace.or_else(|| tags.get(TRACE).map(Path::new)))?;
+        Ok((model, settings))
     }
 
     /// The tags that [`of_tags`](Self::of_tags) reads.
@@ -62,8 +64,8 @@ impl Setting {
         tags
     }
 
-    /// What the tools have around them.
-    pub(crate) fn desk(&self) -> &Desk {
-        &self.desk
+    /// The environment of the tools.
+    pub(crate) fn environment(&self) -> &ToolEnvironment {
+        &self.environment
     }
 }

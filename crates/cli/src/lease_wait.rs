@@ -1,4 +1,4 @@
-//! What whoever goes on with a session has to wait for: the process of its last run, which may live.
+//! Messages about what a resume has to wait for: the process of the last run, which may still be running.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,39 +11,39 @@ use helix_agents::store::Head;
 use crate::store::Store;
 use crate::text::{duration, shortened};
 
-/// How much of a tool's name is shown.
+/// The maximum length of a tool's name.
 const MOST: usize = 100;
 
-/// What to tell of it, and how long it takes at most.
+/// The messages for the user, with the maximum durations of the waits.
 ///
 /// # Errors
-/// The store's.
-pub(crate) async fn told(head: &Head, store: &Store) -> Result<Vec<String>> {
-    let mut told = Vec::new();
+/// The errors of the store.
+pub(crate) async fn messages(head: &Head, store: &Store) -> Result<Vec<String>> {
+    let mut messages = Vec::new();
     if head.summary.run.is_none() {
-        return Ok(told);
+        return Ok(messages);
     }
     if let Some(until) = head.lease_until.filter(|_| head.is_leased()) {
-        told.push(format!(
-            "The process of the last run may still live: waiting for up to {} until it counts as \
-             dead.",
+        messages.push(format!(
+            "The process of the last run may still be running: waiting up to {} for its lease to \
+             expire.",
             duration(until.since(head.read_at))
         ));
     }
     let session = load(store, &head.session).await?;
-    told.extend(in_doubt(&session, head.read_at).into_iter().map(|(tool, most)| {
+    messages.extend(in_doubt(&session, head.read_at).into_iter().map(|(tool, most)| {
         format!(
-            "The process stopped in the middle of `{}`, which must not run twice: waiting for up \
-             to {} until it cannot be at it any more.",
+            "The process stopped during a call of `{}`, which must not run twice: waiting up to \
+             {} for its timeout to pass.",
             shortened(&tool, MOST),
             duration(most)
         )
     }));
-    Ok(told)
+    Ok(messages)
 }
 
-/// Calls whose start is on record and whose result is not, and how long a process that is slow and
-/// not dead may still be at them.
+/// The calls that were started but have no result, with the remaining time for which a process that is
+/// slow but not crashed may still execute them.
 fn in_doubt(session: &Session, now: Timestamp) -> Vec<(Arc<str>, Duration)> {
     let calls = session.open_step().into_iter().flat_map(|step| step.pairs());
     let open = calls.filter(|(_, state)| state.finish.is_none());

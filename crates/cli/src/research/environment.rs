@@ -1,5 +1,5 @@
-//! What the tools have around them: a file where each execution leaves a trace, and the time that
-//! they take.
+//! The environment of the demo's tools: a trace file to which each execution appends a line, and an
+//! artificial delay.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -11,23 +11,23 @@ use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::tool::{Tool, ToolContext, ToolError, ToolFunction};
 use serde_json::json;
 
-/// How many of the script's paces a tool takes at least, so that a person can watch it, and kill
-/// it. Of tools side by side each takes four more than the one before.
+/// The minimum delay of a tool in multiples of the script's pace, so that a user can watch and kill it.
+/// Each further concurrent tool call takes four more.
 const PACES: u32 = 8;
 
-/// What all tools of an agent share.
+/// The environment that all tools of the demo share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Desk {
+pub(crate) struct ToolEnvironment {
     pace: Duration,
     trace: Option<Arc<File>>,
 }
 
-impl Desk {
-    /// A desk whose tools take some times `pace`, and leave a line in the file `trace` each time
-    /// they run.
+impl ToolEnvironment {
+    /// Creates an environment in which tools are delayed by multiples of `pace` and append a line to the
+    /// file `trace` each time they run.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be opened for writing.
     pub(crate) fn new(pace: Duration, trace: Option<&Path>) -> Result<Self> {
         let open = |path: &Path| {
             let file = OpenOptions::new().append(true).create(true).open(path);
@@ -40,14 +40,14 @@ impl Desk {
         Ok(Self { pace, trace: trace.map(open).transpose()?.map(Arc::new) })
     }
 
-    /// The tool of a function under `#[tool]`, at this desk.
+    /// Creates the tool of a `#[tool]` function in this environment.
     pub(crate) fn tool<T: ToolFunction>(&self, function: T) -> Tool {
-        let (desk, function) = (self.clone(), Arc::new(function));
+        let (environment, function) = (self.clone(), Arc::new(function));
         Tool::function(T::NAME, T::DESCRIPTION, move |input: T::Input, cx: ToolContext| {
-            let (desk, function) = (desk.clone(), Arc::clone(&function));
+            let (environment, function) = (environment.clone(), Arc::clone(&function));
             async move {
-                desk.leave_trace::<T>(&cx)?;
-                tokio::time::sleep(desk.delay(&cx)).await;
+                environment.write_trace::<T>(&cx)?;
+                tokio::time::sleep(environment.delay(&cx)).await;
                 function.call(input, &cx).await
             }
         })
@@ -58,8 +58,8 @@ impl Desk {
         self.pace * (PACES + 4 * index.unwrap_or(0))
     }
 
-    /// One line in one write, so that lines of several processes do not mix.
-    fn leave_trace<T: ToolFunction>(&self, cx: &ToolContext) -> Result<(), ToolError> {
+    /// Appends a line in a single write, so that lines of several processes do not interleave.
+    fn write_trace<T: ToolFunction>(&self, cx: &ToolContext) -> Result<(), ToolError> {
         let Some(file) = &self.trace else { return Ok(()) };
         let line = json!({
             "session": cx.session(),

@@ -1,0 +1,349 @@
+//! The agent of a session, its model, and the session tags from which any process can recreate both.
+//!
+//! `demo`, `run`, `resume` and `chat` all create their agent here, from a command line or from a recorded
+//! session.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use helix_agents::agent::{AgentRegistry, AnyAgent};
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::executor::ResumeOptions;
+use helix_agents::llm::LlmAdapter;
+use helix_agents::planner::PlanningLlm;
+use helix_agents::prelude::LocalRuntime;
+use helix_agents::providers::ProviderRegistry;
+use helix_agents::store::Head;
+
+use crate::agent_file::AgentFile;
+use crate::model::Model;
+use crate::research::{self, DemoSettings, researcher};
+use crate::screen::{Screen, notice};
+use crate::store::Store;
+
+/// The lease duration: how long a session stays locked after its process crashed. It is short, so that
+/// `resume` after `kill -9` does not take long.
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
+
+/// The time to wait for a lease beyond the lease duration.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// The tag that records the model's name.
+pub(crate) const MODEL: &str = "model";
+/// The name of the assistant of `helix chat`.
+const ASSISTANT: &str = "assistant";
+/// The agent file of the assistant.
+const ASSISTANT_FILE: &str = include_str!("../data/assistant.toml");
+
+/// The tag that records the agent file's path.
+const AGENT_FILE: &str = "agent_file";
+/// The tag that records the digest of the agent file when the session was created.
+const AGENT_DIGEST: &str = "agent_digest";
+/// The tag that records the folder of the file tools, if the user overrode it.
+const FILES: &str = "files";
+
+/// An agent, its model, and the session tags that identify both.
+#[derive(Debug)]
+pub(crate) struct SessionAgent {
+    agent: AnyAgent,
+    model: Model,
+    /// The adapter of the model, wrapped in a planner if the agent has one.
+    adapter: Arc<dyn LlmAdapter>,
+    tags: BTreeMap<String, String>,
+    warnings: Vec<String>,
+}
+
+/// Command line options that override an agent file or a recorded session.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Overrides<'a> {
+    /// The model, as `provider:model`.
+    pub(crate) model: Option<&'a str>,
+    /// The agent file.
+    pub(crate) agent: Option<&'a Path>,
+    /// The folder that the file tools access.
+    pub(crate) files: Option<&'a Path>,
+    /// The trace file of the demo's tools.
+    pub(crate) trace: Option<&'a Path>,
+}
+
+impl SessionAgent {
+    /// Creates the agent of `helix demo`.
+    ///
+    /// # Errors
+    /// If the trace file cannot be written.
+    pub(crate) fn of_demo(model: Model, pace: Duration, trace: Option<&Path>) -> Result<Self> {
+        let settings = DemoSettings::new(&model, pace, trace)?;
+        Self::of_setting(model, &settings)
+    }
+
+    fn of_setting(model: Model, settings: &DemoSettings) -> Result<Self> {
+        let agent = researcher(model.name(), settings)?.erased();
+        Ok(Self::new(agent, model, settings.tags()))
+    }
+
+    /// Creates the agent of an agent file. It uses the overrides of the model and of the file tools' folder.
+    ///
+    /// # Errors
+    /// If the file is invalid, or its model is not available.
+    pub(crate) async fn of_file(path: &Path, overrides: Overrides<'_>) -> Result<Self> {
+        let file = AgentFile::read(path)?;
+        check_files(&file, overrides)?;
+        // Reports problems of the file before problems of the machine, such as a missing model.
+        file.agent(file.model().unwrap_or_default(), overrides.files)?;
+        let model = Model::select(overrides.model.or(file.model())).await?.ok_or_else(no_model)?;
+        Self::of_agent_file(&file, model, overrides.files)
+    }
+
+    /// Creates the assistant of `helix chat`. It uses the override of the model.
+    ///
+    /// # Errors
+    /// If the model is not available.
+    pub(crate) async fn of_assistant(overrides: Overrides<'_>) -> Result<Self> {
+        Self::assistant(Model::select(overrides.model).await?.ok_or_else(no_model)?)
+    }
+
+    fn assistant(model: Model) -> Result<Self> {
+        let file = AgentFile::built_in("assistant.toml", ASSISTANT_FILE)?;
+        Ok(Self::new(file.agent(model.name(), None)?, model, BTreeMap::new()))
+    }
+
+    fn of_agent_file(file: &AgentFile, model: Model, files: Option<&Path>) -> Result<Self> {
+        let files = files
+            .map(std::path::absolute)
+            .transpose()
+            .context("the current folder cannot be determined")?;
+        let agent = file.agent(model.name(), files.as_deref())?;
+        let mut tags = BTreeMap::from([
+            (AGENT_FILE.to_owned(), file.path().to_string_lossy().into_owned()),
+            (AGENT_DIGEST.to_owned(), file.digest().to_owned()),
+        ]);
+        if let Some(files) = files {
+            tags.insert(FILES.to_owned(), files.to_string_lossy().into_owned());
+        }
+        let plan = file.plan(&agent);
+        let mut session_agent = Self::new(agent, model, tags);
+        if let Some(plan) = plan {
+            session_agent.adapter = Arc::new(
+                PlanningLlm::around(session_agent.adapter).plan(&session_agent.agent, plan)?,
+            );
+        }
+        Ok(session_agent)
+    }
+
+    /// Recreates the agent of a recorded session for another turn or a resume, with the overrides applied.
+    ///
+    /// # Errors
+    /// If another program created the session, if its agent file or model is not available, or if the
+    /// file now describes a different agent.
+    pub(crate) async fn of_session(head: &Head, overrides: Overrides<'_>) -> Result<Self> {
+        let tags = &head.created.tags;
+        let recorded = tags.get(AGENT_FILE).map(Path::new);
+        let agent = &*head.created.agent;
+        let model = tags.get(MODEL).filter(|_| is_supported(agent, tags));
+        let model = overrides.model.unwrap_or(model.ok_or_else(|| unsupported_session(head))?);
+        let Some(recorded) = recorded else {
+            if overrides.agent.is_some() {
+                let message = "the session belongs to a built-in agent, not to an agent file";
+                let error = Error::new(ErrorCode::AgentMismatch, message);
+                return Err(error.with_context("agent", agent).into());
+            }
+            if overrides.files.is_some() {
+                return Err(no_use("--files", "the session's agent has no file tools"));
+            }
+            if agent == ASSISTANT {
+                check_trace(overrides)?;
+                return Self::assistant(Model::recorded(model).await?);
+            }
+            let (model, settings) = DemoSettings::of_tags(tags, model, overrides.trace).await?;
+            return Self::of_setting(model, &settings);
+        };
+        check_trace(overrides)?;
+        let path = overrides.agent.unwrap_or(recorded);
+        let file = read_again(path, overrides.agent.is_none())?;
+        check_files(&file, overrides)?;
+        check_name(&file, path, head)?;
+        let files = overrides.files.or_else(|| tags.get(FILES).map(Path::new));
+        let mut session_agent = Self::of_agent_file(&file, Model::recorded(model).await?, files)?;
+        if path.canonicalize().is_ok_and(|path| path != recorded) {
+            let recorded = recorded.display();
+            session_agent
+                .warnings
+                .push(format!("The session was created with the agent file {recorded}."));
+        }
+        if tags.get(AGENT_DIGEST).is_some_and(|digest| digest != file.digest()) {
+            session_agent.warnings.push(format!(
+                "The agent file {} has changed since the session was created.",
+                path.display()
+            ));
+        }
+        Ok(session_agent)
+    }
+
+    /// Recreates the agent of a recorded session without its model, for operations that need none.
+    ///
+    /// # Errors
+    /// The errors of [`of_session`](Self::of_session), except those about the model.
+    pub(crate) fn agent_of_session(head: &Head, agent: Option<&Path>) -> Result<AnyAgent> {
+        let tags = &head.created.tags;
+        let model = tags.get(MODEL).map_or("", String::as_str);
+        let recorded = tags.get(AGENT_FILE).map(Path::new);
+        let Some(path) = agent.or(recorded) else {
+            return match &*head.created.agent {
+                research::NAME if is_demo(research::NAME, tags) => {
+                    let settings = DemoSettings::new(&Model::script(Duration::ZERO), LEASE, None)?;
+                    Ok(researcher(model, &settings)?.erased())
+                }
+                ASSISTANT if tags.contains_key(MODEL) => {
+                    Ok(AgentFile::built_in("assistant.toml", ASSISTANT_FILE)?.agent(model, None)?)
+                }
+                _ => Err(unsupported_session(head).into()),
+            };
+        };
+        let file = read_again(path, agent.is_none())?;
+        check_name(&file, path, head)?;
+        Ok(file.agent(model, tags.get(FILES).map(Path::new))?)
+    }
+
+    fn new(agent: AnyAgent, model: Model, mut tags: BTreeMap<String, String>) -> Self {
+        tags.insert(MODEL.to_owned(), model.name().to_owned());
+        let adapter = model.adapter();
+        Self { agent, model, adapter, tags, warnings: Vec::new() }
+    }
+
+    /// Returns the agent.
+    pub(crate) fn agent(&self) -> &AnyAgent {
+        &self.agent
+    }
+
+    /// Returns the model.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The tags of a new session, from which [`of_session`](Self::of_session) recreates the agent.
+    pub(crate) fn tags(&self) -> BTreeMap<String, String> {
+        self.tags.clone()
+    }
+
+    /// Shows the warnings to the user.
+    pub(crate) fn show_warnings(&self, screen: &Screen) {
+        if !screen.is_json() {
+            self.warnings.iter().for_each(|remark| notice(remark));
+        }
+    }
+
+    /// Creates the runtime that executes the runs.
+    ///
+    /// # Errors
+    /// If the configuration is inconsistent, which is a bug.
+    pub(crate) fn runtime(&self, store: Store) -> Result<LocalRuntime> {
+        let builder = LocalRuntime::builder().store(store).llm_adapter(Arc::clone(&self.adapter));
+        Ok(builder.lease(LEASE).build()?)
+    }
+}
+
+/// Returns `true` if `helix demo` created the session.
+pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
+    agent == research::NAME && tags.contains_key(MODEL) && !tags.contains_key(AGENT_FILE)
+}
+
+/// Returns `true` if this program can resume the session, because it or a compatible program created it.
+pub(crate) fn is_supported(agent: &str, tags: &BTreeMap<String, String>) -> bool {
+    let has_agent = tags.contains_key(AGENT_FILE) || [research::NAME, ASSISTANT].contains(&agent);
+    has_agent && tags.contains_key(MODEL)
+}
+
+/// Resume options that wait for lease expiry, in case the owner has crashed.
+pub(crate) fn wait_for_lease() -> ResumeOptions {
+    ResumeOptions::default().wait(LEASE + MARGIN)
+}
+
+/// Creates a runtime that reads sessions and records answers. It has no model.
+///
+/// # Errors
+/// If the configuration is inconsistent, which is a bug.
+pub(crate) fn runtime_without_model(store: Store) -> Result<LocalRuntime> {
+    let no_models = Arc::new(ProviderRegistry::new());
+    Ok(LocalRuntime::builder().store(store).llm_adapter(no_models).build()?)
+}
+
+/// Creates a runtime without a model for operations that need the agent of the session.
+///
+/// # Errors
+/// If the configuration is inconsistent, which is a bug.
+pub(crate) fn runtime_for_agent(agent: AnyAgent, store: Store) -> Result<LocalRuntime> {
+    let no_models = Arc::new(ProviderRegistry::new());
+    let registry = AgentRegistry::default();
+    let name = Arc::clone(agent.name());
+    registry.register_factory(&name, move |_| Ok(Arc::clone(&agent)))?;
+    let builder = LocalRuntime::builder().store(store).llm_adapter(no_models).registry(registry);
+    Ok(builder.lease(LEASE).build()?)
+}
+
+/// Reads the agent file of a session again. The session records only its path.
+fn read_again(path: &Path, is_recorded: bool) -> Result<AgentFile> {
+    if is_recorded && !path.exists() {
+        let message = "the agent file of the session does not exist any more; restore it, or pass its new \
+                       path with --agent FILE";
+        let error = Error::new(ErrorCode::InputInvalid, message);
+        return Err(error.with_context("file", path.display()).into());
+    }
+    Ok(AgentFile::read(path)?)
+}
+
+/// Checks that the agent file describes the session's agent.
+fn check_name(file: &AgentFile, path: &Path, head: &Head) -> Result<()> {
+    if file.name() == &*head.created.agent {
+        return Ok(());
+    }
+    let message = format!(
+        "the session belongs to the agent `{}`, but {} describes `{}`",
+        head.created.agent,
+        path.display(),
+        file.name()
+    );
+    Err(Error::new(ErrorCode::AgentMismatch, message).into())
+}
+
+/// Checks that `--files` is used only with file tools, and that its path is UTF-8, so that a tag can
+/// record it.
+fn check_files(file: &AgentFile, overrides: Overrides<'_>) -> Result<()> {
+    match overrides.files {
+        Some(_) if !file.has_files() => {
+            Err(no_use("--files", "the agent file has no `[tools.files]`"))
+        }
+        Some(folder) if folder.to_str().is_none() => {
+            Err(no_use("--files", "the folder's path is not valid UTF-8"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_trace(overrides: Overrides<'_>) -> Result<()> {
+    match overrides.trace {
+        Some(_) => Err(no_use("--trace", "only the tools of `helix demo` write traces")),
+        None => Ok(()),
+    }
+}
+
+/// The error for an option that does not apply.
+fn no_use(option: &str, because: &str) -> anyhow::Error {
+    Error::new(ErrorCode::InputInvalid, format!("`{option}` does not apply: {because}")).into()
+}
+
+/// The error for a session that another program created.
+pub(crate) fn unsupported_session(head: &Head) -> Error {
+    let message = "the session was not created from an agent file, by `helix demo` or by \
+                   `helix chat`; resume or abort it with the program that created it";
+    Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)
+}
+
+fn no_model() -> Error {
+    let message = "no model is configured, and no model server responds on this machine; choose one \
+                   with --model, as `model` in the agent file, in HELIX_MODEL or helix.toml, or set \
+                   OPENAI_API_KEY or OPENAI_BASE_URL";
+    Error::new(ErrorCode::ModelUnknown, message)
+}
