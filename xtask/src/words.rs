@@ -19,8 +19,8 @@ const LIST: &str = "xtask/words.toml";
 /// The largest share of doc comments that may open with an interrogative, in percent.
 const MAX_INTERROGATIVES: usize = 1;
 
-/// Words that open a relative clause where a noun phrase belongs.
-const INTERROGATIVES: &[&str] = &["What", "How", "Whether", "Where", "Who", "Why", "Which", "When"];
+/// Words that open a relative clause where a noun phrase belongs. "Whether" is the usual opening for a `bool`.
+const INTERROGATIVES: &[&str] = &["What", "How", "Where", "Who", "Why", "Which", "When"];
 
 /// The file `words.toml`.
 #[derive(Debug, Deserialize)]

@@ -24,13 +24,13 @@ pub(crate) struct Screen {
 /// A text style.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Style {
-    /// Headings.
+    /// The style of headings.
     Bold,
     /// Less important text.
     Dim,
-    /// Success.
+    /// The style of success messages.
     Good,
-    /// Failure.
+    /// The style of failure messages.
     Bad,
 }
 

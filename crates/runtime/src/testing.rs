@@ -23,7 +23,7 @@ pub(crate) const LEASE: Duration = Duration::from_secs(60);
 /// The session of the runs.
 pub(crate) const SESSION: &str = "story";
 
-/// An engine that keeps the run that has begun last.
+/// An engine that keeps the run that was started last.
 #[derive(Debug, Default)]
 struct Kept(Mutex<Option<StartedRun>>);
 

@@ -1,4 +1,4 @@
-//! Options.
+//! Options of the in-memory store.
 
 /// Options of a [`MemoryStore`](crate::MemoryStore).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

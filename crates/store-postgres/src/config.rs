@@ -1,4 +1,4 @@
-//! Options.
+//! Options of the PostgreSQL store.
 
 use std::fmt;
 use std::time::Duration;

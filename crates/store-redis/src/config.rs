@@ -1,4 +1,4 @@
-//! Options.
+//! Options of the Redis store.
 
 use std::fmt;
 use std::sync::Arc;

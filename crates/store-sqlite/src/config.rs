@@ -1,4 +1,4 @@
-//! Options.
+//! Options of the SQLite store.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

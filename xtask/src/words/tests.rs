@@ -1,3 +1,5 @@
+//! Tests of the rules of language.
+
 use super::{List, check, extract};
 
 fn list(extra: &str) -> List {

@@ -30,9 +30,9 @@ const LONGEST: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) enum Typed {
     Entry(String),
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Cleared,
-    /// Ctrl-D.
+    /// The user pressed Ctrl-D.
     End,
 }
 

@@ -1,4 +1,4 @@
-//! What a tool is handed, and what its return means.
+//! Tests of tool contexts and of the values that tools return.
 
 mod context;
 mod returns;

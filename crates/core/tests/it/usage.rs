@@ -109,13 +109,13 @@ async fn the_log_is_read_where_the_head_says_nothing() {
 
 #[tokio::test]
 async fn a_session_that_is_deleted_meanwhile_ends_no_query() {
-    for goes in [Goes::Last, Goes::Page] {
-        let store = Vanishing::new(goes, u32::MAX);
+    for deleted in [Deleted::Last, Deleted::Page] {
+        let store = Vanishing::new(deleted, u32::MAX);
         for number in 1..=600 {
             create(&store, number, steps(1)).await;
         }
         // What was read was read before it went.
-        assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 600), "{goes:?}");
+        assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 600), "{deleted:?}");
     }
 }
 
@@ -124,21 +124,21 @@ const MANY: u32 = 2 * MAX_PAGE + 1;
 
 #[tokio::test]
 async fn a_session_that_is_deleted_meanwhile_ends_no_list() {
-    for goes in [Goes::Last, Goes::Page] {
-        let store = Vanishing::new(goes, 3);
+    for deleted in [Deleted::Last, Deleted::Page] {
+        let store = Vanishing::new(deleted, 3);
         for number in 1..=MANY {
             create(&store, number, None).await;
         }
         let heads = list_all(&store, &SessionFilter::default()).await.unwrap();
         let listed: BTreeSet<_> = heads.iter().map(|head| head.session.clone()).collect();
-        assert_eq!(listed, (1..=MANY).map(id).collect(), "{goes:?}");
-        assert_eq!(heads.len(), listed.len(), "{goes:?}: each once");
+        assert_eq!(listed, (1..=MANY).map(id).collect(), "{deleted:?}");
+        assert_eq!(heads.len(), listed.len(), "{deleted:?}: each once");
     }
 }
 
 #[tokio::test]
 async fn a_list_gives_up_if_sessions_are_deleted_without_pause() {
-    let store = Vanishing::new(Goes::Last, u32::MAX);
+    let store = Vanishing::new(Deleted::Last, u32::MAX);
     for number in 1..=MANY {
         create(&store, number, None).await;
     }
@@ -148,19 +148,19 @@ async fn a_list_gives_up_if_sessions_are_deleted_without_pause() {
 
 #[tokio::test]
 async fn a_session_that_is_deleted_meanwhile_has_no_pending_calls() {
-    for goes in [Goes::Last, Goes::Page] {
-        let store = Vanishing::new(goes, 3);
+    for deleted in [Deleted::Last, Deleted::Page] {
+        let store = Vanishing::new(deleted, 3);
         for number in 1..=MANY {
             create_below(&store, number, id(1), None).await;
         }
         let pending = pending_calls(SessionReader::of(&store), &id(1)).await.unwrap();
-        assert_eq!(pending, [], "{goes:?}");
+        assert_eq!(pending, [], "{deleted:?}");
     }
 }
 
-/// Which of the sessions that a page has shown are deleted.
+/// The sessions of a returned page that are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goes {
+enum Deleted {
     Last,
     Page,
 }
@@ -169,14 +169,14 @@ enum Goes {
 #[derive(Debug)]
 struct Vanishing {
     store: MemoryStore,
-    goes: Goes,
-    /// How many more lists delete sessions.
+    deleted: Deleted,
+    /// The number of further lists that delete sessions.
     lists: AtomicU32,
 }
 
 impl Vanishing {
-    fn new(goes: Goes, lists: u32) -> Self {
-        Self { store: MemoryStore::new(), goes, lists: lists.into() }
+    fn new(deleted: Deleted, lists: u32) -> Self {
+        Self { store: MemoryStore::new(), deleted, lists: lists.into() }
     }
 
     /// Deletes those of the listed sessions that go.
@@ -188,9 +188,9 @@ impl Vanishing {
         if self.lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
             return Ok(());
         }
-        let going: Vec<_> = match self.goes {
-            Goes::Last => listed.rev().take(1).collect(),
-            Goes::Page => listed.collect(),
+        let going: Vec<_> = match self.deleted {
+            Deleted::Last => listed.rev().take(1).collect(),
+            Deleted::Page => listed.collect(),
         };
         for session in going {
             self.store.delete(session).await?;

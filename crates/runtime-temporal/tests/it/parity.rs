@@ -30,7 +30,7 @@ const LEAST_LEASE: Duration = Duration::from_secs(3);
 type Harness<S> = Processes<S, Temporal>;
 
 struct Temporal {
-    /// What workflows of this harness are called by: its sessions are those of others, too.
+    /// The prefix of the workflow ids of this harness. Other harnesses use the same sessions.
     prefix: String,
 }
 
@@ -166,7 +166,7 @@ fn read(value: &Value, records: &mut String) {
     }
 }
 
-/// What a text stands for if it is base64.
+/// Decodes a text if it is base64.
 fn decoded(text: &str) -> Vec<u8> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());

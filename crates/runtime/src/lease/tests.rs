@@ -13,7 +13,7 @@ use tokio::time::advance;
 use super::LeaseKeeper;
 use crate::testing::{LEASE, Scene, store};
 
-/// How long an answer of the store takes.
+/// The delay of each reply of the store.
 const ANSWER: Duration = Duration::from_secs(5);
 
 fn agent() -> AnyAgent {

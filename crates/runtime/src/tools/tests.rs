@@ -1,4 +1,4 @@
-//! When calls start, and what their timeouts come to at the ends of their range.
+//! Tests of the start of calls, and of timeouts at the ends of their range.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn next_call(begun: &StartedRun) -> (CallRun, Starts) {
     (runs.pop().unwrap(), starts)
 }
 
-/// The call of a run that has just begun, after its model call.
+/// The call of a run that was just started, after its model call.
 async fn first_call(begun: &mut StartedRun) -> (CallRun, Starts) {
     begun.driver.call_model(&mut begun.lease, 1, false).await.unwrap();
     next_call(begun)

@@ -1,4 +1,4 @@
-//! Which runs are notified of a request.
+//! Tests of which runs are notified of a request.
 
 use futures_util::FutureExt as _;
 

@@ -1,4 +1,4 @@
-//! How a handle treats an engine that reports a run as stopped: the log takes precedence.
+//! Tests of how a handle treats an engine that reports a run as stopped: the log takes precedence.
 
 use std::pin::pin;
 

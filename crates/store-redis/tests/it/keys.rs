@@ -1,4 +1,4 @@
-//! What lies on the server: ids of any kind, what is left after deleting, damage, and the end of memory.
+//! Tests of the keys on the server: ids of any kind, leftovers of deletions, damaged data and exhausted memory.
 
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ async fn what_nobody_shares_of_a_deleted_log_goes() {
     assert_eq!(ids(&store, &fork).await, ["first", "f"]);
 }
 
-/// An index is written before what it tells of, so a crash leaves it stale; it may never lack what is there.
+/// An index entry is written before the data that it refers to, so a crash can leave it stale. It is never missing.
 #[tokio::test]
 async fn stale_entries_of_indexes_are_not_listed_and_go() {
     let keyspace = Keyspace::new();
@@ -411,7 +411,7 @@ async fn a_run_or_a_wait_that_begins_with_any_append_is_listed() {
     }
 }
 
-/// How often the server was asked to change a sorted set, which all indexes are.
+/// Returns how often the server changed a sorted set. All indexes are sorted sets.
 fn changes_of_indexes(keyspace: &Keyspace) -> u64 {
     let info: String =
         redis::cmd("INFO").arg("commandstats").query(&mut keyspace.server()).unwrap();

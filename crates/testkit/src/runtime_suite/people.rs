@@ -226,7 +226,7 @@ pub async fn a_partly_answered_step_suspends_again_on_the_rest(harness: &impl Ru
 pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refused(
     harness: &impl RuntimeHarness,
 ) {
-    let replies = [Reply::tool_call("ask", word("colour")), Reply::text("Nobody there.")];
+    let replies = [Reply::tool_call("ask", word("colour")), Reply::text("No answer.")];
     let world = || World::new(ScriptedLlm::new(replies.clone()));
     let executor = harness.boot(world()).await;
     let asks = ask().deadline(Duration::from_millis(20));
@@ -247,9 +247,9 @@ pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refus
         tool_error 1.0 tool_unanswered: the result of the call was not submitted in time
         tool_end 1.0 success=false
         checkpoint
-        text Nobody there.
+        text No answer.
         checkpoint
-        output "Nobody there."
+        output "No answer."
         run_ended completed
     "#]],
     )
@@ -260,7 +260,7 @@ pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refus
         user "Ask."
         assistant None ask({"word":"colour"})
         tool ask {"error":"the result of the call was not submitted in time"}
-        assistant Some("Nobody there.")
+        assistant Some("No answer.")
     "#]],
     )
     .await;
@@ -277,9 +277,9 @@ pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refus
             usage client_tool_wait_ms ask success=false
               result 1.0 error tool_unanswered: the result of the call was not submitted in time
             step 1 closed
-            step 2 reply EndTurn in=10 out=5 "Nobody there."
+            step 2 reply EndTurn in=10 out=5 "No answer."
             step 2 closed
-            end completed "Nobody there."
+            end completed "No answer."
         "#]],
     )
     .await;
@@ -294,14 +294,14 @@ pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl Run
     run(&*executor, &agent, "Ask.").await;
     submit(&*executor, Submission::result("1.2", &word("third")).unwrap()).await.unwrap();
     submit(&*executor, Submission::result("1.0", &word("first")).unwrap()).await.unwrap();
-    submit(&*executor, Submission::error("1.1", "nobody home")).await.unwrap();
+    submit(&*executor, Submission::error("1.1", "no answer")).await.unwrap();
     let handle = resume(&*executor, &agent).await.unwrap();
     completes(&handle).await;
     check_stream(
         &handle,
         &expect![[r#"
         tool_end 1.0 success=true {"word":"first"}
-        tool_error 1.1 tool_failed: nobody home
+        tool_error 1.1 tool_failed: no answer
         tool_end 1.1 success=false
         tool_end 1.2 success=true {"word":"third"}
         checkpoint
@@ -318,7 +318,7 @@ pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl Run
         user "Ask."
         assistant None ask({"word":"a"}) ask({"word":"b"}) ask({"word":"c"})
         tool ask {"word":"first"}
-        tool ask {"error":"nobody home"}
+        tool ask {"error":"no answer"}
         tool ask {"word":"third"}
         assistant Some("Done.")
     "#]],

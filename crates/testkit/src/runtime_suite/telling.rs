@@ -253,7 +253,7 @@ pub async fn what_outlives_its_parent_is_counted(harness: &impl RuntimeHarness) 
         [asks(&["helper"]), Reply::text("It is so.")],
         [Reply::tool_call("companion__spawnAgent", spawn), report()],
     )
-    .agent("scout", ScriptedLlm::new([Reply::text("Nobody there.").at_gate(&gate)]));
+    .agent("scout", ScriptedLlm::new([Reply::text("No answer.").at_gate(&gate)]));
     let executor = harness.boot(World::new(llm)).await;
     let handle = start_run(&*executor, &agent, "Is it so?").await;
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);

@@ -112,7 +112,7 @@ pub async fn a_snapshot_beyond_the_log_is_not_kept(harness: &impl StoreHarness) 
     let beyond = Position { version: 2, append: "never".into() };
     save(&store, &writer.session, &snapshot_at(&beyond, "beyond")).await;
     assert_eq!(snapshot_text(&store, &writer.session).await, None);
-    save(&store, &id("nobody"), &snapshot_at(&writer.position, "of nobody")).await;
+    save(&store, &id("unknown"), &snapshot_at(&writer.position, "of no session")).await;
     assert_eq!(snapshot_text(&store, &id("nobody")).await, None);
     Writer::create(&store, "nobody").await;
     assert_eq!(snapshot_text(&store, &id("nobody")).await, None);

@@ -162,7 +162,7 @@ pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl St
     let batch = vec![
         write_op(&session, EXISTING(old), &["late"]),
         write_op(&session, EXISTING(new), &["in time"]),
-        write_op(&session, EXISTING(Attempt(9)), &["never begun"]),
+        write_op(&session, EXISTING(Attempt(9)), &["never started"]),
         write_op(&session, None, &["boundary"]),
     ];
     let written = streams

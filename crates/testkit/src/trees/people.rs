@@ -48,7 +48,7 @@ impl Records<AcceptedAnswer> {
         let word = json!({ "word": format!("answer {}", rng.below(1000)) });
         let call = pending.reference();
         let submission = match kind {
-            PendingKind::Client if rng.once_in(4) => Submission::error(call, "nobody knows"),
+            PendingKind::Client if rng.once_in(4) => Submission::error(call, "not known"),
             PendingKind::Approval { editable: true } if rng.once_in(4) => {
                 Submission::approve_edited(call, &word)?
             }

@@ -11,7 +11,7 @@ use super::server::{Reply, Server};
 /// A reply to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Scripted {
-    /// Text.
+    /// A reply with text.
     Words(&'static str),
     /// The first text, and the second one after [`ModelServer::let_go`].
     Waits(&'static str, &'static str),

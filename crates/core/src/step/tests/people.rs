@@ -212,7 +212,7 @@ fn of_two_calls_the_expired_one_fails_and_the_other_stays_pending() {
 fn a_finish_tool_waits_for_pending_calls() {
     let mut hand = suspended([("submit", json!({"x": 1})), ("ask", json!({}))]);
     assert!(status(&hand).is_suspended(), "{}", hand.story());
-    hand.answer("1.1", Answer::Error("nobody home".to_owned())).unwrap();
+    hand.answer("1.1", Answer::Error("no answer".to_owned())).unwrap();
     hand.start(Trigger::Resume).unwrap();
     hand.decide();
     assert_eq!(action_text(&hand.next()), "run finish tool 1.0 try 1");

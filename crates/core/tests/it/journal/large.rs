@@ -22,7 +22,7 @@ use crate::support::{
     World, agent, calls, code, id, names, new_session, reply, result, start_run, text,
 };
 
-/// How many calls a step has, each with a result of more than an eighth of an append.
+/// The number of calls of a step, each with a result of more than an eighth of an append.
 const CALLS: usize = 12;
 
 /// A world whose store takes small appends.

@@ -102,7 +102,7 @@ async fn a_failed_commit_is_reported_to_all() {
     let scratch = Scratch::new(|builder| builder).await;
     let (held, holding) = hold(&scratch.writer).await;
     let breaking = scratch.run(|tables| {
-        let sql = "INSERT INTO orphan VALUES ('nobody')";
+        let sql = "INSERT INTO orphan VALUES ('missing')";
         Ok(tables.connection.execute_batch(sql)?)
     });
     let failing = scratch.run(|_| refuse::<()>());
