@@ -8,5 +8,6 @@ mod door;
 mod histories;
 mod parity;
 mod processes;
+mod records;
 mod refusals;
 mod tls;

@@ -99,7 +99,11 @@ fn defaults_are_those_of_the_code() {
         ),
         ("| 200 bytes |", "crates/core/src/id.rs", "MAX_ID_BYTES: usize = 200;"),
         ("| 100 levels |", "crates/core/src/json.rs", "MAX_DEPTH: usize = 100;"),
-        ("| 256, of 250,000 events", "crates/core/src/session/folds.rs", "MAX_FOLDS: usize = 256;"),
+        (
+            "| 256, of 250,000 events",
+            "crates/core/src/session/cache.rs",
+            "MAX_CACHED_SESSIONS: usize = 256;",
+        ),
         ("| 1000 |", "crates/core/src/store/select.rs", "MAX_PAGE: u32 = 1000;"),
     ];
     for (here, file, there) in claims {
