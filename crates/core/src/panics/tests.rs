@@ -16,7 +16,7 @@ fn a_panic_is_an_error_without_its_message() {
     let formatted = caught("the hook", || panic!("at {}", 1)).map(|(): ()| ()).unwrap_err();
     assert_eq!(formatted.to_string(), "the hook panicked");
     let other = caught("the code", || std::panic::panic_any(1)).map(|(): ()| ()).unwrap_err();
-    assert_eq!(format!("{other:?}"), "Panicked { what: \"it\", .. }");
+    assert_eq!(format!("{other:?}"), "Panicked { what: \"the code\", .. }");
     assert_eq!(
         (formatted.in_full(), other.in_full()),
         ("the hook panicked: at 1".into(), "the code panicked: no message".into())

@@ -31,6 +31,7 @@ pub struct SessionOverview {
     pub(super) agent: Arc<str>,
     pub(super) tags: Arc<BTreeMap<String, String>>,
     pub(super) parent: Option<Arc<ParentRef>>,
+    #[serde(rename = "ledger")]
     pub(super) fold_state: FoldState,
 }
 

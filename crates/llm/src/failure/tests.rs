@@ -74,7 +74,7 @@ fn a_missing_model_is_named() {
         assert!(message.contains("does not serve the model `m1`"), "{message}");
     }
     let page = status(404, &[], "<html>Not Found</html>");
-    assert!(page.error.message().contains("refused the request (404)"));
+    assert!(page.error.message().contains("rejected the request (404)"));
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn addresses_and_keys_that_cannot_be_used_are_refused() {
     check("http://localhost.example.com/v1", Some("k"), Some("plain HTTP"));
     check("http://127.0.0.1.example.com/v1", Some("k"), Some("plain HTTP"));
     check("ftp://example.com", None, Some("http://"));
-    check("example.com/v1", None, Some("no URL"));
+    check("example.com/v1", None, Some("not a URL"));
     check("https://me:hunter2@example.com/v1", None, Some("credentials"));
     check("https://example.com/v1", Some("hunter2\nx"), Some("characters"));
 

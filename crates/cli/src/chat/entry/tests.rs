@@ -38,7 +38,7 @@ fn unknown_commands_are_reported_with_a_suggestion() {
     };
     assert_eq!(error("/resmue"), "unknown command /resmue; did you mean /resume?");
     assert_eq!(error("/hlep x"), "unknown command /hlep; did you mean /help?");
-    assert!(error("/dance").contains("/help lists them"));
+    assert!(error("/dance").contains("/help lists the commands"));
     assert_eq!(error("/log all"), "/log takes no argument");
 }
 
