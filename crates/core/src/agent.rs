@@ -1,4 +1,4 @@
-//! Agent definitions. An agent is plain data and functions; an executor runs it.
+//! Agent definitions. An agent consists of plain data and functions; an executor runs it.
 
 mod builder;
 mod companion;
@@ -53,7 +53,7 @@ impl<S, O> Agent<S, O> {
         Self { definition: Arc::new(definition), types: PhantomData }
     }
 
-    /// Returns the agent without its types.
+    /// Returns the type-erased agent.
     #[must_use]
     pub fn erased(&self) -> AnyAgent {
         Arc::clone(&self.definition)

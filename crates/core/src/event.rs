@@ -40,12 +40,13 @@ pub const SCHEMA: u16 = 1;
 /// The `by` value of [`Event::StateChanged`] for a merge of concurrent changes.
 pub const BY_MERGE: &str = "merge";
 
-/// A durable fact or decision. It is never changed once written.
+/// A durable fact or decision. It is never changed once written. A fact with a key is recorded at
+/// most once for each value of the key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The session was created. Always the first event, and only that.
+    /// The session was created. This is always and only the first event.
     SessionCreated {
         /// The agent's name.
         agent: Arc<str>,
@@ -62,8 +63,8 @@ pub enum Event {
     RunStarted {
         /// The new run.
         run: RunId,
-        /// The session's last run as seen by the caller. The start is only legal if it still is the
-        /// last one.
+        /// The session's last run as seen by the caller. The start is only legal if that run is
+        /// still the last one.
         after: Option<RunId>,
         /// The reason for the start.
         trigger: Trigger,
@@ -98,12 +99,12 @@ pub enum Event {
         /// The correction that the model reads, as a user message.
         message: UserMessage,
     },
-    /// Calls of an imported log that had no result were given one.
+    /// Calls without a result in an imported log were given one.
     HistoryHealed {
         /// The calls and their results.
         results: Vec<(CallId, ToolOutcome)>,
     },
-    /// A tool is about to run (fact). Only written for tools whose effect class needs it.
+    /// A tool is about to run (fact). Written only for tools whose effect class requires it.
     ToolStarted {
         /// The id of the call.
         call: CallId,
@@ -178,8 +179,8 @@ pub enum Event {
         /// The requests that queued the messages, in order.
         requests: Vec<RequestId>,
     },
-    /// A hook changed the custom state. Or [a merge](BY_MERGE) of concurrent changes did not fit
-    /// the agent's state type, and this patch makes it fit (decision).
+    /// A hook changed the custom state, or [a merge](BY_MERGE) of concurrent changes did not fit
+    /// the agent's state type and this patch makes it fit (decision).
     StateChanged {
         /// The change of the state.
         patch: Patch,
@@ -268,7 +269,7 @@ pub struct ModelReply {
     /// The model that replied, as named by the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
-    /// The time from request to end of reply, in milliseconds.
+    /// The time from the request to the end of the reply, in milliseconds.
     #[serde(default)]
     pub took_ms: u64,
 }

@@ -103,11 +103,12 @@ impl<O> AgentResult<O> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resumable {
-    /// The run stopped without ending, was interrupted or failed: `resume` continues it.
+    /// `resume` continues the session: its run stopped without ending, was interrupted or failed,
+    /// or something that a suspended run waits for has arrived.
     Yes,
     /// The session has a live run.
     Running,
-    /// The session waits for answers, and none has been submitted.
+    /// The session is suspended, and nothing that it waits for has arrived.
     Waiting,
     /// The last turn is complete or aborted: `execute` starts another one.
     Ended,
@@ -120,13 +121,13 @@ pub trait RunControl: fmt::Debug + Send + Sync + 'static {
     async fn result(&self) -> Result<AgentResult>;
     /// Returns the session's chunks from the start of this run.
     async fn stream(&self) -> Result<ChunkStream>;
-    /// Requests the run to stop at the next step boundary.
+    /// Requests that the run stop at the next step boundary.
     async fn interrupt(&self, reason: Option<String>) -> Result<()>;
-    /// Requests the run to stop immediately.
+    /// Requests that the run stop immediately.
     async fn abort(&self, reason: Option<String>) -> Result<()>;
     /// Returns the current state of the session, read from its log.
     async fn session(&self) -> Result<Session>;
-    /// Returns the current usage of the session and all sessions below it, as
+    /// Returns the current usage of the session and all its descendants, as
     /// [`usage_of_tree`](crate::session::usage_of_tree) computes it.
     async fn usage_rollup(&self) -> Result<UsageRollup>;
 }
@@ -178,7 +179,7 @@ impl RunHandle {
         self.control.stream().await
     }
 
-    /// Requests the run to stop at the next step boundary. It can be resumed.
+    /// Requests that the run stop at the next step boundary. It can be resumed.
     ///
     /// # Errors
     /// Errors of the store; [`ErrorCode::NothingToResume`] if the run has ended.
@@ -186,7 +187,7 @@ impl RunHandle {
         self.control.interrupt(reason.into()).await
     }
 
-    /// Requests the run to stop immediately. Running effects are cancelled.
+    /// Requests that the run stop immediately. Running effects are cancelled.
     ///
     /// # Errors
     /// Errors of the store; [`ErrorCode::NothingToResume`] if the run has ended.
@@ -202,10 +203,10 @@ impl RunHandle {
         Ok(self.control.session().await?.usage())
     }
 
-    /// Returns the current usage of the session and all sessions below it, by model, tool,
-    /// sub-agent and source. It reads each session of the tree from the store, and so includes
-    /// running ones. [`SessionOverview::tree_usage`](crate::session::SessionOverview::tree_usage)
-    /// is the usage recorded in the session's own log.
+    /// Returns the current usage of the session and all its descendants, by model, tool, sub-agent
+    /// and source. It reads each session of the tree from the store, and so includes running ones.
+    /// [`SessionOverview::tree_usage`](crate::session::SessionOverview::tree_usage) is the usage
+    /// recorded in the session's own log.
     ///
     /// # Errors
     /// Errors of the store.
@@ -264,8 +265,8 @@ impl<O> fmt::Debug for AgentHandle<O> {
 /// - If several callers start a run on one session, exactly one succeeds; the others get an error.
 /// - A recorded effect is never executed again. An effect with an unknown outcome is handled
 ///   according to its tool's effect class.
-/// - Every method works from other processes than the one that executes the run, within the scope
-///   of the store.
+/// - Every method can be called from processes other than the one that executes the run, within the
+///   scope of the store.
 #[async_trait]
 pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Starts a turn in a new session, or in one whose last run ended.
@@ -281,7 +282,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// If the future is dropped early, the turn may have started, and then continues like any
-    /// other. Calling it again with the same [`ExecuteOptions::run`] finds that run.
+    /// other. Calling it again with the same [`ExecuteOptions::run`] attaches to that run.
     async fn execute(
         &self,
         agent: AnyAgent,
@@ -318,7 +319,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// When it returns, the new session is in the store.
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId>;
 
-    /// Deletes a session, all sessions below it and its stream, in every store that holds them.
+    /// Deletes a session, all its descendants and its stream, from every store that holds them.
     /// Returns `true` if the session existed. A run that is still in progress fails at its next
     /// append; abort it first if its hooks should be notified.
     ///
@@ -326,22 +327,22 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Errors of the stores.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
 
-    /// Requests the session's current run to stop at the next step boundary.
+    /// Requests that the session's current run stop at the next step boundary.
     ///
     /// # Errors
     /// [`ErrorCode::NothingToResume`] if the session has no current run, and errors of the store.
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
-    /// Requests the session's current run to stop immediately. Without a live run, ends the session
-    /// as aborted.
+    /// Requests that the session's current run stop immediately. If no run is live, the session
+    /// ends as aborted.
     ///
     /// # Errors
     /// [`ErrorCode::NothingToResume`] if the session has ended already, and errors of the store.
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
-    /// Records an answer to a pending call of this session or of one below it. An executor built
-    /// with `auto_resume` then resumes the session; [`Submitted`] reports whether it did. `Ok`
-    /// means that the answer is recorded, even if resuming fails.
+    /// Records an answer to a pending call of this session or of one of its descendants. An
+    /// executor built with `auto_resume` then resumes the session; [`Submitted`] reports whether it
+    /// did. `Ok` means that the answer is recorded, even if resuming fails.
     ///
     /// # Errors
     /// Those of [`submit`](crate::session::submit). After an error of the store it is unknown
@@ -357,7 +358,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
         submission: Submission,
     ) -> Result<Submitted>;
 
-    /// Returns the pending calls of this session and of those below it, including expired ones.
+    /// Returns the pending calls of this session and of its descendants, including expired ones.
     ///
     /// # Errors
     /// [`ErrorCode::SessionNotFound`], and errors of the store.
@@ -374,8 +375,8 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// When it returns, the message is in the log.
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()>;
 
-    /// Takes over every session whose run, of this kind of runtime, stopped without ending and
-    /// whose lease has expired. Sessions that another process takes over first are skipped.
+    /// Takes over every session of this kind of runtime whose run stopped without ending and whose
+    /// lease has expired. Sessions that another process takes over first are skipped.
     ///
     /// A session that cannot be resumed (its agent is not registered, or its factory fails) does
     /// not block the others: it is logged as a warning with the error's code, and tried again by
@@ -385,7 +386,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Errors of the store, if it is unavailable.
     async fn recover(&self) -> Result<Vec<RunHandle>>;
 
-    /// Does the same as [`recover`](Self::recover), and resumes every suspended session that can
+    /// Does what [`recover`](Self::recover) does, and also resumes every suspended session that can
     /// continue and has no live run: because a call was answered or its deadline has passed, or
     /// because a child session has ended. Call it periodically: nothing waits in memory for a
     /// deadline.
@@ -401,14 +402,15 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Those of [`usage_of_sessions`](crate::session::usage_of_sessions).
     async fn usage(&self, query: &UsageQuery) -> Result<UsageReport>;
 
-    /// Returns the data to show a root session and then follow its stream, without gaps and without
-    /// duplicates. Intended for opening a web page.
+    /// Returns the data for displaying a root session and then following its stream, without gaps
+    /// or duplicates, for example in a web page.
     ///
     /// # Errors
     /// [`ErrorCode::SessionNotFound`], and errors of the store and of the stream manager.
     async fn page(&self, session: &SessionId) -> Result<SessionPage>;
 
-    /// Returns the session's stream from chunk `from` on, where [`page`](Self::page) ends.
+    /// Returns the session's stream starting at chunk `from`, for example where
+    /// [`page`](Self::page) ends.
     ///
     /// # Errors
     /// Errors of the stream manager.

@@ -32,8 +32,8 @@ pub enum HookDecision<T> {
     Continue,
     /// Continue with this value instead.
     Change(T),
-    /// Refuse the operation for this reason. The model sees the reason for a tool; the run's error
-    /// holds it for a model call.
+    /// Refuse the operation for this reason. For a tool call, the model sees the reason; for a
+    /// model call, the run's error contains it.
     Refuse(String),
 }
 
@@ -99,11 +99,11 @@ pub struct SubAgentView<'a> {
 ///   came about: the call ran, a human or client answered it, it was refused, its deadline passed,
 ///   or the run was aborted. `__finish__` is not a tool in this sense: its result is a message, and
 ///   `on_agent_complete` gets the output.
-/// - `before_tool` and `before_llm_call` can change or refuse the operation. If one of them fails,
-///   that is a refusal. Failures of other hooks are logged, and the run continues.
+/// - `before_tool` and `before_llm_call` can change or refuse the operation. A failure of one of
+///   them counts as a refusal. Failures of other hooks are logged, and the run continues.
 /// - A state change by a hook is part of the append of the operation that the hook belongs to.
-/// - Hooks run before that append: once without a crash, at least once with one. The
-///   [`key`](HookContext::key) is the same each time, so that repetitions can be detected.
+/// - Hooks run before that append: exactly once without a crash, and at least once with a crash.
+///   The [`key`](HookContext::key) is the same each time, so that repetitions can be detected.
 /// - Hooks of the agent run before hooks of the execution, each in the order in which they were
 ///   added.
 #[async_trait]
@@ -292,11 +292,11 @@ impl fmt::Debug for HookContext {
 /// within a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookPoint {
-    /// A point that a step has once.
+    /// A point that occurs once per step.
     Once(&'static str),
-    /// One of several points of a kind, counted from 0.
+    /// One of several points of the same kind, counted from 0.
     Nth(&'static str, usize),
-    /// A point that each call has.
+    /// A point that occurs once per call.
     Of(&'static str, CallId),
 }
 
@@ -331,8 +331,8 @@ pub struct HookPlace {
     pub step: u32,
 }
 
-/// Logs the failure of a hook that does not affect the run. The error's text may repeat content, so
-/// it is not logged; a hook that wants it in the process log writes it there itself.
+/// Logs a hook failure that does not affect the run. The error's text may quote content, so it is
+/// not logged; a hook that needs it in the process log has to write it there itself.
 pub fn log_failure(cx: &HookContext, hook: &'static str, result: HookResult) {
     if let Err(error) = result {
         tracing::warn!(hook, key = cx.key(), code = error.code().as_str(), "hook failed");

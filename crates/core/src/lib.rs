@@ -1,8 +1,8 @@
 //! Types, contracts and the pure step machine of Helix Agents.
 //!
-//! A session is a log, a step is an append, a runtime drives runs and a store keeps logs. Pure
-//! functions of the recorded events in this crate decide what happens next. Runtimes execute these
-//! decisions.
+//! A session is an append-only log of events. A store keeps the logs, and a runtime executes the
+//! runs that write to them. This crate decides what happens next, with pure functions of the
+//! recorded events; runtimes execute these decisions.
 
 pub mod agent;
 pub mod budget;

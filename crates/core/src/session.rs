@@ -102,8 +102,7 @@ pub struct RunRecord {
     /// The reason why the run was started.
     pub trigger: Trigger,
     /// The version of the log at which the run started. It is greater than that of every earlier
-    /// run, which makes it the [fencing token](crate::tool::ToolContext::fencing_token) of the
-    /// run's tools.
+    /// run.
     pub version: u64,
     /// The kind of the runtime that executes the run.
     pub runtime: Arc<str>,
@@ -214,7 +213,7 @@ pub struct Savepoint {
 }
 
 impl Session {
-    /// Creates a session without any event.
+    /// Creates a session without events.
     #[must_use]
     pub fn new(id: SessionId) -> Self {
         let (overview, history) = (SessionOverview::new(id), History::default());

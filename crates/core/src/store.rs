@@ -59,9 +59,9 @@ pub enum StoreScope {
 /// - Appends are idempotent. An append that is repeated with the same id and position returns the
 ///   first result and is written once, however much was appended since. A caller resolves a lost
 ///   reply by retrying.
-/// - The expected version under another append id, or a version beyond the end of the log, is
-///   [`AppendOutcome::HistoryLost`]. The guard is checked last: a repeated append returns its
-///   result, and a stale position is a conflict, whether or not the guard holds.
+/// - If the log has another append id at the expected version, or ends before that version, the
+///   outcome is [`AppendOutcome::HistoryLost`]. The guard is checked last: a repeated append
+///   returns its result, and a stale position is a conflict, whether or not the guard holds.
 /// - A fork's log is the original's log up to a position, followed by its own appends. Neither
 ///   session sees the other's later appends, and either can be written, forked again or deleted
 ///   independently. Every position up to the shared one is also a position of the fork. Shared data
@@ -73,11 +73,11 @@ pub enum StoreScope {
 ///   one clock, to the millisecond. Leases are compared with it, never with a process's clock.
 /// - Time comparisons are exact. A lease is held before its end and free from that moment on. An
 ///   append with [`Guard::NotAfter`] is accepted up to and including that moment.
-/// - Ids of sessions, runs and appends are texts of 1 to [`MAX_ID_BYTES`](crate::id::MAX_ID_BYTES)
-///   bytes without control characters, compared byte by byte. [`Append::check_first`],
-///   [`check_fork`](Append::check_fork) and [`check`](Append::check) reject others with
-///   [`IdInvalid`](crate::error::ErrorCode::IdInvalid). For reads, a session with an invalid id
-///   does not exist.
+/// - Ids of sessions, runs and appends are strings of 1 to
+///   [`MAX_ID_BYTES`](crate::id::MAX_ID_BYTES) bytes without control characters, compared byte by
+///   byte. [`Append::check_first`], [`check_fork`](Append::check_fork) and [`check`](Append::check)
+///   reject others with [`IdInvalid`](crate::error::ErrorCode::IdInvalid). For reads, a session
+///   with an invalid id does not exist.
 /// - Bodies are arbitrary bytes up to [`max_append_bytes`](Self::max_append_bytes). Larger ones are
 ///   rejected with [`TooLarge`](crate::error::ErrorCode::TooLarge), appends without events with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
@@ -206,10 +206,11 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Deletes a session and all sessions below it. If the store also keeps streams, their streams
+    /// Deletes a session and all its descendants. If the store also keeps streams, their streams
     /// are deleted as by [`forget`](crate::stream::StreamManager::forget), not later than the
     /// sessions. The chunks of a child session are in the stream of its root and are deleted with
-    /// that. Returns whether the session existed; deleting a missing session is not an error.
+    /// that stream. Returns whether the session existed; deleting a missing session is not an
+    /// error.
     ///
     /// A store that only keeps sessions leaves streams to the caller:
     /// [`delete_session`](crate::session::delete_session) deletes both.
@@ -218,10 +219,11 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Errors of the backend.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
 
-    /// Deletes all matching root sessions, each with all sessions below it and their streams, as
+    /// Deletes all matching root sessions, each with all its descendants and their streams, as
     /// [`delete`](Self::delete) does. Returns the number of deleted sessions. A session tree is
     /// deleted completely or not at all, and not while a lease is held in it. Data that is shared
-    /// with forks is kept. A child whose parent was deleted counts as a root, by its own state.
+    /// with forks is kept. A child whose parent was deleted counts as a root, and its own status
+    /// decides.
     ///
     /// # Cancel safety
     /// Trees are deleted one by one, so the call can be dropped and repeated at any time.

@@ -1,8 +1,8 @@
 //! Streams: the live chunks of a session, for users to watch, and the contract of stream stores.
 //!
 //! A stream is not durable. It may be cut, replayed and trimmed; the log holds the durable facts.
-//! Watermarks connect the two: a watermark states up to which version of the log the stream is in
-//! line.
+//! Watermarks connect the two: a watermark is the version of the log up to which the stream is
+//! consistent with it.
 //!
 //! For authors of stores: [`StreamState`] implements the stream rules, [`Encoded`] is the format in
 //! which the stores of this workspace keep chunks, [`Replay`] produces the chunks that a reader
@@ -135,8 +135,8 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   chunks.
 /// - Watermarks never go back. Of a watermark whose version is not above the last one, only the
 ///   attempts are applied. Boundaries of versions up to the last watermark already exist and are
-///   dropped one by one, so two processes that bring a stream in line concurrently, each as far as
-///   it has read the log, show nothing twice.
+///   dropped one by one, so two processes that concurrently bring a stream into line with the log,
+///   each as far as it has read the log, show nothing twice.
 ///
 /// # Durability
 ///
@@ -234,7 +234,7 @@ impl dyn StreamManager + '_ {
         }
     }
 
-    /// Writes a watermark, which brings the stream in line with the log of the origin's session.
+    /// Writes a watermark, which brings the stream into line with the log of the origin's session.
     ///
     /// # Errors
     /// Returns the errors of `begin`.

@@ -229,15 +229,16 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// Sets how often the model is told that its answer does not complete the turn. Default 2.
+    /// Sets the maximum number of times that the model is told that its answer does not complete
+    /// the turn. Default 2.
     pub fn completion_retries(mut self, retries: u32) -> Self {
         self.parts.limits.completion_retries = retries;
         self
     }
 
-    /// Sets the maximum number of tool calls of one step that run concurrently, and separately of
-    /// its sub-agents. A sub-agent that waits for an approval or a client tool result does not
-    /// count. Default 8.
+    /// Sets the maximum number of tool calls of one step that run concurrently. The same limit
+    /// applies separately to its sub-agents. A sub-agent that waits for an approval or a client
+    /// tool result does not count. Default 8.
     pub fn tool_concurrency(mut self, tools: usize) -> Self {
         self.parts.limits.tool_concurrency = tools;
         self
@@ -249,10 +250,10 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// Sets how many consecutive takeovers may follow a process crash, and how many consecutive
-    /// attempts of the same work item a run may make, without a result in between. The last one
-    /// fails with [`ErrorCode::CrashLoop`] and repeats nothing, because the call itself may crash
-    /// the process. Runs that resume an ended run and runs that only wait do not count. Default 5.
+    /// Sets the maximum number of consecutive takeovers of a turn, and of consecutive attempts of a
+    /// work item within a run, that may crash without a new result. The last one executes nothing
+    /// and fails with [`ErrorCode::CrashLoop`], because the call itself may be what crashes the
+    /// process. Runs that resume an ended run and runs that only wait do not count. Default 5.
     pub fn max_takeovers(mut self, takeovers: u32) -> Self {
         self.parts.limits.max_takeovers = takeovers;
         self

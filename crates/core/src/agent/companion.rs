@@ -1,4 +1,4 @@
-//! Companions: agents that stay with another agent, which starts them, sends them messages and
+//! Companions: long-lived sub-agents. The calling agent starts them, sends them messages and
 //! queries their status.
 
 use std::fmt;
@@ -29,7 +29,7 @@ pub enum CompanionMode {
     NonBlocking,
 }
 
-/// An agent that stays with another one, in its own session that keeps its history.
+/// A long-lived sub-agent. Its session keeps the conversation between calls.
 #[derive(Clone)]
 pub struct Companion {
     agent: AnyAgent,

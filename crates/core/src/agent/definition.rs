@@ -1,4 +1,4 @@
-//! The agent definition without its types.
+//! The type-erased agent definition.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::schema::Schema;
 use crate::step::StepResult;
 use crate::tool::{FINISH_TOOL, Tool, ToolSet};
 
-/// A shared agent definition without its types. Executors and registries hold this form.
+/// A shared, type-erased agent definition, as executors and registries hold it.
 pub type AnyAgent = Arc<AgentDefinition>;
 
 /// A user-defined stop condition. A step result for which it returns `true` ends the turn.
@@ -64,13 +64,14 @@ pub enum Completion {
 pub struct Limits {
     /// The maximum number of steps in one turn. Default 50.
     pub max_steps: u32,
-    /// How often the model is told that its answer does not complete the turn. Default 2.
+    /// The maximum number of times that the model is told that its answer does not complete the
+    /// turn. Default 2.
     pub completion_retries: u32,
     /// The maximum number of consecutive model calls that may fail after their first chunk. Default
     /// 3.
     pub model_failures: u32,
-    /// The maximum number of tool calls of one step that run concurrently, and likewise of its
-    /// sub-agents. Default 8.
+    /// The maximum number of tool calls of one step that run concurrently. The same limit applies
+    /// separately to its sub-agents. Default 8.
     pub tool_concurrency: usize,
     /// The timeout of a tool that sets none itself. Default one minute.
     pub tool_timeout: Duration,
@@ -98,7 +99,7 @@ impl Default for Limits {
     }
 }
 
-/// An agent definition without its types. Built by [`AgentBuilder`](super::AgentBuilder).
+/// A type-erased agent definition. Built by [`AgentBuilder`](super::AgentBuilder).
 pub struct AgentDefinition {
     pub(crate) name: Arc<str>,
     pub(crate) description: Arc<str>,
@@ -176,14 +177,14 @@ impl AgentDefinition {
         companion::CompanionTool::find(&self.companions, name).is_some()
     }
 
-    /// Parses a call of a companion tool. Returns `None` for other tools, and what is wrong with
-    /// the arguments if they are invalid.
+    /// Parses a call of a companion tool. Returns `None` for other tools, and a description of the
+    /// problem if the arguments are invalid.
     #[must_use]
     pub fn companion_call(&self, call: &ToolCall) -> Option<Result<CompanionCall, String>> {
         companion::parse(&self.companions, &call.name, &call.arguments)
     }
 
-    /// Returns the agents that this agent can call.
+    /// Returns the agent's sub-agents.
     #[must_use]
     pub fn sub_agents(&self) -> &[SubAgent] {
         &self.sub_agents

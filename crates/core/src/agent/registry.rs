@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::id::SessionId;
 use crate::panics::caught;
 
-/// The context that an agent factory gets.
+/// The context that is passed to an agent factory.
 #[derive(Debug, Clone)]
 pub struct FactoryContext {
     /// The session that the agent is built for.
@@ -58,7 +58,7 @@ impl AgentRegistry {
         self.replace_erased(agent.erased());
     }
 
-    /// Does the same as [`replace`](Self::replace) for an agent without its types.
+    /// Does the same as [`replace`](Self::replace) for a type-erased agent.
     pub fn replace_erased(&self, agent: AnyAgent) {
         self.write().insert(Arc::clone(agent.name()), Entry::Agent(agent));
     }

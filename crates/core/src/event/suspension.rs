@@ -9,8 +9,8 @@ use crate::clock::Timestamp;
 use crate::id::CallId;
 use crate::json::Json;
 
-/// The reason for a suspension. It holds all data that is needed to validate an answer, so that a
-/// process without the agent definition can do so.
+/// The pending calls and child sessions that a suspended run waits for. It holds all data that is
+/// needed to validate an answer, so that a process without the agent definition can do so.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Suspension {
     /// The suspended step.
@@ -19,27 +19,27 @@ pub struct Suspension {
     /// The pending calls of this session, in call order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Arc<PendingCall>>,
-    /// The ids of the calls on which an earlier run of the step was suspended already.
+    /// The ids of the calls for which an earlier run of the step was already suspended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<CallId>,
-    /// The child sessions that are waited for.
+    /// The child sessions that the run waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Arc<ChildStart>>,
 }
 
-/// The kind of a suspension.
+/// The reason for a suspension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SuspendReason {
     /// The session's own calls wait for a client tool result or an approval.
     ClientTool,
-    /// Only child sessions are waited for.
+    /// The session waits only for child sessions.
     AwaitingChildren,
 }
 
 impl Suspension {
-    /// Returns the kind of the suspension.
+    /// Returns the reason for the suspension.
     #[must_use]
     pub fn reason(&self) -> SuspendReason {
         if self.calls.is_empty() {

@@ -128,7 +128,7 @@ pub struct ResumeOptions {
 }
 
 impl ResumeOptions {
-    /// Requires that `run` still is the session's last run.
+    /// Requires that `run` is still the session's last run.
     #[must_use]
     pub fn after(mut self, run: impl Into<RunId>) -> Self {
         self.after = Some(run.into());
@@ -154,8 +154,8 @@ impl ResumeOptions {
     /// [`Session::checkpoints`](crate::session::Session::checkpoints). The conversation and the
     /// state are then as they were at the checkpoint. Later events stay in the log. With a
     /// checkpoint, sessions that are complete, aborted or suspended can be resumed as well; one
-    /// with an unfinished sub-agent cannot. A step that ended the turn ends it again, unless a
-    /// message is given.
+    /// with an unfinished sub-agent cannot. If the step at the checkpoint ended the turn, it ends
+    /// the turn again, unless a message is given.
     #[must_use]
     pub fn from_checkpoint(mut self, version: u64) -> Self {
         self.checkpoint = Some(version);

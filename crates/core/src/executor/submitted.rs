@@ -7,7 +7,7 @@ use crate::id::SessionId;
 /// A recorded answer.
 #[derive(Debug)]
 pub struct Submitted {
-    /// The session that made the call: the root session, or one below it.
+    /// The session that made the call: the root session, or one of its descendants.
     pub session: SessionId,
     /// The outcome of resuming the root session.
     pub resumption: Resumption,

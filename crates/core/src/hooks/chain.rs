@@ -122,7 +122,7 @@ impl HookChain {
     /// call.
     ///
     /// # Errors
-    /// The reason of the refusal.
+    /// The reason for the refusal.
     pub async fn before_llm_call(
         &self,
         cx: &HookContext,
@@ -159,7 +159,7 @@ impl HookChain {
     /// refuses the call.
     ///
     /// # Errors
-    /// The reason of the refusal.
+    /// The reason for the refusal.
     pub async fn before_tool(
         &self,
         cx: &HookContext,

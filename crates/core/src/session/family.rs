@@ -99,7 +99,7 @@ pub async fn standing(logs: SessionReader<'_>, child: &SessionId) -> Result<Chil
 /// Returns the overview and the current status of a child.
 ///
 /// # Errors
-/// As [`standing`].
+/// Same as [`standing`].
 pub async fn overview_and_standing(
     logs: SessionReader<'_>,
     child: &SessionId,
@@ -110,10 +110,10 @@ pub async fn overview_and_standing(
     Ok((fold, status))
 }
 
-/// Returns a child with its history and its current status, for callers that need each of its runs.
+/// Returns a child with its history and its current status, for callers that need all of its runs.
 ///
 /// # Errors
-/// As [`standing`].
+/// Same as [`standing`].
 pub async fn fold_and_standing(
     logs: SessionReader<'_>,
     child: &SessionId,
@@ -127,7 +127,7 @@ pub async fn fold_and_standing(
 /// Returns `true` if a child that a suspended session waits for can continue or has ended.
 ///
 /// # Errors
-/// As [`standing`].
+/// Same as [`standing`].
 pub fn news_below<'a>(
     logs: SessionReader<'a>,
     fold: &'a SessionOverview,
@@ -190,7 +190,7 @@ pub fn has_waiter(parent: &Head, fold: &SessionOverview) -> bool {
     parent.summary.run.is_some() && !fold.is_background()
 }
 
-/// Returns `true` if a run was not started because it has nothing to do: another process was first,
+/// Returns `true` if a run was not started because it had nothing to do: another process was first,
 /// or nothing that the session waits for has arrived.
 #[must_use]
 pub fn is_benign_race(error: &Error) -> bool {
@@ -209,7 +209,7 @@ pub fn is_benign_race(error: &Error) -> bool {
 pub struct CompletionNotice {
     /// The parent session.
     pub parent: SessionId,
-    /// The request id, under which the parent receives the notice once.
+    /// The request id, with which the parent receives the notice only once.
     pub request: RequestId,
     /// The message for the parent's model.
     pub message: UserMessage,
@@ -241,12 +241,12 @@ impl CompletionNotice {
         })
     }
 
-    /// Sends the notice to the parent, unless the parent has received it. A message that is too
-    /// large for one append is shortened, because a parent without the notice could not start
+    /// Sends the notice to the parent, unless the parent has already received it. A message that is
+    /// too large for one append is shortened, because a parent without the notice could not start
     /// another run.
     ///
     /// # Errors
-    /// As [`queue_message`].
+    /// Same as [`queue_message`].
     pub async fn tell(&self, outside: Outside<'_>) -> Result<()> {
         fault::point("companion.before_notice");
         let Self { parent, request, message, from } = self;
@@ -270,7 +270,7 @@ fn shortened(message: &UserMessage) -> UserMessage {
 /// session.
 ///
 /// # Errors
-/// As [`SessionReader::overview`] and [`queue_message`].
+/// Same as [`SessionReader::overview`] and [`queue_message`].
 pub async fn poll_children(outside: Outside<'_>, fold: &SessionOverview) -> Result<()> {
     for (_, record) in fold.companions() {
         let ChildStart { session, companion, .. } = &*record.start;

@@ -30,7 +30,7 @@ use hold::Oversize;
 /// The maximum number of attempts to append to a log that others append to concurrently.
 const MAX_CONFLICTS: u32 = 64;
 
-/// The time at which facts are appended.
+/// The granularity at which facts are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Facts are appended as they happen: the reply, then tool results. A crash repeats at most the
@@ -52,7 +52,7 @@ pub struct JournalConfig {
     pub ids: Arc<dyn IdSource>,
     /// The lease duration: the owner counts as alive for this long after each append.
     pub lease: Duration,
-    /// The time at which facts are appended.
+    /// The granularity at which facts are appended.
     pub durability: Durability,
 }
 
@@ -184,10 +184,10 @@ impl Journal {
         }
     }
 
-    /// Starts this journal's run with these events. The first of them (after a heal) is the
-    /// `RunStarted` event. Like every decision, it is not appended again after a conflict. Events
-    /// that were staged before are appended first: a run that ends with its start, as an abort
-    /// does, is staged as a whole.
+    /// Starts this journal's run with these events. The first of them, apart from `HistoryHealed`,
+    /// is `RunStarted`. Like all decisions, it is not appended again after a conflict. Events that
+    /// are already staged are appended first, so that a run that ends as soon as it starts, such as
+    /// an abort, can be staged as a whole.
     ///
     /// # Errors
     /// Returns the store's errors, the errors of illegal events, and [`ErrorCode::TooLarge`] if the
@@ -236,7 +236,7 @@ impl Journal {
     /// the decisions.
     ///
     /// # Errors
-    /// As [`stage`](Self::stage).
+    /// Same as [`stage`](Self::stage).
     pub fn hold_back(&mut self, facts: &[Event]) -> Result<()> {
         self.hold(facts, Oversize::Replaced)
     }
@@ -253,8 +253,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the store's clock into the fold. Decisions then take expired deadlines into account,
-    /// and new deadlines count from this time.
+    /// Updates the fold's clock from the store's clock. Decisions then take expired deadlines into
+    /// account, and new deadlines count from this time.
     ///
     /// # Errors
     /// Returns the store's errors.
@@ -297,7 +297,7 @@ impl Journal {
     /// Appends the staged events.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Same as [`commit`](Self::commit).
     pub async fn flush(&mut self) -> Result<Committed> {
         self.flush_with(true).await
     }
@@ -305,7 +305,7 @@ impl Journal {
     /// If `decides` is `true`, decisions are derived again when facts are reapplied.
     async fn flush_with(&mut self, decides: bool) -> Result<Committed> {
         // Workers that only append facts conflict with each other, and each conflict means that one
-        // of them is done.
+        // of them has succeeded.
         let mut attempts = if decides { MAX_CONFLICTS } else { MAX_CONFLICTS * 64 };
         let mut committed = Committed::default();
         let mut later = VecDeque::new();
@@ -356,15 +356,15 @@ impl Journal {
     /// the same run concurrently in different places.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit). It also returns an error if an event is illegal.
+    /// Same as [`commit`](Self::commit). It also returns an error if an event is illegal.
     pub async fn append_facts(&mut self, facts: &[Event]) -> Result<Committed> {
         self.hold(facts, Oversize::Replaced)?;
         self.flush_with(false).await
     }
 
     /// Reads stop requests that the fold does not contain yet. An abort takes precedence over an
-    /// interrupt. The requests enter the fold with the next append: this method only tells whether
-    /// to react early.
+    /// interrupt. The requests enter the fold with the next append: this method only allows the
+    /// caller to react early.
     ///
     /// # Errors
     /// Returns the store's errors.
@@ -392,7 +392,7 @@ impl Journal {
     /// Applies what others have appended since the last append.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Same as [`commit`](Self::commit).
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
         let missed = self.config.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;

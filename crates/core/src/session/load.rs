@@ -76,7 +76,7 @@ pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session
 /// like a run whose owner has crashed.
 ///
 /// # Errors
-/// As [`load`], and [`ErrorCode::StoreBusy`] if others append continuously.
+/// Same as [`load`], and [`ErrorCode::StoreBusy`] if others append continuously.
 pub(super) async fn load_with_head(
     logs: SessionReader<'_>,
     session: &SessionId,
@@ -105,7 +105,7 @@ pub(super) async fn load_with_head(
 /// Returns the head of a session and its overview at the same position.
 ///
 /// # Errors
-/// As [`load_with_head`].
+/// Same as [`load_with_head`].
 pub(super) async fn overview_with_head(
     logs: SessionReader<'_>,
     session: &SessionId,
@@ -139,7 +139,7 @@ pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option
 /// Applies the appends since the fold was computed.
 ///
 /// # Errors
-/// As [`load`]. The fold must be discarded then.
+/// Same as [`load`]. The fold must be discarded then.
 pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
     match follow(store, fold).await? {
         CatchUpOutcome::OfAnotherLog => Err(not_found(fold.id())),
@@ -176,8 +176,8 @@ pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Resu
 /// Works like [`follow`] for a cached fold. Afterwards the fold is at least as recent as the head.
 ///
 /// # Errors
-/// As [`load`]. The fold must be discarded then, and also if it is of another log or needs the
-/// history.
+/// Same as [`load`]. The fold must be discarded then, and also if it belongs to another log or
+/// needs the history.
 pub(super) async fn catch_up_from_cache(
     store: &dyn StateStore,
     fold: &mut impl Fold,
@@ -218,7 +218,7 @@ fn busy(session: &SessionId) -> Error {
 /// Returns the events of a session after a version, for tools that inspect a log.
 ///
 /// # Errors
-/// As [`load`].
+/// Same as [`load`].
 pub async fn load_events(
     store: &dyn StateStore,
     session: &SessionId,

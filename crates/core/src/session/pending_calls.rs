@@ -66,7 +66,7 @@ impl SessionOverview {
         &self.fold_state.queue
     }
 
-    /// Returns `true` if a message of this request was queued, even if it has entered the
+    /// Returns `true` if a message with this request id was queued, even if it has entered the
     /// transcript since.
     #[must_use]
     pub fn knows_message(&self, request: &RequestId) -> bool {
@@ -84,7 +84,7 @@ impl SessionOverview {
         u32::try_from(calls.iter().filter(waits).count()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the time at which a worker should check whether the session can continue, if it has
+    /// Returns the time at which a sweep should check whether the session can continue, if it has
     /// no current run. That is immediately if an answer has arrived. The session's log does not
     /// contain the state of its children, so a session that waits for children is always due.
     pub(super) fn wake_at(&self) -> Option<Timestamp> {

@@ -26,8 +26,8 @@ pub struct StreamRepair {
     pub boundaries: Vec<Boundary>,
 }
 
-/// Computes what the stream is missing of the log up to `version`, for the run that is about to
-/// continue the session. If the stream knows nothing of the session, the repair covers only the
+/// Computes which parts of the log up to `version` the stream lacks, for the run that is about to
+/// continue the session. If the stream contains nothing of the session, the repair covers only the
 /// turn in progress, if there is one. Earlier events are available from the log.
 ///
 /// # Errors
@@ -101,16 +101,16 @@ async fn missing_operations(
     Ok(found)
 }
 
-/// Returns `true` if an earlier run submitted the outcome of an effect late, and the current run
-/// has not appended since.
+/// Returns `true` if an earlier run recorded the outcome of an effect late, and the current run has
+/// not appended since.
 fn is_late(session: &Session, effect: &Effect) -> bool {
     let (Effect::Tool { call } | Effect::Child { call }) = effect else { return false };
     session.late_results().iter().any(|(_, finish)| finish.call == *call)
 }
 
-/// Returns the version before the open turn. That is the version before the first of the runs after
-/// the last ended run, because each of them took over from its predecessor. A run that aborted the
-/// session at its start has ended, and the runs before it have shown nothing of the abort. In a
+/// Returns the version before the open turn. That is the version before the first run after the
+/// last ended one, because every run since then took over from its predecessor. A run that aborted
+/// the session at its start has ended, and the runs before it have shown nothing of the abort. In a
 /// fork whose own runs have not ended, it is the version before the fork event, which shows the
 /// shared run as interrupted.
 fn version_before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {

@@ -41,14 +41,14 @@ impl SessionOverview {
         self.fold_state.requests.contains(id)
     }
 
-    /// Returns the interrupt that an explicit resume cleared last. Children that it was passed down
+    /// Returns the last interrupt that an explicit resume cleared. Children that it was passed down
     /// to are resumed with the session.
     #[must_use]
     pub fn cleared_interrupt(&self) -> Option<&RequestId> {
         self.fold_state.cleared.as_ref()
     }
 
-    /// Returns the interrupt that ended a run last.
+    /// Returns the last interrupt that ended a run.
     #[must_use]
     pub fn honoured_interrupt(&self) -> Option<&RequestId> {
         self.fold_state.honoured.as_ref()
@@ -67,8 +67,8 @@ pub struct Outside<'a> {
     pub folds: Option<&'a SessionCache>,
 }
 
-/// Requests a run to stop. Its owner handles the request with its next append, or earlier if it is
-/// notified. If the owner has crashed, the run that takes over handles it. Returns the sessions
+/// Requests that a run stop. Its owner handles the request with its next append, or earlier if it
+/// is notified. If the owner has crashed, the run that takes over handles it. Returns the sessions
 /// that received the request: this one and its descendants.
 ///
 /// # Errors
@@ -125,10 +125,10 @@ fn recipients_below(fold: &SessionOverview, kind: RequestKind) -> impl Iterator<
     open.chain(stay).cloned()
 }
 
-/// Passes a request on to children, under the same id. Each child therefore receives it once, even
-/// if several processes pass it down, which is necessary because the requesting process may crash
-/// before it does. If a child cannot be reached, the run that waits for it handles the request.
-/// Returns the sessions that received the request.
+/// Passes a request on to children, under the same id. Several processes may do so, because the
+/// requesting process may crash before it has. Each child still receives the request only once. If
+/// a child cannot be reached, the run that waits for it handles the request. Returns the sessions
+/// that received the request.
 pub async fn pass_down(
     outside: Outside<'_>,
     children: &[SessionId],
@@ -151,7 +151,7 @@ pub async fn pass_down(
 }
 
 /// Queues a message for a session. The message enters the transcript between two steps, and the
-/// turn does not complete before that. A message with the same `request` is queued once.
+/// turn does not complete before that. A message with the same `request` is queued only once.
 ///
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], and the errors of the store.

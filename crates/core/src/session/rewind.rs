@@ -135,7 +135,7 @@ impl SessionOverview {
         fold_state.status = SessionStatus::Interrupted;
     }
 
-    /// Applies a rewind. The usage stays counted, and step numbers are not reused.
+    /// Applies a rewind. The usage still counts, and step numbers are not reused.
     pub(super) fn rewind(&mut self, to: u64, sink: &mut HistorySink<'_>) {
         let Some(history) = sink.0.as_deref_mut() else { return };
         let fold_state = &mut self.fold_state;

@@ -316,7 +316,7 @@ pub struct PendingView {
     pub pending: Arc<PendingCall>,
     /// The arguments as the model wrote them.
     pub arguments: Json,
-    /// The time since when the call waits, by the store's clock.
+    /// The time at which the call became pending, by the store's clock.
     pub since: Option<Timestamp>,
 }
 

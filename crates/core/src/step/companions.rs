@@ -133,11 +133,12 @@ pub struct CompanionMessage {
     pub agent: AnyAgent,
     /// The message text.
     pub message: UserMessage,
-    /// The request id that makes sure the message is queued only once.
+    /// The request id, which ensures that the message is queued only once.
     pub request: RequestId,
     /// The id of the run that the message starts, if it starts one.
     pub run: RunId,
-    /// Whether the message restarts the child. A child that is running does not receive it.
+    /// Whether the message comes from a call that starts a companion. It can only restart a child
+    /// whose turn is over; any other child does not receive it.
     pub begins: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Completion of a turn: the `__finish__` tool, the prompt section that names the completion tool,
-//! and the result that pairs the completing call.
+//! and the result of the completing call.
 
 use std::sync::Arc;
 
@@ -13,11 +13,12 @@ use crate::message::ToolResultMessage;
 use crate::schema::Schema;
 use crate::tool::{FINISH_TOOL, Tool, ToolSet, ToolSpec};
 
-/// The content of the result message that pairs a `__finish__` call.
+/// The content of the result message of a `__finish__` call.
 pub(crate) const ACKNOWLEDGED: &str = r#"{"acknowledged":true}"#;
 
-/// Returns the event that pairs a `__finish__` call. Its result message is made only from this
-/// event. The message does not repeat the turn's output, which is in the call's arguments.
+/// Returns the event that records the result of a `__finish__` call. The result message is derived
+/// only from this event. The message does not repeat the turn's output, which is in the call's
+/// arguments.
 #[must_use]
 pub fn synthesize_finish_tool_result(call: CallId) -> ToolFinish {
     ToolFinish::without_run(call, ToolOutcome::Acknowledged)

@@ -15,8 +15,7 @@ use crate::message::{AssistantMessage, UserMessage};
 use crate::session::{Session, StepRecord};
 use crate::state::Patch;
 
-/// The next thing that a driver does. An action is small and refers to payloads in the session by
-/// id.
+/// The next action of a driver. An action is small and refers to payloads in the session by id.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
@@ -31,7 +30,7 @@ pub enum Action {
         force_completion: bool,
     },
     /// Effect: start the child sessions of these calls and record that. Together with the running
-    /// children that do not wait for a human, they are at most `tool_concurrency`. The other
+    /// children that do not wait for a human, they do not exceed `tool_concurrency`. The remaining
     /// children start when these have ended.
     StartChildren(Vec<ChildTask>),
     /// Effect: run these calls concurrently (phase 1) and wait for the children. The start of a
@@ -117,7 +116,7 @@ pub struct CallTask {
     pub in_doubt: bool,
 }
 
-/// The check results of a reply's calls.
+/// The results of the checks of a reply's calls.
 #[derive(Debug, Clone)]
 struct Fit {
     reply: Arc<AssistantMessage>,

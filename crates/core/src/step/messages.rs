@@ -133,7 +133,7 @@ pub fn build_messages_for_llm<'a>(
     Ok(LlmMessages { system: agent.system_message(state)?, transcript })
 }
 
-/// Returns the first `__finish__` call of any transcript that has no result.
+/// Returns the first `__finish__` call without a result in a transcript.
 #[must_use]
 pub fn find_unpaired_finish_call_id(transcript: &[SharedMessage]) -> Option<CallId> {
     let answered = |id: &CallId| {

@@ -213,8 +213,8 @@ const CORRECTIONS: [&str; 2] = [
     "The task is not complete: its output has to be handed in.",
 ];
 
-/// Returns `true` if a message of a transcript is a correction by the framework, for an answer that
-/// does not complete the turn, and not the start of another turn.
+/// Returns `true` if a message of a transcript is a correction, which the framework sends after an
+/// answer that does not complete the turn, and not the start of another turn.
 #[must_use]
 pub fn is_correction(message: &UserMessage) -> bool {
     message.hidden && CORRECTIONS.iter().any(|prefix| message.content.starts_with(prefix))

@@ -1,5 +1,5 @@
 //! Pending calls: which calls wait for an approval or a client tool result, the suspension that
-//! asks for it, and the results of submissions.
+//! requests them, and the results that follow from submissions and expired deadlines.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ fn schema(tool: &Tool, kind: PendingKind) -> Option<Json> {
     Some(schema.json().clone())
 }
 
-/// Returns the results of open calls that follow from submissions or from missed deadlines.
+/// Returns the results of open calls that follow from submissions or from expired deadlines.
 pub(super) fn submitted_results(
     session: &Session,
     agent: &AgentDefinition,

@@ -40,7 +40,7 @@ pub enum StepResult {
         content: String,
         /// The reasoning that the model disclosed.
         thinking: Option<Thinking>,
-        /// Whether the model considers the turn ended.
+        /// Whether the model considers the turn over.
         should_stop: bool,
         /// The reason why the model stopped.
         stop_reason: Option<StopReason>,

@@ -52,7 +52,7 @@ pub(super) fn answers(
     open().filter_map(|call| refusal(agent, step, call)).collect()
 }
 
-/// Returns the result of a call of an aborted run that has none.
+/// Returns the result of an open call of an aborted run.
 fn aborted(step: &StepRecord, call: &ToolCall) -> ToolFinish {
     let state = step.call(&call.id);
     if state.is_some_and(|state| state.waiting.is_some() && state.started.is_none()) {

@@ -15,8 +15,8 @@ use crate::usage::UsageRollup;
 /// The maximum size of the events of one append: 64 MiB.
 pub const MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;
 
-/// The minimum value of a store's limit on the size of one append: 16 KiB. The record that replaces
-/// an oversized value is smaller.
+/// The smallest limit that a store may set on the size of one append: 16 KiB. The record that
+/// replaces an oversized value is smaller.
 pub const MIN_APPEND_BYTES: usize = 16 * 1024;
 
 /// A position in a log: the number of events, and the append that ends there.

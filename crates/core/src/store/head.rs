@@ -132,7 +132,7 @@ pub struct Summary {
 /// The result of renewing a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewal {
-    /// Whether the lease was renewed: the run still is the session's current one.
+    /// Whether the lease was renewed: the run is still the session's current one.
     pub renewed: bool,
     /// The head after the renewal, through which an owner notices requests from outside. Its
     /// `read_at` is the time of the renewal, so the lease expires `ttl` after it.

@@ -38,7 +38,7 @@ pub struct RetryingStore {
 }
 
 impl RetryingStore {
-    /// Wraps a store with a retry timeout. The ids are the source of the jitter.
+    /// Wraps a store with a retry timeout. `ids` is the source of the jitter.
     pub fn new(
         inner: Arc<dyn StateStore>,
         clock: Arc<dyn Clock>,

@@ -60,7 +60,7 @@ impl Default for Page {
     }
 }
 
-/// A selection of sessions to delete, with all sessions below them: roots, and children whose
+/// A selection of sessions to delete together with their descendants: roots, and children whose
 /// parent was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purge {

@@ -1,4 +1,4 @@
-//! Snapshots, which spare readers from reading a long log.
+//! Snapshots, with which readers avoid reading a long log.
 
 use bytes::Bytes;
 

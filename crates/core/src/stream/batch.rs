@@ -61,7 +61,7 @@ pub enum StreamOp {
         /// The chunks to write.
         chunks: Vec<Chunk>,
     },
-    /// Brings the stream in line with the log.
+    /// Brings the stream into line with the log.
     Watermark(Box<Watermark>),
 }
 
@@ -128,8 +128,8 @@ fn not_started() -> Error {
 }
 
 impl BatchReceipt {
-    /// Resolves an attempt reference of a batch, of which this receipt covers the operations
-    /// written so far.
+    /// Resolves a reference to an attempt. While a batch is being applied, its receipt covers the
+    /// operations so far.
     ///
     /// # Errors
     /// Returns [`ErrorCode::InputInvalid`] if the batch has not started the attempt.
@@ -142,7 +142,7 @@ impl BatchReceipt {
     }
 }
 
-/// An operation that brings a stream in line with the log. It is written after the append whose
+/// An operation that brings a stream into line with the log. It is written after the append whose
 /// version it carries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watermark {

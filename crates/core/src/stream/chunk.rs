@@ -35,7 +35,7 @@ pub struct Chunk {
 pub enum ChunkKind {
     /// A run started.
     RunStarted,
-    /// A run started that resumes after an interruption, a failure or a crash.
+    /// A run started without starting a turn: it resumes or recovers a turn, or aborts the session.
     RunResumed,
     /// A run ended as completed, failed or aborted.
     RunEnded {

@@ -1,9 +1,9 @@
 //! Writes to streams that several processes write, for authors of stores on a server.
 //!
 //! A batch is computed in this process and written in one round trip, on the condition that the
-//! stream has not changed since it was last read. The cached state of a handle is mostly current,
-//! because usually only one process writes a stream. If an answer is lost, it is in doubt whether
-//! the batch was written; the next read of the stream resolves the doubt.
+//! stream has not changed since it was last read. The cached state of a handle is usually up to
+//! date, because in most cases only one process writes a stream. If an answer is lost, it is in
+//! doubt whether the batch was written; the next read of the stream resolves the doubt.
 
 use sha2::{Digest as _, Sha256};
 
@@ -67,8 +67,8 @@ pub trait SharedStream: Send {
 /// per stream at a time; `memory` is the entry that the previous writer left.
 ///
 /// # Errors
-/// Returns [`ErrorCode::InputInvalid`] as [`StreamState::apply`], [`ErrorCode::StoreBusy`] if other
-/// writers win every attempt, and the errors of the stream.
+/// Returns the errors of [`StreamState::apply`], [`ErrorCode::StoreBusy`] if other writers win
+/// every attempt, and the errors of the stream.
 ///
 /// # Cancel safety
 /// If the future is dropped, the batch may or may not have been written. `memory` stays valid.

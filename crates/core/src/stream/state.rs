@@ -252,7 +252,7 @@ impl Writing<'_> {
         self.change.is_changed = true;
     }
 
-    /// Removes the open ones of these attempts from the list and returns them.
+    /// Removes those of these attempts that are open from the list, and returns them.
     fn close(&mut self, attempts: &[Attempt]) -> Vec<OpenAttempt> {
         let closed: Vec<OpenAttempt> =
             self.state.open.extract_if(.., |open| attempts.contains(&open.attempt)).collect();
@@ -260,7 +260,7 @@ impl Writing<'_> {
         closed
     }
 
-    /// Discards the open ones of these attempts and announces it.
+    /// Discards those of these attempts that are open, and announces that.
     fn discard(&mut self, op: usize, attempts: &[Attempt]) {
         let closed = self.close(attempts);
         if closed.is_empty() {

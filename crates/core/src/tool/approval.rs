@@ -108,15 +108,15 @@ impl Tool {
         self
     }
 
-    /// Sets how long a call may wait for an answer. After that the call fails, and the model is
-    /// told so. Without a deadline calls wait indefinitely.
+    /// Sets how long a call may wait for an answer. After that, the call fails and the model sees
+    /// the error. Without a deadline, calls wait indefinitely.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.people.deadline = Some(deadline);
         self
     }
 
-    /// Returns `true` if the caller executes the tool.
+    /// Returns `true` if the tool is a client tool, which the caller of the agent executes.
     #[must_use]
     pub fn is_client(&self) -> bool {
         self.people.client

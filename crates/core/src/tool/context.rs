@@ -185,8 +185,8 @@ impl ToolContext {
     }
 
     /// Returns a token that is cancelled when the run is aborted or the timeout expires. Tools that
-    /// block or spawn work should watch it. A future that is only dropped at an await point needs
-    /// nothing.
+    /// block or spawn work should watch it. Other tools can ignore it: their future is dropped at
+    /// its next await point.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.0.parts.cancel

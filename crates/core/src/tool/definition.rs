@@ -20,7 +20,7 @@ use crate::llm::RetryPolicy;
 use crate::schema::Schema;
 use crate::text::{MAX_QUOTED, excerpt_of};
 
-/// The effect of running a tool twice. It decides how a call is handled whose outcome is unknown
+/// The effect of running a tool twice. It determines how a call with an unknown outcome is handled
 /// after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EffectClass {
@@ -50,8 +50,8 @@ pub enum ReconcileOutcome {
 /// Converts the result of a finish tool into the agent's output.
 pub type FinishTransform = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
 
-/// Determines the outcome of a call that a crash interrupted. It gets the call's arguments and a
-/// context with its idempotency key.
+/// A function that determines the outcome of a call that a crash interrupted. It receives the
+/// call's arguments and a context with its idempotency key.
 pub type Reconcile =
     Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, ReconcileOutcome> + Send + Sync>;
 
@@ -166,14 +166,14 @@ impl Tool {
         }
     }
 
-    /// Sets another name, for instance to use one function twice.
+    /// Replaces the name, for instance to use one function twice.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets another description.
+    /// Replaces the description.
     #[must_use]
     pub fn described(mut self, description: &str) -> Self {
         self.description = description.trim().into();

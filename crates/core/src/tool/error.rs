@@ -5,8 +5,8 @@ use std::fmt;
 use crate::error::ErrorCode;
 
 /// An error that a tool returns. The model reads the message, so it should say what the model can
-/// do about it, and hold no secret. The message is a tool result: it is kept in the session's log
-/// and stream, but not in errors, traces or records of an engine.
+/// do about the error, and must not contain secrets. The message is a tool result: it is kept in
+/// the session's log and stream, but not in errors, traces or records of an engine.
 ///
 /// Any `std::error::Error` converts into it with `?`.
 pub struct ToolError {
@@ -35,7 +35,7 @@ impl ToolError {
         self.retryable
     }
 
-    /// Sets another code than [`ErrorCode::ToolFailed`].
+    /// Sets a code other than [`ErrorCode::ToolFailed`].
     pub(crate) fn with_code(mut self, code: ErrorCode) -> Self {
         self.code = code;
         self

@@ -50,7 +50,7 @@ pub trait ToolFunction: Send + Sync + 'static {
 #[schemars(description = "")]
 pub struct NoInput {}
 
-/// A return type of functions under `#[tool]`.
+/// The return type of a function with the attribute `#[tool]`.
 #[diagnostic::on_unimplemented(
     message = "a tool must return `Result<T, E>`, not `{Self}`",
     note = "`T` is shown to the model as JSON; `E` is `ToolError` or any error type"

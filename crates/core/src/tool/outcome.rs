@@ -1,4 +1,4 @@
-//! Converts tool results into outcomes. It is shared code, so that all runtimes decide alike.
+//! Converts tool results into outcomes. All runtimes share this code, so that they decide alike.
 
 use std::borrow::Cow;
 
@@ -54,8 +54,8 @@ fn error_text(message: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// Completes the record of an executed call with what its outcome means for the turn. The state
-/// changes of a failed tool are discarded.
+/// Adds to the record of an executed call the effect of its outcome on the turn. The state changes
+/// of a failed tool are discarded.
 #[must_use]
 pub fn settle(agent: &AgentDefinition, tool: &Tool, mut finish: ToolFinish) -> ToolFinish {
     finish.finish = finish_output(agent, tool, &finish.outcome);

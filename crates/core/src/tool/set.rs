@@ -9,10 +9,10 @@ use crate::wire::WireCell;
 /// The name of the tool by which a model returns the output of an agent with an output type.
 pub const FINISH_TOOL: &str = "__finish__";
 
-/// The prefix of tool names that start a sub-agent.
+/// The prefix of the names of tools that start sub-agents.
 pub const SUB_AGENT_PREFIX: &str = "subagent__";
 
-/// The prefix of tool names that control companions.
+/// The prefix of the names of tools that control companions.
 pub const COMPANION_PREFIX: &str = "companion__";
 
 const RESERVED_PREFIXES: [&str; 3] = [SUB_AGENT_PREFIX, COMPANION_PREFIX, "workspace__"];

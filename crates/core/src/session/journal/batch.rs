@@ -174,7 +174,7 @@ impl Batch {
 /// Returns `true` if an append may end with `before` and the next one start with `event`.
 fn may_divide(before: &Event, event: &Event) -> bool {
     let fact = match event {
-        // A result without an attempt is a decision on the events before it.
+        // A result without an attempt follows from the events before it.
         Event::ToolFinished(finish) => finish.attempts > 0 || finish.child.is_some(),
         Event::ModelReplied(_)
         | Event::ToolStarted { .. }

@@ -8,8 +8,8 @@ use crate::state::Patch;
 use crate::step::StopReason;
 use crate::text::{MAX_NAME, excerpt};
 
-/// Returns the event that is recorded in place of an event of `bytes` bytes, of which the store
-/// accepts at most `limit`.
+/// Returns the event that is recorded in place of an event of `bytes` bytes, if the store accepts
+/// at most `limit` bytes.
 ///
 /// A run must not stop because of a large fact: a run that continues the session would repeat the
 /// effect and fail in the same way. Returns `None` if the event has no replacement.
