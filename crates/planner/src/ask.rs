@@ -13,8 +13,8 @@ use helix_agents_core::step::ParsedToolCall;
 
 use crate::instant::Watch;
 
-/// Makes the call. Returns `None` if the plan certainly says `response`. The call is then
-/// cancelled, or its result is ignored.
+/// Makes the call. Returns `None` if the plan certainly says `response` and the call was cancelled
+/// or failed.
 ///
 /// # Errors
 /// Returns the errors of the adapter.
