@@ -16,11 +16,11 @@ use crate::failure::{Failure, Subject};
 use crate::http::Timeouts;
 use crate::retry::cancelled;
 
-/// The maximum number of bytes that are read of an error body.
+/// The maximum number of bytes that are read from an error body.
 const MOST_ERROR_BYTES: usize = 64 * 1024;
 
 /// How long the end of a reply may lag behind its last event. After that, the connection is closed
-/// instead of kept for the next call.
+/// and not reused for the next call.
 const DRAIN: Duration = Duration::from_millis(100);
 
 /// The response to a request, while it is received.

@@ -9,7 +9,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use tokio::runtime;
 
-/// The maximum number of clients. A program does not keep more runtimes alive on purpose.
+/// The maximum number of clients. There is one per tokio runtime and route; when the limit is
+/// exceeded, the oldest one is dropped.
 const MOST_CLIENTS: usize = 64;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,7 +62,7 @@ struct Pools {
 /// The requirements of a connection, by its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A connection to this machine: no proxy, and no TLS roots to load.
+    /// A connection to this machine, which needs neither a proxy nor TLS root certificates.
     Loopback,
     /// An unencrypted connection over a network.
     Plain,

@@ -98,7 +98,7 @@ impl OpenAiChat {
         &self.0.options.name
     }
 
-    /// Returns the model of calls that name none.
+    /// Returns the model of calls that name no model.
     #[must_use]
     pub fn default_model(&self) -> Option<&str> {
         self.0.options.default_model.as_deref()

@@ -40,7 +40,7 @@ const OPENAI_MODEL: &str = "gpt-4.1-mini";
 pub struct ProviderRegistry {
     providers: BTreeMap<Arc<str>, Provider>,
     default: Option<Arc<str>>,
-    /// The model of calls that name none, as `provider:model`, if it differs from that of the
+    /// The model of calls that name no model, as `provider:model`, if it differs from that of the
     /// default provider.
     default_model: Option<Arc<str>>,
     http: HttpClient,
@@ -54,7 +54,7 @@ enum Provider {
         /// The server of the adapter, if the registry created the adapter.
         server: Option<OpenAiChat>,
     },
-    /// A provider without its key, which is an error only when it is used.
+    /// A provider whose key is not set. This is an error only when the provider is used.
     WithoutKey { variable: Arc<str>, default_model: Option<Arc<str>> },
 }
 
@@ -97,7 +97,7 @@ impl ProviderRegistry {
         Ok(self.insert(&name, provider))
     }
 
-    /// Adds a custom adapter under a name. It gets the models with that prefix, and it may serve
+    /// Adds a custom adapter under a name. It serves the models with that prefix, and may serve
     /// calls that name no model.
     #[must_use]
     pub fn with_adapter(self, name: &str, adapter: Arc<dyn LlmAdapter>) -> Self {
@@ -105,8 +105,8 @@ impl ProviderRegistry {
         self.insert(name, Provider::Ready { adapter, default_model, server: None })
     }
 
-    /// Returns this registry, or one with only this adapter if nothing is configured, neither a
-    /// provider nor a model. The adapter does not serve agents that name a model of another
+    /// Returns this registry, or one with only this adapter if neither a provider nor a default
+    /// model is configured. The adapter does not serve agents that name a model of another
     /// provider.
     ///
     /// A program that uses the configured model, and a script if there is none:
@@ -137,7 +137,7 @@ impl ProviderRegistry {
         self
     }
 
-    /// Makes this the provider of models that name none.
+    /// Sets the provider of models that name no provider.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] if there is no such provider.
@@ -152,7 +152,7 @@ impl ProviderRegistry {
         Ok(self)
     }
 
-    /// Makes this the model of calls that name none.
+    /// Sets the model of calls that name no model.
     #[must_use]
     pub fn with_default_model(mut self, name: &str) -> Self {
         self.default_model = Some(name.into());
@@ -170,9 +170,9 @@ impl ProviderRegistry {
         self.providers.is_empty()
     }
 
-    /// Returns the provider of a model and the provider's name for it. An empty name stands for the
-    /// default model, or for that of the default provider; `provider:` stands for that of the
-    /// provider.
+    /// Returns the provider of a model and the provider's name for it. An empty name selects the
+    /// default model or, if none is set, that of the default provider. `provider:` selects the
+    /// default model of that provider.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ModelUnknown`] with a list of the configured providers.

@@ -23,8 +23,8 @@ impl Retries {
         Self { policy, used: 0, random: RandomState::new() }
     }
 
-    /// Returns how long to wait before the next attempt after `failure`, or `None` if there is
-    /// none.
+    /// Returns how long to wait before the next attempt after `failure`, or `None` if no attempt
+    /// follows.
     pub(crate) fn next(&mut self, failure: &Failure) -> Option<Duration> {
         if !failure.again {
             return None;

@@ -81,8 +81,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Passes on the event that the end of the stream cut off, if it has data: some servers omit
-    /// the last blank line.
+    /// Passes on the last event if it has data but was not completed, because some servers omit the
+    /// last blank line.
     ///
     /// # Errors
     /// Returns the errors of [`feed`](Self::feed).

@@ -79,8 +79,8 @@ impl Converter<'_> {
             }
             "format" if FORMATS.iter().any(|format| value == format) => value.clone(),
             "items" => Value::Object(self.schema(value)?),
-            // With `anyOf` instead of `oneOf`, several alternatives may fit; the original is
-            // checked later.
+            // The result uses `anyOf` instead of `oneOf`, so several alternatives may match. The
+            // output is checked against the original later.
             "anyOf" | "oneOf" => {
                 let choices = value.as_array()?.iter().map(|choice| self.schema(choice));
                 let choices: Option<Vec<_>> =

@@ -104,7 +104,7 @@ impl Tool {
         }
     }
 
-    /// Generates `call`, with the function inside of it under its own name. There it shadows the
+    /// Generates `call`, in which the function is nested under its own name. There it shadows the
     /// struct, so that the function's parameters and variables may have that name. Errors in the
     /// body are reported at that name, and type errors are reported at the type.
     fn write_call(&self) -> TokenStream {

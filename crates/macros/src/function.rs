@@ -21,7 +21,7 @@ pub(crate) struct Shape {
 pub(crate) struct Parameters {
     /// The type of the input.
     pub(crate) input: Option<Type>,
-    /// The type of the context, a reference.
+    /// The type of the context, which is a reference.
     pub(crate) context: Option<Type>,
 }
 

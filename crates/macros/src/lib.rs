@@ -20,7 +20,7 @@ use proc_macro::TokenStream;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Query {
-/// The text to search for.
+///     /// The text to search for.
 ///     text: String,
 /// }
 ///
@@ -37,11 +37,10 @@ use proc_macro::TokenStream;
 ///
 /// # The function
 ///
-/// The function is `async` and returns `Result<T, E>`. Its parameters are none, the input, the
-/// context, or both in this order: `input: T, cx: &ToolContext`. The input may be destructured in
-/// place: `Query { text }: Query`. The input type is deserialized with serde, and its schema is
-/// generated with schemars; the model sees the doc comments of its fields. The result type is
-/// serialized with serde. `E` is `ToolError` or any error type.
+/// The function is `async` and returns `Result<T, E>`. It takes no parameters, the input, the context, or both in this
+/// order: `input: T, cx: &ToolContext`. The input may be destructured in place: `Query { text }: Query`. The input
+/// type is deserialized with serde, and its schema is generated with schemars; the model sees the doc comments of its
+/// fields. The result type is serialized with serde. `E` is `ToolError` or any error type.
 ///
 /// The doc comment is the description by which models choose tools. The lines of a paragraph are
 /// joined; paragraphs, lists and code blocks are kept.
@@ -56,10 +55,9 @@ use proc_macro::TokenStream;
 ///
 /// # Expansion
 ///
-/// The function becomes a unit struct with the same name, visibility and docs that implements
-/// `ToolFunction`. To run the function directly, use `ToolFunction::call`. As with every unit
-/// struct, no variable of the same name can be declared where the struct is in scope, except inside
-/// of the function itself.
+/// The function becomes a unit struct with the same name, visibility and docs that implements `ToolFunction`. To run
+/// the function directly, use `ToolFunction::call`. As with every unit struct, no variable of the same name can be
+/// declared where the struct is in scope, except inside the function itself.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(arguments.into(), &item.into()).into()

@@ -1,4 +1,4 @@
-//! All problems with a use of the attribute, reported together.
+//! Collects all problems with a use of the attribute, so that they are reported together.
 
 use proc_macro2::Span;
 use quote::ToTokens;

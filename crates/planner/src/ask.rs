@@ -13,8 +13,8 @@ use helix_agents_core::step::ParsedToolCall;
 
 use crate::instant::Watch;
 
-/// Makes the call. `None` means that the plan certainly says `response`, and that the call was
-/// cancelled or its result does not matter.
+/// Makes the call. Returns `None` if the plan certainly says `response` and the call was cancelled
+/// or failed.
 ///
 /// # Errors
 /// Returns the errors of the adapter.

@@ -13,7 +13,7 @@ pub struct Command {
     pub tool_name: String,
     /// The arguments of the call.
     pub tool_kwargs: Map<String, Value>,
-    /// A suggestion what to do after the call.
+    /// A suggestion for what to do after the call.
     pub todo_suggestion: String,
     /// The older name of `todo_suggestion`, with the same value.
     pub next: String,

@@ -21,7 +21,7 @@ pub enum NextAction {
 pub struct Decision {
     /// The next action. It is `Execute` if and only if there are commands.
     pub next_action: NextAction,
-    /// The planner's suggestion for afterwards.
+    /// The planner's suggestion for what to do after the commands.
     pub next: String,
     /// The commands to execute concurrently.
     pub execution_commands: Vec<Command>,

@@ -37,7 +37,7 @@ pub struct Execution<'a> {
 
 /// Executes the commands of a round.
 ///
-/// For the runtime, the round is one tool call: its records are appended to the log together, when
+/// For the runtime, the round is one tool call: its records are appended to the log together, once
 /// all of them exist. If the process crashes before that, the whole round is in doubt. It runs
 /// again unless one of its tools is [`AtMostOnce`](EffectClass::AtMostOnce).
 #[async_trait]

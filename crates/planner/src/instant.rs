@@ -1,9 +1,9 @@
 //! Watches a plan while it is streamed, to detect when the rest of it cannot matter.
 
-/// The member that decides.
+/// The name of the member that contains the decision.
 const KEY: &str = "next_action";
 
-/// The maximum length of a relevant string as written, if every character is an escape.
+/// The maximum length of a relevant string in its JSON form, where every character may be escaped.
 const MOST: usize = 6 * KEY.len();
 
 /// The position of the watch in the plan's object.
@@ -32,7 +32,7 @@ pub(crate) struct Watch {
     /// The string that is being read, as written.
     string: Option<String>,
     escaped: bool,
-    /// Whether the current value is the one that decides.
+    /// Whether the current value is that of the member that contains the decision.
     decides: bool,
     responds: bool,
 }

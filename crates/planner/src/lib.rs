@@ -1,8 +1,8 @@
 //! Plans of tool calls, in rounds, before an agent answers.
 //!
-//! [`PlanningLlm`] is a model adapter around another one. A planning round is a normal step: the
-//! plan is the step's message, its commands are the step's calls, and the runtime validates, runs,
-//! records and resumes them as usual. The state of a loop, [`RoundState`], is folded from the
+//! [`PlanningLlm`] is a model adapter that wraps another one. A planning round is a normal step:
+//! the plan is the step's message, its commands are the step's calls, and the runtime validates,
+//! runs, records and resumes them as usual. The state of a loop, [`RoundState`], is folded from the
 //! transcript and stored nowhere else.
 
 mod ask;

@@ -123,7 +123,7 @@ impl PlanningLlm {
 }
 
 impl Planned {
-    /// A plan that was dropped. Its token usage is unknown.
+    /// Returns the result of a plan that was dropped. Its token usage is unknown.
     fn nothing() -> Self {
         Outcome::Decided(crate::Decision::default()).into()
     }

@@ -78,9 +78,9 @@ impl PlanOptions {
 
     /// Sets the time limit for planning, counted from the start of the turn's first plan by the
     /// wall clock of `clock`. The start time is recorded with the plans, so a process that takes
-    /// over continues with the remaining time, as far as its clock agrees. Time without a running
-    /// process counts, too. When the limit is reached, the current plan is dropped and the agent
-    /// answers with the results so far. A running tool is limited by its own timeout.
+    /// over continues with the remaining time, provided that the clocks agree. Time in which no
+    /// process runs also counts. When the limit is reached, the current plan is dropped and the
+    /// agent answers with the results so far. A running tool is limited by its own timeout.
     pub fn timeout(mut self, limit: Duration, clock: impl Clock) -> Self {
         self.timeout = Some(LoopTimeout { limit, clock: Arc::new(clock) });
         self

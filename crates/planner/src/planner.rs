@@ -43,7 +43,7 @@ pub struct PlanRequest<'a> {
     pub options: &'a PlanOptions,
     /// The settings of model calls that make plans.
     pub config: &'a LlmConfig,
-    /// A token that is cancelled when the run is.
+    /// A token that is cancelled together with the run.
     pub cancel: &'a CancellationToken,
 }
 

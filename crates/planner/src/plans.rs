@@ -1,4 +1,4 @@
-//! The loop of one agent: when it ends, and the step results of its plans.
+//! The planning loop of one agent: decides when it ends, and creates the step results of its plans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -169,7 +169,8 @@ impl Plans {
         }
     }
 
-    /// Removes calls of tools that were not offered for an answer. Only completion tools are.
+    /// Removes calls of tools that were not offered for an answer. Only completion tools are
+    /// offered for it.
     pub(crate) fn keep_offered(&self, result: &mut StepResult) {
         let StepResult::ToolCalls { tool_calls, sub_agent_calls, .. } = result else { return };
         tool_calls.retain(|call| self.completion.contains(&call.name));

@@ -15,7 +15,7 @@ pub struct ExecutionRecord {
     pub tool_name: String,
     /// The arguments of the call.
     pub kwargs: Map<String, Value>,
-    /// The suggestion what to do after the call.
+    /// The suggestion for what to do after the call.
     pub todo_suggestion: String,
     /// The older name of `todo_suggestion`, with the same value.
     pub next: String,
@@ -116,8 +116,8 @@ pub fn normalise_records(commands: &[Command], returned: &[Value]) -> Vec<Execut
     records
 }
 
-/// Returns the results by purpose, as an answer gets them. A repeated purpose gets a number. A
-/// failure is `{"error", "result"}`.
+/// Returns the results by purpose, as the model call of an answer receives them. A repeated purpose
+/// is followed by a number. A failure is `{"error", "result"}`.
 #[must_use]
 pub fn to_action_results(records: &[ExecutionRecord]) -> Map<String, Value> {
     let mut results = Map::new();

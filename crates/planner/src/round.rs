@@ -11,7 +11,7 @@ use crate::executor::EXECUTE_COMMANDS;
 use crate::plan::{Problem, RecordedPlan, Stop};
 use crate::record::ExecutionRecord;
 
-/// How often in a row the same commands may fail before they are not executed again.
+/// The number of times in a row that the same commands may fail before they are no longer executed.
 const MAX_FAILED_REPEATS: u32 = 2;
 
 /// The progress of the rounds of a turn.
@@ -30,7 +30,7 @@ pub struct RoundState {
     /// The start time of the loop, if its time is limited.
     pub(crate) began: Option<Timestamp>,
     last_commands: Vec<Command>,
-    /// How often in a row `last_commands` were executed and all failed.
+    /// The number of times in a row that `last_commands` were executed and all of them failed.
     failed_repeats: u32,
 }
 

@@ -38,18 +38,18 @@ impl DurableRuntimeBuilder {
         self
     }
 
-    /// Sets the application name, which separates applications that share a schema. Processes with the same name
-    /// work on the sessions of the same store. The name has 3 to 100 lower-case letters, digits, `-` and `_`,
-    /// without consecutive `_`. Default: `helix-agents`.
+    /// Sets the application name, which separates applications that share a schema. All processes with the same name
+    /// must use the same store. The name consists of 3 to 100 lower-case letters, digits, `-` and `_`, without
+    /// consecutive `_`. Default: `helix-agents`.
     pub fn app_name(mut self, name: impl Into<String>) -> Self {
         self.database.app = name.into();
         self
     }
 
-    /// Sets a stable executor id for this process. It stays the same across restarts, and no other process may use
-    /// it at the same time, like the name of a pod in a stateful set. [`connect`](Self::connect) then continues
-    /// the runs of the previous process with this id without waiting for their leases. Its agents must be in the
-    /// registry. Hooks of a single execution are refused, because the next process does not know them.
+    /// Sets a stable executor id for this process. It must stay the same across restarts, and no other process may use
+    /// it at the same time. The name of a pod in a stateful set is suitable. [`connect`](Self::connect) then continues
+    /// the runs of the previous process with this id without waiting for their leases. The agents of these runs must
+    /// be in the registry. Hooks of a single execution are refused, because the next process does not know them.
     ///
     /// Without an executor id, each process has a unique name. Its runs are taken over by
     /// [`recover`](helix_agents_core::executor::AgentExecutor::recover) and

@@ -59,7 +59,7 @@ impl Database {
     /// Checks the options.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] with instructions for correcting the options.
+    /// Returns [`ErrorCode::ConfigInvalid`] with a message that explains how to correct the options.
     pub(crate) fn check(&self) -> Result<()> {
         let invalid = |message: String| Err(Error::new(ErrorCode::ConfigInvalid, message));
         if self.url.is_empty() {
@@ -110,7 +110,7 @@ impl Database {
             schema: self.schema.clone(),
             // The runtime neither sends messages nor sets events.
             use_listen_notify: false,
-            // The internal queue for recovered workflows is always polled.
+            // DBOS always polls its internal queue of recovered workflows. The runtime uses no other queues.
             listen_queues: Some(Vec::new()),
             outcome_poll_interval: Some(self.poll_interval),
             ..dbos::Config::new(self.app.clone(), self.url.clone())

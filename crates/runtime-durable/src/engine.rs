@@ -47,8 +47,8 @@ pub(crate) struct Workflows {
 pub(crate) struct PendingRun {
     /// The registration that the run's handles wait for.
     pub(crate) registration: RunRegistration,
-    /// `true` if the run needs permits of its own. A run that a tool starts does not: the tool already holds a permit
-    /// and may wait for the run.
+    /// `true` if the run needs permits of its own. A run that a tool starts does not need them: the run of the tool
+    /// already holds a permit, and the tool may wait for the new run.
     pub(crate) needs_permit: bool,
 }
 

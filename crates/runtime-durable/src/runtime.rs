@@ -35,8 +35,8 @@ impl DurableRuntime {
         DurableRuntimeBuilder::default()
     }
 
-    /// Stops accepting runs and stops the running ones: they stop before their next effect; after the grace
-    /// period their current effect is cancelled. The runs do not end in the log. Their leases are released, so
+    /// Stops accepting runs and stops the running ones: they stop before their next effect; after the grace period
+    /// their current effect is cancelled. The log records no end of these runs. Their leases are released, so that
     /// another process can continue them immediately. Afterwards DBOS is shut down.
     pub async fn shutdown(&self) {
         let context = self.runtime.context();

@@ -1,4 +1,4 @@
-//! A check that the database is reachable. DBOS would retry for a minute and report less.
+//! A check that the database is reachable. DBOS itself would retry for a minute and report a less specific error.
 
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ pub(crate) struct RunExecution<'a> {
     /// The limit on concurrent runs. `None` if the run needs no permits.
     limiter: Option<&'a ConcurrencyLimiter>,
     /// `true` if this execution ran the previous step itself, so no earlier execution can have started the next one.
-    /// This holds from the first step that was not on record.
+    /// This is the case from the first step on that DBOS had not recorded.
     is_first: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! The workflow that executes all runs, without its steps.
+//! The workflow type that executes every run. Its steps are built in `step_site`.
 
 use std::sync::{Arc, Weak};
 
@@ -21,11 +21,10 @@ pub(crate) const BODY: u32 = 1;
 /// The name of the workflow in DBOS.
 pub(crate) const NAME: &str = "run";
 
-/// The registered workflow. Its input is the ids of a run.
+/// The registered workflow. Its input contains only the ids of a run.
 pub(crate) type RunWorkflow = WorkflowRef<RunRef, (), Failure>;
 
-/// Registers the workflow with DBOS. DBOS owns the workflow for its whole lifetime, so the workflow must not own the
-/// owner of DBOS.
+/// Registers the workflow with DBOS. DBOS owns the workflow, so the workflow must not own the engine, which owns DBOS.
 ///
 /// # Errors
 /// Returns the errors of DBOS.
@@ -48,7 +47,7 @@ async fn drive(engine: Arc<Workflows>, run_ref: RunRef) -> Result<(), Stopped> {
     let limiter =
         engine.limiter().filter(|_| pending.as_ref().is_none_or(|pending| pending.needs_permit));
     let registration = pending.map(|pending| pending.registration);
-    // A run that was started in this process has a task that a shutdown waits for.
+    // A run that was started in this process already has a task that a shutdown waits for. Other runs need one.
     let _shutdown_hold = registration.is_none().then(|| hold_shutdown(&context));
     let id = run_ref.workflow_id(engine.app());
     let runtime = Runtime::new(Arc::clone(&context), Arc::clone(&engine) as _);
@@ -85,7 +84,7 @@ fn hold_shutdown(context: &RuntimeContext) -> oneshot::Sender<()> {
     ends
 }
 
-/// Waits until the shutdown grace period for runs has passed.
+/// Waits until a shutdown has cancelled the running effects and another grace period has passed.
 pub(crate) async fn until_shutdown(context: &RuntimeContext) {
     context.tasks.shutdown.cancelled().await;
     context.clock.sleep(context.grace).await;

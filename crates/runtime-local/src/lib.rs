@@ -1,4 +1,4 @@
-//! A runtime that executes agent runs in this process, on tokio. Durability is that of the store.
+//! A runtime that executes agent runs in this process, on tokio. Recorded events are as durable as the store.
 //!
 //! Each run is one task: its model call, its tools and its appends are polled together without moving
 //! between tasks. Runs of different sessions are distributed over the threads of the tokio runtime.

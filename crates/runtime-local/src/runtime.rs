@@ -34,9 +34,9 @@ impl LocalRuntime {
         Self { runtime: Runtime::new(context, Arc::new(engine)) }
     }
 
-    /// Stops accepting runs and stops the running ones: they stop before their next effect; after the
-    /// grace period their current effect is cancelled. The runs do not end in the log. Their leases
-    /// are released, so another process can continue them immediately.
+    /// Stops accepting runs and stops the running ones: they stop before their next effect; after the grace period
+    /// their current effect is cancelled. The log records no end of these runs. Their leases are released, so that
+    /// another process can continue them immediately.
     pub async fn shutdown(&self) {
         let context = self.runtime.context();
         context.tasks.end(context.grace).await;

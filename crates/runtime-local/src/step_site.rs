@@ -55,7 +55,7 @@ enum Settled {
     Child(Event),
     /// A tool call that did not run.
     NotRun,
-    /// An error that stops the run, because the state of a child cannot be determined.
+    /// An error that stops the run: the state of a child cannot be determined.
     Broken(Error),
 }
 
@@ -229,7 +229,7 @@ async fn while_running(
     let mut work = pin!(work);
     let mut more = Vec::new();
     loop {
-        // Only the append renews the lease during this time.
+        // During this time, only the append renews the lease.
         let mut next = running.next();
         let next = ownership.while_owned(Pin::new(&mut next));
         tokio::select! {

@@ -24,8 +24,8 @@ use crate::workflow::{PerformInput, PerformOutput};
 /// The heartbeat interval if the server sets no heartbeat timeout.
 const USUAL_BEAT: Duration = Duration::from_secs(5);
 
-/// The maximum wait of a parent per activity when such waits occupy more than half of a worker's slots. The children
-/// need slots for their own work items.
+/// The maximum time that one activity waits for a child when such waits occupy more than half of a worker's slots. The
+/// children need slots for their own work items.
 const CROWDED_LIMIT: Duration = Duration::from_secs(1);
 
 /// The input of the `call` activity: one of several concurrent calls.
@@ -217,7 +217,7 @@ impl Activities {
         self.drive(&cx, Box::pin(work)).await
     }
 
-    /// Releases a run that its workflow does not continue.
+    /// Releases a run that its workflow will not continue.
     #[activity(name = "give_up")]
     pub(crate) async fn give_up(
         self: Arc<Self>,

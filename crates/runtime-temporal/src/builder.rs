@@ -18,16 +18,16 @@ const NAMESPACE: &str = "default";
 const QUEUE: &str = "helix-agents";
 const PREFIX: &str = "helix";
 
-/// The server limits histories to 50,000 events; a work item takes six.
+/// The server limits a history to about 50,000 events, and a work item takes six.
 const PARTS_PER_HISTORY: u32 = 1_000;
 
 const ATTEMPTS: u32 = 12;
 
-/// The shortest heartbeat timeout. A busy worker must not count as crashed.
+/// The shortest heartbeat timeout. With a shorter one, a busy worker would count as crashed.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// The time that a parent waits for a child per activity. A waiting parent occupies a worker slot that its child may
-/// need.
+/// The maximum time that one activity of a parent waits for a child. A waiting parent occupies a worker slot that its
+/// child may need.
 const FOLLOW_LIMIT: Duration = Duration::from_secs(30);
 
 /// The default time to wait for an unavailable server.
@@ -130,7 +130,7 @@ impl TemporalRuntimeBuilder {
 
     /// Sets the maximum number of attempts of a work item before its run stops. Attempts fail if the store or the
     /// server is unavailable, or if a worker crashes. Model calls and tools have retries of their own. Default: 12,
-    /// which takes some minutes.
+    /// which spans several minutes.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
@@ -149,9 +149,9 @@ impl TemporalRuntimeBuilder {
         self
     }
 
-    /// Declares that only this process polls the task queue, and that no later process will. The runtime then supports
-    /// values that exist only in one process, such as hooks of a single execution. After a crash, other processes
-    /// continue the session in a new run.
+    /// Declares that only this process polls the task queue, and that no later process will poll it. The runtime then
+    /// supports values that exist only in one process, such as hooks of a single execution. After a crash, other
+    /// processes continue the session in a new run.
     pub fn own_queue(mut self, own: bool) -> Self {
         self.own_queue = own;
         self

@@ -1,4 +1,5 @@
-//! Names of workflows and activities. They are derived from the log alone, so they are the same in every execution.
+//! Summaries of workflows and ids of activities. They are derived from the log alone, so they are the same in every
+//! execution.
 
 use std::collections::BTreeMap;
 

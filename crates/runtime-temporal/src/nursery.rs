@@ -1,4 +1,4 @@
-//! Runs of sub-agents that are started by a work item of their parent, whose workflow then starts theirs.
+//! Child runs that are started by a work item of their parent. The parent's workflow then starts their workflows.
 //!
 //! The activity returns these runs with its result. If the result is lost, the parent waits until their leases have
 //! expired and then resumes them, like any child whose owner crashed.

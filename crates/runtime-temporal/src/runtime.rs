@@ -62,7 +62,8 @@ impl TemporalRuntime {
         self.server.client.connection().set_api_key(Some(key.into()));
     }
 
-    /// Stops accepting runs. Workers stop the running ones, so shut down the workers of this process first.
+    /// Stops accepting runs. Running ones are stopped by their workers, so shut down the workers of this process
+    /// first.
     pub async fn shutdown(&self) {
         let context = self.runtime.context();
         context.tasks.end(context.grace).await;
@@ -135,7 +136,7 @@ impl Engine for Workflows {
 
     async fn goes_on(&self, run_ref: &RunRef) -> Result<bool> {
         Ok(match self.server.status(run_ref).await? {
-            // A workflow on the own queue of a crashed process has no worker.
+            // A workflow on the queue of a crashed process has no worker.
             WorkflowStatus::Open { queue } => !self.own_queue || queue == self.server.queue,
             WorkflowStatus::Closed(_) => false,
             WorkflowStatus::Absent => {

@@ -1,4 +1,4 @@
-//! The client side of the Temporal server.
+//! The client of the Temporal server.
 
 use std::fmt;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub(crate) async fn connect(
 }
 
 impl Server {
-    /// Starts the workflow of a run. Succeeds if the workflow was started before.
+    /// Starts the workflow of a run. Succeeds if the workflow has already been started.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached, or if an open workflow with this id belongs to another store.
@@ -110,8 +110,8 @@ impl Server {
             continued_from: None,
         };
         let options = WorkflowStartOptions::new(&*self.queue, self.id(run_ref))
-            // A closed workflow belongs to an ended run, possibly of a deleted store: the runs of a session have
-            // different ids.
+            // A closed workflow with this id belongs to a run that has ended, for example of a deleted session or
+            // store. Two runs of one session never have the same id.
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
             .maybe_execution_timeout(self.limits.execution())

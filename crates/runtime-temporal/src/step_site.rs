@@ -1,4 +1,5 @@
-//! Executes the work items of a run as a workflow. What is scheduled here depends only on the results of earlier items.
+//! Executes the work items of a run as a workflow. The commands that it issues depend only on the results of earlier
+//! items.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -27,7 +28,7 @@ mod tests;
 /// The maximum duration of a work item. Its effects have timeouts of their own, and heartbeats detect crashed workers.
 const LONGEST_ITEM: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The timeout for releasing the run. If it fails, other processes have to wait for lease expiry.
+/// The timeout for releasing the run. If the release fails, other processes have to wait until the lease has expired.
 const GIVE_UP_LIMIT: Duration = Duration::from_secs(30);
 
 /// The initial wait between two attempts of a work item.
@@ -79,7 +80,8 @@ impl<'a> RunExecution<'a> {
         Self { cx, input, names: RefCell::new(Names::from_step(step)), performed: Cell::new(0) }
     }
 
-    /// Returns `true` if a workflow that the server has forgotten may have started the item after this many items.
+    /// Returns `true` if the run was recovered and this execution has performed at most this many items. An earlier
+    /// workflow, which the server no longer knows, may then have started the next item.
     fn in_doubt(&self, performed: u32) -> bool {
         self.input.recovered && self.performed.get() <= performed
     }
@@ -126,7 +128,7 @@ impl<'a> RunExecution<'a> {
 
     async fn perform(&self, item: WorkItem) -> Result<PerformOutput, Stopped> {
         let (id, is_first) = self.names.borrow_mut().item(&item);
-        // A call must be started once. Other items detect a repetition themselves.
+        // A call that is scheduled again counts as a retry. Other items find their effects in the log.
         let is_first = (is_first || !matches!(item, WorkItem::Call(_))) && !self.in_doubt(0);
         self.performed.set(self.performed.get().saturating_add(1));
         let input = PerformInput { run_ref: self.input.run_ref.clone(), item, is_first };
@@ -176,8 +178,8 @@ impl<'a> RunExecution<'a> {
         done.map_err(|error| failure::stopped(&error))
     }
 
-    /// Starts the workflows of child runs that a work item started. They may outlive this workflow. A workflow that was
-    /// started already is fine; a run whose workflow could not be started is found by a sweep.
+    /// Starts the workflows of child runs that a work item started. They may outlive this workflow. It is not an error
+    /// if a workflow was already started. If a workflow cannot be started, a sweep finds its run.
     async fn start(&self, children: Vec<RunRef>) {
         let RunInput { limits, prefix, .. } = &self.input;
         let starts = children.into_iter().map(|run_ref| {
@@ -208,7 +210,7 @@ impl<'a> RunExecution<'a> {
         let detached = Some(WorkflowCancellationToken::new());
         let options = self.options("give-up".to_owned(), GIVE_UP_LIMIT, detached);
         let run_ref = self.input.run_ref.clone();
-        // If this fails, other processes wait for lease expiry.
+        // If this fails, other processes wait until the lease has expired.
         drop(self.cx.execute_activity(Activities::give_up, run_ref, options).await);
     }
 

@@ -36,8 +36,8 @@ impl TemporalWorkerBuilder {
         self
     }
 
-    /// Sets the number of workflows that are cached between their work items. Other workflows are loaded from the
-    /// server again. Default: 1,000.
+    /// Sets the maximum number of workflows that are cached between their work items. A workflow that is no longer
+    /// cached is replayed from its history. Default: 1,000.
     pub fn cached_workflows(mut self, workflows: usize) -> Self {
         self.workflows = workflows;
         self
@@ -125,7 +125,7 @@ impl TemporalWorker {
     /// other workers.
     ///
     /// # Errors
-    /// Returns the error with which the worker had ended before.
+    /// Returns the reason if the worker had already ended because it could not continue.
     pub async fn shutdown(self) -> Result<()> {
         self.ending.cancel();
         (self.stop)();
@@ -225,8 +225,8 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Fa
         .sticky_queue_schedule_to_start_timeout(sticky_timeout)
         // Cancellations are delivered with the responses to heartbeats.
         .max_heartbeat_throttle_interval(server.limits.heartbeat() / 3)
-        // A workflow whose code does not match its history fails instead of being retried forever. Another process then
-        // takes over the run in a new workflow.
+        // A workflow whose code does not match its history fails, instead of retrying its workflow task forever.
+        // Another process then takes over the run in a new workflow.
         .workflow_failure_errors(HashSet::from([WorkflowErrorType::Nondeterminism]))
         .build();
     let sdk = SdkRuntime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default())

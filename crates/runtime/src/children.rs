@@ -27,10 +27,10 @@ use crate::lease::LeaseKeeper;
 use crate::runtime::Runtime;
 use crate::start::{self, StartedBy};
 
-/// How long to wait before checking a child again that another process is about to execute.
+/// The delay between two checks of a child that another process is about to execute.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// The maximum number of checks of a child that other processes resume without progress.
+/// The maximum number of checks of a child that other processes keep resuming without progress.
 const MAX_TRIES: u32 = 64;
 
 impl Driver {
@@ -170,11 +170,12 @@ pub struct ChildRun {
     cancel: CancellationToken,
     /// The start time of the waiting run.
     since: Option<Timestamp>,
-    /// `true` if an interrupted child is resumed. A run that started after the interrupt does this once.
+    /// `true` if the child is resumed when it was interrupted before the waiting run started. Set for the first check
+    /// only, and never if the waiting run has to stop.
     resumes_interrupted: bool,
     /// `true` if the waiting run has to stop at its next step boundary.
     interrupted: bool,
-    /// The interrupt that was cleared for the waiting session, and therefore for its children.
+    /// The interrupt that was cleared for the waiting session. It does not stop the children either.
     cleared: Option<RequestId>,
 }
 
@@ -266,7 +267,7 @@ impl ChildRun {
         Ok(!head.is_leased() && self.runtime.engine_recovers(&head).await?)
     }
 
-    /// Returns the status of the child from the view of the waiting run.
+    /// Returns the status of the child as seen by the waiting run.
     async fn status(&self) -> Result<ChildStatus> {
         let logs = self.runtime.context().logs();
         let (child, status) = overview_and_standing(logs, &self.start.session).await?;

@@ -53,7 +53,8 @@ pub struct RuntimeContext {
     pub(crate) folds: SessionCache,
     /// The live runs of this process.
     pub(crate) runs: Arc<LiveRuns>,
-    /// Notifies live runs of this process of requests that this process appended, so they handle them immediately.
+    /// Notifies live runs of this process of requests that this process appended, so that the runs handle them
+    /// immediately.
     pub(crate) wakeups: Wakeups,
     /// The limit on how long runs wait for streams.
     pub(crate) stream_wait: StreamWait,

@@ -47,7 +47,7 @@ pub struct Driver {
     pub(crate) in_parts: bool,
 }
 
-/// The hook calls already made for a run whose start is retried until its first append succeeds. It ensures that each
+/// The results of hook calls for a run whose start is retried until its first append succeeds. They ensure that each
 /// hook is called once.
 #[derive(Debug, Default)]
 pub(crate) struct HookProgress {
@@ -59,8 +59,8 @@ pub(crate) struct HookProgress {
 }
 
 impl HookProgress {
-    /// Resets the progress if another run has started since, because its results must be examined again by a run
-    /// with a new id. Returns `true` in that case.
+    /// Resets the progress and returns `true` if another run has started since. The session's results must then be
+    /// examined again, by a run with a new id.
     pub(crate) fn reset_after(&mut self, last: Option<&RunId>) -> bool {
         let is_new = self.after.as_ref() != last;
         if is_new {
@@ -82,12 +82,11 @@ impl Driver {
     ) -> Result<AgentResult> {
         let failed = driven.as_ref().err().map(Error::code);
         if failed == Some(ErrorCode::Superseded) {
-            // Another run has repaired the stream by now, or will do so without knowing the chunks that this
-            // run wrote late.
+            // The run that took over repairs the stream, but it may not know the chunks that this run wrote late.
             self.discard();
         }
         self.stream_writer.close().await;
-        // This run has no work in progress any more, so no other process has to wait for the lease.
+        // This run has no more work in progress, so other processes need not wait for the lease to expire.
         if failed.is_some_and(|code| code != ErrorCode::Superseded) {
             lease.release().await;
         }
@@ -105,7 +104,8 @@ impl Driver {
         Ok(result)
     }
 
-    /// Disables the hooks of a run after too many takeovers. A hook for the end of the run may be what crashes it.
+    /// Disables the hooks of a run after too many takeovers. A hook that is called at the end of the run may be the
+    /// cause of the crashes.
     pub(crate) fn drop_hooks_after_max_takeovers(&mut self) {
         let session = self.journal.session();
         let takeovers = session.takeovers();
@@ -165,7 +165,7 @@ impl Driver {
         &self.agent
     }
 
-    /// Returns the shared state of the run that handles use.
+    /// Returns the state of the run that is shared with its handles.
     #[must_use]
     pub fn live(&self) -> &Arc<LiveRun> {
         &self.live
@@ -190,7 +190,7 @@ impl Driver {
         reason.into_error(&self.live.session, &self.live.run)
     }
 
-    /// Shows the start of a run whose events are the last ones of the log, repairs the stream and calls start hooks.
+    /// Repairs the stream, shows the start of the run and calls start hooks. The log must end with `start_events`.
     ///
     /// # Errors
     /// Returns the errors of the store. The run must stop then.
@@ -199,8 +199,8 @@ impl Driver {
         self.open_at(lease, start_events, version).await
     }
 
-    /// Repairs the stream, shows the start of the run and calls start hooks. The run started with these events, after
-    /// which the log had this version.
+    /// Repairs the stream, shows the start of the run and calls start hooks. `start_events` are the events of the
+    /// append that started the run, and `version` is the log version after that append.
     ///
     /// # Errors
     /// Returns the errors of the store. The run must stop then.
@@ -306,7 +306,7 @@ impl Driver {
         }
         let mut decided = self.stage(&facts)?;
         if matches!(self.journal.ending(), Some(RunOutcome::Suspended { .. })) {
-            // Deadlines count from now by the store's clock. Some may have expired already.
+            // Deadlines are compared with the store's clock. Some may have expired already.
             self.journal.observe_clock().await?;
             decided.extend(self.stage(&[])?);
         }

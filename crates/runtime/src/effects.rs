@@ -69,8 +69,8 @@ impl Driver {
         self.record(lease, facts).await
     }
 
-    /// Returns these calls ready to run concurrently with the driver, and the queue in which at-most-once calls request
-    /// the recording of their starts.
+    /// Prepares these calls to run concurrently with the driver. Also returns the queue in which at-most-once calls
+    /// request the recording of their starts.
     #[must_use]
     pub fn calls(
         &self,
@@ -82,7 +82,7 @@ impl Driver {
         let Some(step) = session.open_step() else { return (Vec::new(), starts) };
         let fencing_token = session.stream_writer().fencing_token;
         let place = self.place(step.reply.step);
-        // Concurrent calls all see the state from before the phase, even if some of them have ended by now.
+        // All concurrent calls see the state from before the first of them started, even if some have already ended.
         let finishes = |task: &CallTask| {
             let call = step.tool_call(&task.call)?;
             Some(self.agent.tool(&call.name)?.is_finish())
@@ -127,7 +127,7 @@ impl Driver {
             && call.is_some_and(|call| call.finish.is_none() && call.started.is_some())
     }
 
-    /// Returns the waits for these children.
+    /// Returns a [`ChildRun`] for each of these children.
     #[must_use]
     pub fn children(&self, tasks: &[ChildTask], cancel: &CancellationToken) -> Vec<ChildRun> {
         tasks.iter().filter_map(|task| ChildRun::new(self, task, cancel)).collect()
@@ -139,8 +139,8 @@ impl Driver {
         own.unwrap_or(self.agent.limits().tool_timeout)
     }
 
-    /// Returns how long the earlier owner may still execute a call in doubt: the call's timeout from its recorded
-    /// start, by the store's clock, minus the time that had passed at the last reading of that clock.
+    /// Returns how long the earlier owner may still execute a call in doubt: the call's timeout minus the time between
+    /// its recorded start and the last reading of the store's clock.
     fn doubt(&self, step: &StepRecord, task: &CallTask) -> Duration {
         if !task.in_doubt {
             return Duration::ZERO;
@@ -166,7 +166,7 @@ impl Driver {
     /// memory for each waiting run.
     ///
     /// # Errors
-    /// Returns the reason of the cancellation.
+    /// Returns the reason for the cancellation.
     pub async fn guarded<T>(
         &self,
         lease: &mut LeaseKeeper,

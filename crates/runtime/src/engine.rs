@@ -65,8 +65,8 @@ pub struct StartedRun {
     pub lease: LeaseKeeper,
     /// The events of the append that started the run.
     pub events: Vec<Event>,
-    /// The unfinished run that this run took over from. An engine can stop its execution, which no longer has
-    /// any effect.
+    /// The unfinished run that this run took over. An engine can stop executing it, because it can no longer append to
+    /// the log.
     pub over: Option<RunRef>,
     /// `true` if a tool of this process started the run. The tool may wait for the run's end, so an engine that
     /// limits concurrent runs must not let the run wait for the tool.

@@ -21,8 +21,8 @@ use crate::start;
 /// The maximum number of attempts to stop a child that starts and ends runs concurrently.
 const MAX_TRIES: u32 = 16;
 
-/// Stops a child. With `for_good`, a child that is done is terminated too. `above` are the hooks of the child's
-/// ancestors.
+/// Stops a child. With `for_good`, a completed child is aborted, too, so that it accepts no further messages. `above`
+/// contains the hooks of the child's ancestors.
 pub(crate) fn stop<'a>(
     runtime: &'a Runtime,
     agent: AnyAgent,

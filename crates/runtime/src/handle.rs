@@ -25,7 +25,7 @@ use crate::runtime::Runtime;
 /// The poll interval for runs of other processes.
 const POLL: Duration = Duration::from_millis(200);
 
-/// The control of one run, regardless of the process that executes it.
+/// Controls one run, regardless of which process executes it.
 #[derive(Debug)]
 struct Control {
     context: Arc<RuntimeContext>,
@@ -71,7 +71,7 @@ pub(crate) fn attach(
 
 impl Control {
     async fn follow(&self) -> Result<AgentResult> {
-        // The engine may know the end before the next poll; the log may not contain it yet then.
+        // The engine may detect the end before the next poll, and before the log contains it.
         let (mut ended_early, mut ended) = (false, pin!(self.engine.ended(&self.run_ref)));
         loop {
             let head = self.context.store.head(&self.run_ref.session).await?;

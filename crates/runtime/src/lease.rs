@@ -97,7 +97,7 @@ impl LeaseKeeper {
         self.ownership.extend(sent);
     }
 
-    /// Returns the view of the lease for calls that run concurrently with the journal.
+    /// Returns the view of the lease that calls use while they run concurrently with the journal.
     #[must_use]
     pub fn ownership(&self) -> &Ownership {
         &self.ownership
@@ -160,8 +160,8 @@ impl LeaseKeeper {
         self.renew_within(left, known).await.unwrap_or(None)
     }
 
-    /// Tries a last renewal of a lease that has expired or is about to. The run continues if it still owns the
-    /// session.
+    /// Tries one last time to renew a lease that has expired or is about to expire. The run continues if it still owns
+    /// the session.
     async fn renew_late(&mut self, known: u64) -> LeaseEvent {
         match self.renew_within(self.ttl / 6, known).await {
             Ok(None) if self.ownership.has(LeaseMargin::Third) => LeaseEvent::Renewed,

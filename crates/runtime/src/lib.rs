@@ -1,4 +1,4 @@
-//! The shared implementation of all Helix Agents runtimes: everything except how runs are executed.
+//! The shared implementation of all Helix Agents runtimes: everything except the scheduling of runs.
 //!
 //! A runtime is an [`Engine`] behind a [`Runtime`]. The runtime implements the executor contract: it
 //! starts runs in the log, requests their cancellation, finds abandoned runs and returns handles. The

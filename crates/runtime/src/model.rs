@@ -22,8 +22,8 @@ use crate::driver::Driver;
 use crate::ownership::{LeaseMargin, Ownership};
 use crate::stream_writer::{AttemptHandle, StreamWriter};
 
-/// Makes the model call and returns the response with the price of the model. Provider failures and refusals of hooks
-/// are returned as responses.
+/// Makes the model call and returns the response with the price of the model. Provider failures and refusals by hooks
+/// are returned as responses, too.
 pub(crate) async fn call(
     driver: &Driver,
     step: u32,
@@ -76,7 +76,8 @@ pub(crate) async fn call(
         step,
         hidden: Mutex::default(),
     };
-    // Hooks and prompts may block the thread for longer than the lease, and this poll sends the request to the provider.
+    // Hooks and prompts may have blocked the thread for longer than the lease, so check the lease again before the
+    // request is sent to the provider.
     ownership.holds(LeaseMargin::Third).await;
     fault::point("model.before");
     let called =
@@ -88,7 +89,7 @@ pub(crate) async fn call(
     Ok((response, price))
 }
 
-/// Returns the error for a model without a price, for which a cost limit cannot be enforced.
+/// Returns the error for a model without a price. A cost limit cannot be enforced for it.
 fn unpriced(model: &str) -> Error {
     let message = "the budget limits costs, and the model has no price; give it one with `prices`";
     Error::new(ErrorCode::ConfigInvalid, message).with_context("model", model)

@@ -17,8 +17,8 @@ mod tests;
 /// A view of a run's lease, shared by the keeper that extends it and the calls that depend on it. Cheap to clone
 /// and to query.
 ///
-/// The lease duration counts from the time when a renewal or an append was *sent*, by the process's monotonic
-/// clock. It therefore expires no later than the lease in the store, regardless of how long the response took or
+/// The lease duration counts from the time when a renewal or an append was *sent*, by the process's monotonic clock.
+/// In this view, the lease therefore expires no later than in the store, regardless of how long the response took or
 /// how long the process was paused.
 #[derive(Clone)]
 pub struct Ownership(Arc<Inner>);
@@ -42,7 +42,7 @@ pub(crate) enum LeaseMargin {
 }
 
 impl Ownership {
-    /// Creates ownership that lasts until this monotonic time.
+    /// Creates a view of a lease that expires at this monotonic time.
     pub(crate) fn new(clock: Arc<dyn Clock>, ttl: Duration, until: Duration) -> Self {
         let (until, _) = watch::channel(until);
         Self(Arc::new(Inner { clock, ttl, until, wanted: Notify::new() }))

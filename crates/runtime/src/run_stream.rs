@@ -22,7 +22,7 @@ pub(crate) struct RunStream {
     pub(crate) root: SessionId,
     pub(crate) session: SessionId,
     pub(crate) run: RunId,
-    /// `true` if this process drives the run and therefore keeps its stream in line with the log.
+    /// `true` if this process executes the run and therefore keeps its stream consistent with the log.
     pub(crate) is_live: bool,
 }
 

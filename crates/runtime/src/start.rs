@@ -37,7 +37,7 @@ const MAX_TRIES: u32 = 32;
 /// The poll interval while waiting for a lease, which may be released before it expires.
 const LEASE_POLL: Duration = Duration::from_millis(200);
 
-/// Added to the wait for a lease, so that the lease has also expired by the store's clock.
+/// Added to each wait for a lease to expire, so that it has expired by the store's clock as well.
 const CLOCK_MARGIN: Duration = Duration::from_millis(20);
 
 /// The parameters of a new turn.
@@ -53,16 +53,16 @@ struct TurnRequest {
     by: StartedBy,
 }
 
-/// The party that starts a run. It decides which interrupt the run does not honour, and which sessions are resumed.
+/// The initiator of a run. It determines which interrupt the run ignores and which sessions may be resumed.
 #[derive(Debug, Clone)]
 pub(crate) enum StartedBy {
-    /// An explicit `execute` or `resume`. It clears the interrupt that is pending.
+    /// An explicit `execute` or `resume`. It clears a pending interrupt.
     Caller,
     /// The run of the session's parent, with the interrupt that was cleared for the parent.
     Parent { cleared: Option<RequestId> },
     /// An answer to a call that the session waits for.
     Answer,
-    /// A sweep. It resumes no session that has failed or was interrupted since the sweep found it.
+    /// A sweep. It does not resume a session that has failed or was interrupted after the sweep found it.
     Sweep,
 }
 
@@ -240,7 +240,7 @@ pub(crate) async fn resume(
     let mut cleared = None;
     for _ in 0..MAX_TRIES {
         let (_, fold) = context.logs().look(session).await?.ok_or_else(|| not_found(session))?;
-        // The caller does not override an interrupt that is requested while this waits for the lease.
+        // An interrupt that is requested while this function waits for the lease is not cleared.
         let cleared = cleared.get_or_insert_with(|| by.clears(&fold));
         if after.is_none() {
             after = fold.last_run().map(|run| run.id.clone());
@@ -324,8 +324,8 @@ async fn wait_for_lease(
     Ok(false)
 }
 
-/// Marks a session without a live run as aborted. With `for_good`, a session that is done is terminated too. `above`
-/// are the hooks of the ancestor sessions.
+/// Marks a session without a live run as aborted. With `for_good`, a completed session is aborted, too, so that it
+/// accepts no further messages. `above` contains the hooks of the ancestor sessions.
 pub(crate) async fn abort(
     runtime: &Runtime,
     agent: AnyAgent,
@@ -471,14 +471,14 @@ fn lease(driver: &Driver, sent: Duration) -> LeaseKeeper {
     LeaseKeeper::new(context, session.clone(), run.clone(), sent.saturating_add(context.lease))
 }
 
-/// Starts and completes a run whose end is among its first events.
+/// Starts and completes a run whose first append also contains its end.
 async fn start_and_end(mut driver: Box<Driver>) -> Result<StartOutcome> {
     let start_events = driver.journal.staged().to_vec();
     let sent = driver.context.clock.monotonic();
     let started = driver.journal.start(Vec::new()).await?;
     if matches!(started, StartOutcome::Started) {
         let (context, run) = (Arc::clone(&driver.context), driver.live.run.clone());
-        // The fencing token was not final before the run started.
+        // The fencing token is known only after the run has started.
         driver.stream_writer =
             stream_writer(&context, &driver.agent, driver.journal.session(), run);
         let mut lease = lease(&driver, sent);
@@ -511,7 +511,7 @@ enum Launched {
 
 impl Launch {
     /// Records the run in the log and hands it to the engine, in a detached task. Otherwise a caller that drops its
-    /// future in between would leave a recorded run without a worker until its lease expires.
+    /// future between these two steps would leave a recorded run without a worker until the lease expires.
     async fn launch(self) -> Result<Launched> {
         let (runtime, in_tool) = (self.runtime.clone(), is_in_tool());
         runtime.context().tasks.detach(Box::pin(self.drive(in_tool))).await

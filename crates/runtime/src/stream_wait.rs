@@ -10,17 +10,18 @@ use helix_agents_core::mutant;
 #[cfg(test)]
 mod tests;
 
-/// The longest time that an append waits for the chunks before it, and a run start for the end of the stream.
+/// The maximum time that an append waits for the chunks that precede it, and that the start of a run waits for the end
+/// of the stream.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// The divisor of the lease that limits such a wait. Nothing renews the lease during the wait, and two thirds of it
-/// may have passed already when a late renewal is due.
+/// A wait is also limited to the lease duration divided by this number, because the lease is not renewed during the
+/// wait, and two thirds of it may already have passed.
 const LEASE_FRACTION: u32 = 8;
 
 /// The number of slices of a wait. After each slice the wait checks whether the process was paused.
 const SLICES: u32 = 4;
 
-/// How long runs do not wait for streams after a timeout.
+/// How long streams count as unavailable after a timeout. Runs do not wait for them during this time.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Limits the waits for the streams of a process. Cheap to clone.
@@ -51,8 +52,8 @@ impl StreamWait {
         if self.are_unavailable() { None } else { self.last_chance(work).await }
     }
 
-    /// Waits for the last work on streams of a run, even if streams count as unavailable. Returns `None` if the
-    /// work was not done in time.
+    /// Waits for the last stream writes of a run, even if streams count as unavailable. Returns `None` if the work was
+    /// not done in time.
     pub(crate) async fn last_chance<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -61,14 +62,15 @@ impl StreamWait {
         }
     }
 
-    /// Waits for as long as work in progress on streams may take. Returns immediately if streams are unavailable.
+    /// Waits until the limit for work in progress on streams has passed. Returns immediately if streams are
+    /// unavailable.
     pub(crate) async fn timeout_elapsed(&self) {
         if !self.are_unavailable() {
             self.time_out().await;
         }
     }
 
-    /// Waits for as long as streams may take, and then marks them as unavailable. If the process was paused during the
+    /// Waits until the limit has passed, and then marks streams as unavailable. If the process was paused during the
     /// wait, the wait restarts, because the response may have arrived during the pause.
     async fn time_out(&self) {
         let Inner { clock, limit, .. } = &*self.0;

@@ -73,7 +73,7 @@ impl Runtime {
         self.resume_registered(head, options).await
     }
 
-    /// Returns the abort reason if a child has to be aborted with its parent. The process that ended the parent may
+    /// Returns the abort reason if a child has to be aborted with its parent. The process that aborted the parent may
     /// have crashed before it stopped the child, or may be about to stop it.
     async fn aborted_with_parent(
         &self,

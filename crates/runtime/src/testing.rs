@@ -1,4 +1,4 @@
-//! Runs that a test drives itself, step by step.
+//! Runs that a test drives step by step.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) const LEASE: Duration = Duration::from_secs(60);
 /// The session of the runs.
 pub(crate) const SESSION: &str = "story";
 
-/// An engine that keeps the run that was started last.
+/// An engine that stores the most recently started run instead of executing it.
 #[derive(Debug, Default)]
 struct Kept(Mutex<Option<StartedRun>>);
 
@@ -43,7 +43,7 @@ impl Engine for Kept {
     }
 }
 
-/// A runtime whose runs are the test's to drive.
+/// A runtime whose runs are driven by the test.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) store: FaultStore,
@@ -65,14 +65,14 @@ impl Scene {
         Self { store, runtime, kept }
     }
 
-    /// Begins the first run of the session.
+    /// Starts the first run of the session.
     pub(crate) async fn begin(&self, agent: &AnyAgent) -> StartedRun {
         let options = ExecuteOptions::default().session(SESSION);
         self.runtime.execute(Arc::clone(agent), "go".into(), options).await.unwrap();
         self.kept()
     }
 
-    /// Begins another run, which takes over.
+    /// Starts another run, which takes over.
     pub(crate) async fn resume(&self, agent: &AnyAgent) -> StartedRun {
         let options = ResumeOptions::default();
         self.runtime.resume(Arc::clone(agent), &SESSION.into(), options).await.unwrap();
@@ -84,7 +84,7 @@ impl Scene {
     }
 }
 
-/// A store without faults yet.
+/// Returns a store that injects no faults yet.
 pub(crate) fn store() -> FaultStore {
     FaultStore::new(Arc::new(MemoryStore::new()))
 }

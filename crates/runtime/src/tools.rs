@@ -93,8 +93,8 @@ struct Prepared {
 }
 
 impl CallRun {
-    /// Runs the call until it has its one result. Returns `None` if the call did not run because it was cancelled
-    /// before or another process runs it.
+    /// Runs the call to completion. Returns `None` if it did not run, because it was cancelled first or because
+    /// another process runs it.
     ///
     /// Nothing happens before ownership of the run is confirmed: the call may have waited in a queue while the
     /// process was paused.
@@ -204,7 +204,7 @@ impl CallRun {
         is_recorded && self.is_owned(LeaseMargin::Half).await
     }
 
-    /// Waits until so much of the lease is remaining. Returns `false` if the call was cancelled.
+    /// Waits until this fraction of the lease remains. Returns `false` if the call was cancelled.
     async fn is_owned(&self, margin: LeaseMargin) -> bool {
         tokio::select! {
             biased;
@@ -213,7 +213,7 @@ impl CallRun {
         }
     }
 
-    /// Runs a part of an attempt within what is left of its time.
+    /// Runs a part of an attempt within the remaining time of the call.
     ///
     /// # Errors
     /// Returns a failed attempt if the part panicked or timed out.

@@ -52,7 +52,7 @@ pub enum WorkItem {
     Children,
     /// Execute calls of companion tools.
     Companions,
-    /// Execute this call, which is the only next one.
+    /// Execute this call, which is the only one that is due.
     Call(CallId),
     /// Continue after these calls, which ran concurrently.
     Settle(Vec<CallId>),
@@ -177,7 +177,8 @@ impl Runtime {
         lease::release(&*context.store, &run_ref.session, &run_ref.run, context.lease).await;
     }
 
-    /// Loads the run with a sufficiently long lease. Returns `None` if it is no longer the session's current run.
+    /// Loads the run and ensures that enough of its lease remains. Returns `None` if it is no longer the session's
+    /// current run.
     async fn attach(&self, run_ref: &RunRef, alone: bool) -> Result<Option<AttachedRun>> {
         let context = self.context();
         let Some((head, lease)) = LeaseKeeper::attach(context, run_ref).await? else {
@@ -239,14 +240,14 @@ impl Runtime {
     }
 }
 
-/// The kind of earlier executions of a work item.
+/// The last execution of a work item before the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PriorExecution {
-    /// No execution.
+    /// The item was not executed before.
     Never,
-    /// This execution, which found that another process was ahead.
+    /// The same call of `perform` executed it and was superseded by another process.
     Here,
-    /// Another execution, which returned no result.
+    /// Another call of `perform` executed it and returned no result.
     Elsewhere,
 }
 
@@ -309,7 +310,8 @@ impl AttachedRun {
                 Some(facts) => self.driver.record(&mut self.lease, facts).await,
                 None => Ok(()),
             },
-            // The item is not next: another event was recorded first, or its result was recorded and then lost.
+            // The item is not due: another event was recorded first, or the item was completed and the engine lost its
+            // result.
             (WorkItem::Model(_) | WorkItem::Children | WorkItem::Companions, _) => Ok(()),
         }
     }
@@ -339,7 +341,7 @@ impl AttachedRun {
         driver.record(lease, Vec::new()).await
     }
 
-    /// Records the outcomes of children. A child that is still running stays open and is next again.
+    /// Records the outcomes of children. A child that is still running stays open and is part of the next work again.
     async fn settle(&mut self, calls: &[CallId], next: &Action, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         if is_first && !driver.hooks.is_empty() {
@@ -357,7 +359,7 @@ impl AttachedRun {
         driver.record(lease, facts).await
     }
 
-    /// Records decisions until the next effect.
+    /// Records decisions until an effect is due, and returns it.
     async fn advance(&mut self) -> Result<Next> {
         let Self { driver, lease } = self;
         loop {
@@ -406,7 +408,7 @@ impl AttachedRun {
         }
     }
 
-    /// Runs a call and returns its events. Returns `None` if the call is not next, or if the abort answers it.
+    /// Runs a call and returns its events. Returns `None` if the call is not due, or if an abort answers it.
     async fn call(&mut self, call: &CallId) -> Result<Option<Vec<Event>>> {
         let Self { driver, lease } = self;
         let Some(task) = task_of(driver.next()?, call) else { return Ok(None) };

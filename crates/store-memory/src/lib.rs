@@ -25,7 +25,8 @@ pub use config::MemoryOptions;
 ///
 /// # Cancel safety
 ///
-/// Only stream readers ever wait. Every other operation has completed once its future was polled.
+/// Only stream readers ever wait. All other operations complete the first time their futures are
+/// polled.
 ///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager

@@ -93,7 +93,7 @@ impl Stream {
         now: Timestamp,
     ) -> StoredChunk {
         *cursor = seq + 1;
-        // The resync chunk looks as if the writer of the last chunk had written it.
+        // The resync chunk has the agent, run, step and time of the last chunk.
         let like = self.chunks.iter().rev().flatten().next();
         resync(session, seq, like.map(|last| &*last.chunk), now)
     }

@@ -83,7 +83,7 @@ impl Streams {
     }
 
     /// Removes an entry without a stream if it has at most `holders` strong references. The table
-    /// is locked, so no other caller can find the entry meanwhile.
+    /// is locked, so no other caller can find the entry in the meantime.
     fn remove_unused(
         table: &mut HashMap<SessionId, Arc<StreamEntry>>,
         session: &SessionId,

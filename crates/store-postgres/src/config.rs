@@ -147,15 +147,16 @@ impl PostgresBuilder {
     /// which such a pooler does not support, so the readers of streams poll. When the store opens,
     /// it detects whether the pooler supports prepared statements across connections (PgBouncer
     /// since 1.21, if `max_prepared_statements` is not 0). Otherwise it prepares each statement
-    /// anew in a transaction of its own, which takes four round trips instead of one.
+    /// again for every execution, in a transaction of its own, which takes four round trips instead
+    /// of one.
     pub fn behind_transaction_pooler(mut self, behind: bool) -> Self {
         self.config.behind_pooler = behind;
         self
     }
 
     /// Sets whether opening creates the tables and migrates older ones. Defaults to `true`. With
-    /// `false`, opening needs no `CREATE` privilege, and fails unless the tables were migrated
-    /// before, with `helix migrate` or [`migrate`](Self::migrate).
+    /// `false`, opening needs no `CREATE` privilege, but fails unless the tables have been migrated
+    /// with `helix migrate` or [`migrate`](Self::migrate).
     pub fn migrate_on_open(mut self, migrate: bool) -> Self {
         self.config.migrate = migrate;
         self

@@ -1,8 +1,8 @@
 //! Connections to the server: the store's own, or those of a pool that the caller supplied.
 //!
 //! The store's own connections are few and are each lent to one operation at a time. The driver's
-//! pool sends a query each time a connection is returned, which would be a second round trip per
-//! append. So the store only uses that pool if the caller supplies one.
+//! pool sends a query each time a connection is returned, which would add a second round trip to
+//! each append, so the store uses such a pool only if the caller supplies it.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
@@ -190,9 +190,10 @@ impl Connections {
 }
 
 /// Runs `work` on a connection. If a connection was idle and turns out to be lost, the work runs
-/// again on a new one. Nothing else is repeated here: a caller above the store retries while the
-/// server is unavailable. `work` is expanded for each try. (This is a macro because a closure that
-/// borrows the connection cannot express that its future is `Send`.)
+/// again on a new one. Work whose statement conflicts with another one also runs again, after a
+/// pause. Nothing else is repeated here: the caller of the store retries while the server is
+/// unavailable. (This is a macro because a closure that borrows the connection cannot express that
+/// its future is `Send`.)
 macro_rules! drive {
     ($connections:expr, |$connection:ident| $work:expr) => {{
         let connections: &$crate::connections::Connections = &$connections;

@@ -124,7 +124,7 @@ fn code_of(error: &sqlx::Error) -> Option<ErrorCode> {
         E::PoolTimedOut => Some(ErrorCode::StoreBusy),
         E::PoolClosed => Some(ErrorCode::Closed),
         E::Configuration(_) => Some(ErrorCode::ConfigInvalid),
-        // The stored values are not ones that the store writes.
+        // The store cannot have written these values.
         E::ColumnDecode { .. } | E::Decode(_) | E::RowNotFound => Some(ErrorCode::StoreCorrupt),
         _ => None,
     }

@@ -64,7 +64,7 @@ enum Answer<Q, A> {
 #[derive(Debug)]
 pub(crate) struct Waiter<'g, Q, A> {
     groups: &'g Groups<Q, A>,
-    /// The value of `removed` when this request is first in the queue.
+    /// The value of `removed` at which this request is the first in the queue.
     number: u64,
     answer: Receiver<Answer<Q, A>>,
 }
@@ -182,8 +182,9 @@ impl<Q, A> Answers<Q, A> {
 
     /// Answers each request of the group, in order. Requests without an outcome are executed
     /// individually. After an error, all requests are executed individually, because the error may
-    /// concern only one of them. But an error of the server applies to all of them, and they may
-    /// have been executed.
+    /// concern only one of them. The exception is an error that applies to the whole group, such as
+    /// an unavailable server: it is the answer to every request, and the requests may have been
+    /// executed.
     pub(crate) fn each(self, requests: Vec<Q>, done: Result<Vec<Option<A>>, Error>) {
         match done {
             Ok(done) => {

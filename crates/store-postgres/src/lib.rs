@@ -43,8 +43,8 @@ use streams::watch::Watch;
 ///
 /// # Durability
 ///
-/// The server has committed every acknowledged append. It survives whatever the server's settings
-/// make commits survive (`fsync`, `synchronous_commit`, replication). The store reads these
+/// The server has committed every acknowledged append. The failures that a commit survives depend
+/// on the server's settings (`fsync`, `synchronous_commit`, replication). The store reads these
 /// settings when it opens, and [`guarantees`](helix_agents_core::store::StateStore::guarantees)
 /// reports what they imply. Streams are committed without waiting for the disk, so a crash of the
 /// server may lose their last chunks.

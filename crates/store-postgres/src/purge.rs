@@ -72,7 +72,7 @@ impl PostgresStore {
         let statuses: Vec<&str> = purge.statuses.iter().map(|status| status.as_str()).collect();
         let age = signed(u64::try_from(purge.older_than.as_millis()).unwrap_or(u64::MAX));
         let mut transaction = connection.begin().await?;
-        // The rows are locked, so that no run starts there meanwhile.
+        // The rows are locked, so that no run of these sessions starts in the meantime.
         let query = statements.find.query().bind(statuses).bind(age).bind(BATCH);
         let rows = query.fetch_all(&mut transaction).await?;
         let sessions: Vec<&str> =

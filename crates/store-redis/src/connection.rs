@@ -134,9 +134,9 @@ impl Server {
     }
 
     /// Sends a command. If the connection was lost, sends it once more on a new connection, which
-    /// the driver opens. So the server may run a command twice. A script whose first reply was lost
-    /// must recognize its own effect, or leave it to a later read to find out. The store's caller
-    /// handles retries while a server is unavailable.
+    /// the driver opens. The server may therefore run a command twice. A script whose first reply
+    /// was lost must recognize its own effect, or a later read must determine whether it took
+    /// effect. The store's caller handles retries while a server is unavailable.
     async fn ask(&self, cmd: Cmd) -> Result<RedisResult<Value>> {
         let connection = self.connection.clone();
         // Runs on its own task, because the driver's queue is short and grants its slots in order:

@@ -8,10 +8,10 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 
 /// Runs an operation on a task of its own.
 ///
-/// An operation may hold a connection or a lock that other operations wait for. If a caller started
-/// it and then awaited something else, as is usual with streams and in `select!`, it would block
-/// these operations, and itself forever if the other future needs the same resource. On a task of
-/// its own, the operation continues.
+/// An operation may hold a connection or a lock that other operations wait for. On the caller's
+/// task, an operation stops when the caller awaits something else, as is common with streams and
+/// `select!`. The other operations would then be blocked, and the caller would deadlock if it
+/// awaits one of them. On a task of its own, the operation continues.
 ///
 /// # Errors
 /// The errors of the operation; [`ErrorCode::Closed`] if the tokio runtime was shut down meanwhile.

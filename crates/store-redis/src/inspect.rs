@@ -1,4 +1,4 @@
-//! Inspection of a server without changing anything.
+//! Inspection of a server and of the store's data, without changing anything.
 
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
@@ -15,7 +15,7 @@ use crate::{error, guarantees};
 pub struct Inspection {
     /// The settings that the server reports.
     pub settings: ServerSettings,
-    /// The schema version of the data, or `None` if there are no data.
+    /// The schema version of the data, or `None` if there is no data.
     pub schema: Option<u32>,
     /// The schema version that this version of the store writes.
     pub newest_schema: u32,

@@ -76,13 +76,12 @@ impl SessionKeys {
         self.key("snapshot")
     }
 
-    /// The logs that share this one: the lives of forks, each with the version up to which it
-    /// shares the log.
+    /// The forks that share this log, by life, each with the version up to which it shares the log.
     pub(crate) fn shares(&self) -> String {
         self.key("shares")
     }
 
-    /// The log of a deleted life that forks still share.
+    /// The log of a deleted session, identified by its life, that forks still share.
     pub(crate) fn kept_log(&self, life: &str) -> String {
         self.key(&format!("log:{life}"))
     }

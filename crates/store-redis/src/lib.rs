@@ -33,13 +33,13 @@ use keys::Keys;
 use streams::watch::Watch;
 
 /// A [`StateStore`] and [`StreamManager`] in Redis. Clones are handles to the same connections. All
-/// processes that reach the server share its sessions.
+/// processes that can reach the server share its sessions.
 ///
 /// The keys of a session have one hash tag, so they are stored on one node of a cluster. An append
 /// is one script and one round trip. Starting a run, and creating or deleting a session, take
 /// additional round trips to update indexes. Forks share their history with the original, even
-/// across the nodes of a cluster. Deleting a tree of sessions is not atomic: a crash in between
-/// leaves some of its sessions, and the deletion can be repeated.
+/// across the nodes of a cluster. Deleting a tree of sessions is not atomic: a crash during the
+/// deletion leaves some of its sessions, and the deletion can be repeated.
 ///
 /// The server must run with `maxmemory-policy noeviction`, because it would otherwise evict parts
 /// of logs when its memory is full. Other servers are refused.
@@ -50,9 +50,9 @@ use streams::watch::Watch;
 /// server's configuration, and [`guarantees`] reports it. With `appendfsync always`, it survives a
 /// power loss; with `everysec`, a power loss may lose about the last second; without an append-only
 /// file, it does not survive a restart of the server. Replication is asynchronous, so a replica
-/// that is promoted may lack the last appends. A log that lost its end stays consistent up to
-/// there, and a writer that knew of more gets [`HistoryLost`]. Streams have the same durability,
-/// but expire some time after their last chunk.
+/// that is promoted may lack the last appends. A log that lost its end stays consistent up to that
+/// point, and a writer that knew of lost appends gets [`HistoryLost`]. Streams have the same
+/// durability, but expire some time after their last chunk.
 ///
 /// # Cancel safety
 ///

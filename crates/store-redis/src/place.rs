@@ -43,7 +43,7 @@ impl Place {
         let certificates =
             certificates.unwrap_or(TlsCertificates { client_tls: None, root_cert: None });
         install_crypto_provider();
-        // The URL was validated before, so a later failure is due to the certificates.
+        // The URL without certificates is valid, so a later failure is due to the certificates.
         plain()?;
         let client = Client::build_with_tls(url.as_str(), certificates.clone());
         let client = client.map_err(|error| {

@@ -38,8 +38,8 @@ impl Inner {
         })
     }
 
-    /// Deletes a tree. The top is deleted first, and only if nothing was appended to it meanwhile:
-    /// afterwards, no run starts below it.
+    /// Deletes a tree. The top is deleted first, and only if nothing has been appended to it in the
+    /// meantime: after that, no run starts below it.
     async fn purge_tree(&self, purge: &Purge, top: &Found) -> Result<u64> {
         let tree = self.members(&self.keys.of(&top.head.created.root).tree()).await?;
         if !tree.iter().all(|found| purge.is_old(&found.head)) {

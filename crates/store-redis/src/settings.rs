@@ -28,7 +28,7 @@ pub enum Persistence {
     /// Everything except about the last second before a power loss: `appendonly yes`, `appendfsync
     /// everysec`.
     EverySecond,
-    /// Whatever the operating system had written: `appendonly yes`, `appendfsync no`.
+    /// Only what the operating system had already written: `appendonly yes`, `appendfsync no`.
     SomeTime,
     /// An append-only file with an unknown sync policy, because the server does not reveal it.
     Unknown,
@@ -71,7 +71,7 @@ pub struct ServerSettings {
 }
 
 impl ServerSettings {
-    /// Rejects a server that is unsuitable for the store.
+    /// Rejects a server whose settings are unsuitable for the store.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.is_new_enough() {
             let message = "Redis is too old; the store needs version 6.2 or later";
@@ -150,7 +150,7 @@ pub(crate) async fn check_schema(server: &Server, keys: &Keys) -> Result<()> {
     }
 }
 
-/// Returns the schema version of the data with this prefix, if there are any.
+/// Returns the schema version of the data with this prefix, if there is any.
 pub(crate) async fn schema(server: &Server, keys: &Keys) -> Result<Option<u32>> {
     let mut get = redis::cmd("GET");
     get.arg(keys.schema());

@@ -129,8 +129,8 @@ impl SqliteBuilder {
     /// [`ConfigInvalid`] if the folder does not exist or the path is a folder; [`StoreForeign`] if
     /// the file is a database of another program; [`StoreNewer`] if a newer version wrote it;
     /// [`StoreCorrupt`] if it is damaged or not a database; [`StoreReadOnly`] if it is not
-    /// writable; [`StoreFull`], [`StoreBusy`] or [`StoreUnavailable`] as their documentation says.
-    /// The file is not changed.
+    /// writable; [`StoreFull`], [`StoreBusy`] or [`StoreUnavailable`] as described in their
+    /// documentation. A refused file is not changed.
     ///
     /// # Cancel safety
     /// Dropping the future closes the file. The file may have been created.

@@ -75,8 +75,8 @@ fn connect(config: &Config) -> Result<Connection, Failure> {
     connect_with(config, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
-/// Opens a read-only connection. SQLite writes files next to a database in WAL mode even to read
-/// it, unless the write-ahead log already exists or the database is immutable.
+/// Opens a read-only connection. SQLite creates files next to a database in WAL mode even for
+/// reading, unless the write-ahead log already exists or the database is immutable.
 fn connect_to_read(config: &Config) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut log = config.path.as_os_str().to_owned();

@@ -63,7 +63,7 @@ fn code_of(error: &rusqlite::Error) -> Option<ErrorCode> {
     use rusqlite::Error as E;
     match error {
         E::SqliteFailure(failure, _) => code_of_failure(*failure),
-        // The stored values are not ones that the store writes.
+        // The store cannot have written these values.
         E::FromSqlConversionFailure(..)
         | E::IntegralValueOutOfRange(..)
         | E::InvalidColumnType(..)
@@ -76,7 +76,7 @@ fn code_of(error: &rusqlite::Error) -> Option<ErrorCode> {
 
 fn code_of_failure(failure: ffi::Error) -> Option<ErrorCode> {
     use rusqlite::ErrorCode as C;
-    // The shared memory of WAL is a file. It could not grow.
+    // The shared-memory file of the write-ahead log could not grow.
     if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE {
         return Some(ErrorCode::StoreFull);
     }

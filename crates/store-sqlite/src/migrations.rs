@@ -40,8 +40,7 @@ pub(crate) fn run(connection: &mut Connection, timeout: Duration) -> Result<(), 
         let message = "the database file cannot be written";
         return Err(Error::new(ErrorCode::StoreReadOnly, message).into());
     }
-    // SQLite does not wait for its lock here, because waiting could deadlock with another process
-    // that does the same.
+    // SQLite does not wait for this lock, because two processes that do so could deadlock.
     retry_while_busy(timeout, || use_wal(connection))?;
     if matches!(inspect_alone(connection)?, FileKind::Ours(done) if done == MIGRATIONS.len()) {
         return Ok(());

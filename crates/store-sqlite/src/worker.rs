@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     /// Locked while a connection closes. SQLite checkpoints its log into the file when the last
     /// connection closes, but not if two connections close concurrently.
     closing: Arc<Mutex<()>>,
-    /// Dropped when the thread has ended.
+    /// Dropped when the thread has ended. The channel closes when all threads have dropped it.
     running: mpsc::Sender<Infallible>,
 }
 
@@ -62,7 +62,8 @@ impl<J: Send + 'static> Queue<J> {
         match jobs.try_send(job) {
             Ok(()) => Ok(()),
             Err(TrySendError::Closed(_)) => Err(closed()),
-            // A caller that waits for a slot gets it even if its future is no longer polled.
+            // Runs on its own task, so that a caller that waits for a slot takes it even if its
+            // future is no longer polled.
             Err(TrySendError::Full(job)) => {
                 let sent = tokio::spawn(async move { jobs.send(job).await });
                 sent.await.is_ok_and(|sent| sent.is_ok()).then_some(()).ok_or_else(closed)

@@ -1,8 +1,8 @@
 //! The writing thread and its group commits.
 //!
-//! One connection writes, because with two, each would find its page cache stale after every commit
-//! of the other. The thread runs all queued jobs in one transaction (group commit), so the cost per
-//! job falls with the load, and a lone job does not wait.
+//! Only one connection writes, because with two, every commit of one would invalidate the page
+//! cache of the other. The thread runs all queued jobs in one transaction (group commit), so the
+//! cost per job falls with the load, and a lone job does not wait.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use crate::worker::{self, Queue, Shared};
 /// The maximum number of operations in one transaction.
 const GROUP: usize = 64;
 
-/// The time after which a transaction takes in no more operations.
+/// The time after which a transaction accepts no more operations.
 const GROUP_TIME: Duration = Duration::from_millis(10);
 
 /// The failures that an acknowledged operation survives.
@@ -76,7 +76,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// A job, as the writing thread sees it.
+/// The interface of a job for the writing thread.
 trait Job: Send {
     fn durability(&self) -> Durability;
 
@@ -163,11 +163,11 @@ struct Transactions<'c> {
     release: Prepared<'c>,
 }
 
-/// The reason why a group was not committed as it was.
+/// The reason why a group was not committed as a whole.
 enum GroupFailure {
-    /// SQLite rolled back the whole group because of the job at this index, which has the error.
+    /// SQLite rolled back the whole group because of the job at this index, which holds the error.
     Job(usize),
-    /// The transaction failed for the first jobs, whose number is given.
+    /// The transaction failed for this number of jobs from the front.
     All(usize, rusqlite::Error),
 }
 
@@ -273,9 +273,8 @@ impl<'c> Transactions<'c> {
     /// Begins a transaction whose commit has this durability. At `NORMAL`, SQLite leaves a commit
     /// to the operating system. At `FULL`, it syncs its log, with all earlier commits, before other
     /// connections see the commit. Checkpoints sync in both modes, so durable commits stay durable.
-    /// Changing the level costs about a hundredth of a sync, and it relies on SQLite's syncs
-    /// instead of our own. A pragma takes effect when it is prepared, so it is not kept as a
-    /// prepared statement.
+    /// Changing the level costs about a hundredth of a sync, and all syncing remains with SQLite. A
+    /// pragma takes effect when it is prepared, so it is not kept as a prepared statement.
     fn begin(&mut self, durability: Durability) -> rusqlite::Result<()> {
         if self.durability != Some(durability) {
             let level = match durability {

@@ -13,7 +13,7 @@ pub(crate) struct ProviderError {
 }
 
 impl ProviderError {
-    /// Parses a body. An unreadable body gives an empty error, and so does an HTML page.
+    /// Parses a body. An unreadable body, such as an HTML page, results in an empty error.
     pub(crate) fn parse(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             return Self::default();

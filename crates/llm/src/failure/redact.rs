@@ -10,7 +10,8 @@ mod tests;
 /// The maximum number of characters of a provider's message in an error.
 const MOST_CHARS: usize = 300;
 
-/// The length from which a common piece of message and conversation counts as a quote.
+/// The minimum length at which text that the message shares with the conversation counts as a
+/// quote.
 const ECHO_BYTES: usize = 16;
 
 const HIDDEN: &str = "[…]";

@@ -1,4 +1,4 @@
-//! The time that a provider asks to wait.
+//! The wait before a retry that a provider requests.
 
 use std::time::Duration;
 

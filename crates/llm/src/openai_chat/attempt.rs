@@ -17,7 +17,7 @@ use crate::sse::{Decoder, OnEvent};
 /// The maximum size of a stream event.
 const MOST_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
-/// How long the token counts may lag behind a finished reply.
+/// How long to wait for the token counts after a reply has finished.
 const TAIL: Duration = Duration::from_secs(5);
 
 /// An attempt at a model call.
@@ -33,7 +33,7 @@ pub(super) struct Attempt<'a> {
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) failure: Failure,
-    /// Whether the sink received data before, which rules out a retry.
+    /// Whether the sink had already received data, which rules out a retry.
     pub(super) delivered: bool,
 }
 

@@ -14,7 +14,8 @@ const MOST_CALLS: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     list: Vec<Call>,
-    /// Whether the calls arrived as `tool_calls`. A `function_call` then repeats one of them.
+    /// Whether the calls arrived as `tool_calls`. In that case a `function_call` only repeats one
+    /// of them.
     labelled: bool,
 }
 
@@ -71,8 +72,8 @@ impl Calls {
         self.extend(self.list.len(), None, id, function, sink)
     }
 
-    /// Adds a piece of a call in the legacy format, which has one call per reply. Servers that send
-    /// both formats mean the same call.
+    /// Adds a piece of a call in the legacy format, which has one call per reply. If a server sends
+    /// both formats, they describe the same call.
     pub(super) fn function_call(
         &mut self,
         function: &FunctionDelta<'_>,

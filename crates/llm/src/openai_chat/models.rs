@@ -1,4 +1,4 @@
-//! The server's list of models, which is the cheapest request to a server.
+//! The server's list of models. Fetching it is the cheapest way to check a server.
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ pub struct OpenAiChatOptions {
     pub base_url: String,
     /// The API key, if the server requires one.
     pub api_key: Option<ApiKey>,
-    /// The model of calls that name none.
+    /// The model of calls that name no model.
     pub default_model: Option<String>,
     /// The capabilities of the server.
     pub profile: ServerProfile,
@@ -38,8 +38,8 @@ pub struct OpenAiChatOptions {
 }
 
 impl OpenAiChatOptions {
-    /// Creates options for a server by name and base URL. OpenAI's URL gets OpenAI's profile, every
-    /// other URL the profile of a compatible server.
+    /// Creates the options of a server with a name and a base URL. OpenAI's URL gets OpenAI's
+    /// profile, and every other URL gets the profile of a compatible server.
     #[must_use]
     pub fn new(name: &str, base_url: &str) -> Self {
         Self {

@@ -36,14 +36,14 @@ pub struct ServerProfile {
     pub stream_usage: bool,
     /// The field that limits the length of a reply.
     pub max_tokens_field: MaxTokensField,
-    /// Whether a message with calls only has the content `""`, because the server rejects `null`.
+    /// Whether a message without text has the content `""`, because the server rejects `null`.
     pub empty_content: bool,
     /// The request format for a JSON schema of the output.
     pub output_format: OutputFormat,
     /// Whether the request states that the model may choose tools, because the server otherwise
     /// disables them.
     pub explicit_tool_choice: bool,
-    /// Whether tools may have `strict`.
+    /// Whether the server accepts `strict` for tools.
     pub strict_tools: bool,
     /// Whether the server supports `top_k`.
     pub top_k: bool,

@@ -1,5 +1,5 @@
-//! The wire format of responses: a streamed chunk, or a complete response, which only differs in
-//! having `message` instead of `delta`.
+//! The wire format of responses: a streamed chunk, or a complete response, which differs only in
+//! that it has `message` instead of `delta`.
 //!
 //! Text is borrowed from the read buffer unless it contains escapes. Unknown members are skipped,
 //! and `null` means absent, because servers differ in both.

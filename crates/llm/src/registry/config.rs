@@ -44,7 +44,7 @@ pub(super) struct ProviderConfig {
     read_timeout_ms: Option<u64>,
 }
 
-/// Profiles by name. The other flags change single capabilities.
+/// Profiles by name. The other options change individual capabilities.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ServerKind {
@@ -57,7 +57,7 @@ impl ConfigFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] with the line number, but without its text.
+    /// Returns [`ErrorCode::ConfigInvalid`] with the number of the line, but without its text.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let file = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -93,8 +93,8 @@ fn hint(message: &str) -> String {
 }
 
 impl ProviderConfig {
-    /// Returns the options that this describes, or the name of the variable that should hold the
-    /// key if it is not set.
+    /// Returns the options of the provider, or the name of the variable that should contain its
+    /// key, if that variable is not set.
     pub(super) fn options(
         &self,
         name: &str,

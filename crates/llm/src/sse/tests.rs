@@ -23,7 +23,7 @@ fn feed(decoder: &mut Decoder, read: &[u8], events: &mut Vec<String>) -> Result<
     })
 }
 
-/// Decodes in one read, in reads of one byte, and in every two parts.
+/// Decodes the stream in one read, in reads of one byte, and in two reads split at every position.
 #[track_caller]
 fn check(stream: &str, expected: &[&str]) {
     let bytes = stream.as_bytes();

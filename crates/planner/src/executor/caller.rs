@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 pub struct ToolCaller {
     tools: Arc<[Tool]>,
     cx: ToolContext,
-    /// The number of calls with the same tool and arguments.
+    /// The number of calls so far for each combination of tool and arguments.
     made: Mutex<BTreeMap<String, usize>>,
 }
 
@@ -27,8 +27,8 @@ impl ToolCaller {
         Self { tools, cx, made: Mutex::default() }
     }
 
-    /// Calls a tool. Equal calls are all made, each with its own idempotency key, which is the same
-    /// when the round runs again.
+    /// Calls a tool. Identical calls are all executed, each with its own idempotency key. The keys
+    /// are the same when the round runs again.
     ///
     /// # Errors
     /// Returns the error of the tool, or the reason why it was not called.

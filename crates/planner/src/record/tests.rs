@@ -1,4 +1,4 @@
-//! Records, and the results that an answer gets of them.
+//! Records, and their results as an answer receives them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Names are stable because they are recorded in the histories of running workflows.
+//! Names must remain stable, because the histories of running workflows contain them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From when leases are counted: from the sending of what began or extended them.
+//! A lease counts from the time at which the request that started, read or renewed it was sent.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::advance;
 use super::LeaseKeeper;
 use crate::testing::{LEASE, Scene, store};
 
-/// The delay of each reply of the store.
+/// The delay of each response of the store.
 const ANSWER: Duration = Duration::from_secs(5);
 
 fn agent() -> AnyAgent {
@@ -21,7 +21,7 @@ fn agent() -> AnyAgent {
     agent.build().unwrap().erased()
 }
 
-/// A scene on this store.
+/// Returns a scene on this store.
 fn on(store: FaultStore) -> Scene {
     Scene::new(store, [])
 }
@@ -54,7 +54,7 @@ async fn the_lease_of_a_run_that_takes_over_is_counted_from_the_sending() {
     assert_eq!(begun.lease.ownership().age(), ANSWER);
 }
 
-/// The store says how much is left of it, and that answer takes a while.
+/// The response of the store contains the remaining time of the lease and is delayed.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_read_is_counted_from_the_question() {
     let (scene, gate) = (on(store()), Gate::new());
@@ -75,7 +75,7 @@ async fn a_lease_that_is_renewed_first_is_counted_from_the_sending() {
     let plain = store();
     let scene = on(plain.clone().hold_renewals(&gate));
     let of = scene.begin(&agent()).await.in_parts();
-    // Little is left of it.
+    // The lease is about to expire.
     assert!(plain.renew(&of.session, &of.run, LEASE / 4).await.unwrap().renewed);
     let mut attached = pin!(LeaseKeeper::attach(scene.runtime.context(), &of));
     assert!(attached.as_mut().now_or_never().is_none());

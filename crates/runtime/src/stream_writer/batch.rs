@@ -6,10 +6,10 @@ use helix_agents_core::stream::{
 
 use super::AttemptHandle;
 
-/// The number of bytes from which a batch is written without waiting for more chunks.
+/// The size in bytes at which a batch is written without waiting for more chunks.
 const BATCH_BYTES: usize = 4 * 1024;
 
-/// The number of bytes and of pending operations from which a failed earlier batch is dropped.
+/// The size in bytes and the number of pending operations at which a failed earlier batch is dropped.
 const MAX_PENDING: (usize, usize) = (1024 * 1024, 4 * 1024);
 
 /// The operations to write next, and the state of the attempts that they belong to.
@@ -21,8 +21,8 @@ pub(super) struct Batch {
     last_handle: u32,
     /// The attempts that are neither settled nor restarted.
     open: Vec<OpenAttempt>,
-    /// Recorded attempts whose watermark could not be written. The next watermark settles them; otherwise it would
-    /// discard those of earlier runs.
+    /// Recorded attempts whose watermark could not be written. The next watermark settles them, so that their chunks
+    /// are not discarded although the log contains the outcome.
     carried_over: Vec<Attempt>,
 }
 
@@ -112,7 +112,7 @@ impl Batch {
         }
     }
 
-    /// Adds text to the last chunk. Returns `false` if that is not text of the same attempt.
+    /// Adds text to the last chunk. Returns `false` if the last chunk is not text of the same attempt.
     pub(super) fn extend_text(&mut self, handle: AttemptHandle, delta: &str) -> bool {
         let Some(Pending::Chunks { handle: owner, chunks }) = self.pending.last_mut() else {
             return false;

@@ -1,4 +1,4 @@
-//! Tests of the start of calls, and of timeouts at the ends of their range.
+//! Tests of call starts and of extreme timeouts.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::engine::StartedRun;
 use crate::starts::Starts;
 use crate::testing::{LEASE, Scene, store};
 
-/// A tool that counts how often it runs.
+/// Returns a tool that counts its executions.
 fn pay(payments: &Arc<AtomicUsize>) -> Tool {
     let payments = Arc::clone(payments);
     Tool::dynamic("pay", "Pays.", json!({"type": "object"}), move |input, _| {
@@ -29,14 +29,14 @@ fn pay(payments: &Arc<AtomicUsize>) -> Tool {
     })
 }
 
-/// An agent with this tool, and a scene whose model calls it once.
+/// Returns an agent with this tool, and a scene whose model calls it once.
 fn payer(tool: Tool) -> (AnyAgent, Scene) {
     let agent = Agent::builder("payer").system_prompt("You pay.").model("scripted").tool(tool);
     let scene = Scene::new(store(), [Reply::tool_call("pay", json!({}))]);
     (agent.build().unwrap().erased(), scene)
 }
 
-/// The call that is to run next.
+/// Returns the next call to run.
 fn next_call(begun: &StartedRun) -> (CallRun, Starts) {
     let Action::RunTools { calls, .. } = begun.driver.next().unwrap() else {
         panic!("no call is to run")
@@ -46,7 +46,7 @@ fn next_call(begun: &StartedRun) -> (CallRun, Starts) {
     (runs.pop().unwrap(), starts)
 }
 
-/// The call of a run that was just started, after its model call.
+/// Makes the model call of a run that was just started, and returns the tool call that it requests.
 async fn first_call(begun: &mut StartedRun) -> (CallRun, Starts) {
     begun.driver.call_model(&mut begun.lease, 1, false).await.unwrap();
     next_call(begun)
@@ -60,7 +60,7 @@ async fn an_at_most_once_call_starts_with_half_of_the_lease_left() {
     let (call, starts) = first_call(&mut begun).await;
     let mut call = pin!(call.drive());
     assert!(call.as_mut().now_or_never().is_none());
-    // The append that records the start takes long, and no renewal goes through.
+    // The append that records the start takes a long time, and no renewal succeeds.
     advance(LEASE * 55 / 100).await;
     starts.take().pop().unwrap().grant();
     assert!(call.as_mut().now_or_never().is_none());
@@ -83,7 +83,8 @@ async fn any_other_call_starts_with_a_third_of_the_lease_left() {
     }
 }
 
-/// The timeout of a call is on record in milliseconds, and a later run waits for it.
+/// The log contains the timeout of a call in milliseconds, and a later run waits until it has
+/// passed.
 #[tokio::test(start_paused = true)]
 async fn a_timeout_beyond_every_clock_neither_overflows_nor_passes() {
     let payments = Arc::default();

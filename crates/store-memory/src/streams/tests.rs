@@ -14,7 +14,7 @@ fn entries(store: &MemoryStore) -> usize {
     store.inner.streams.table.read().unwrap_or_else(PoisonError::into_inner).len()
 }
 
-/// Writes one chunk. No call in here waits.
+/// Writes one chunk. None of the calls in this function waits.
 fn write(store: &MemoryStore, session: &SessionId, batch: u128) {
     let chunk = Chunk {
         agent: "a".into(),

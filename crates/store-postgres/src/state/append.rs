@@ -18,8 +18,8 @@ use crate::error::{Failure, corrupt, not_found};
 use crate::groups::{Group, Groups, LARGE_BYTES, Turn};
 use crate::sql::{Query, Schema, Sql, signed};
 
-/// The maximum number of times that an append is retried because its obstacle had disappeared by
-/// the time it was examined. Each time, another writer made progress.
+/// The maximum number of tries of an append. An append is retried if the obstacle that prevented it
+/// has disappeared by the time it is examined. Each time, another writer made progress.
 const TRIES: u32 = 100;
 
 /// The statement of one append. `{summary}` stands for the columns that a summary changes.
@@ -46,8 +46,8 @@ const APPEND: &str = "
 /// The statement of several appends. It executes the appends that are acceptable, and skips those
 /// whose row another transaction has locked. A session, and even an id, may occur several times.
 ///
-/// The limit does not restrict anything. It makes the server plan for few rows, whatever it assumes
-/// about arrays, so that it looks up each row instead of scanning the table while it is small.
+/// The `LIMIT` never takes effect. It makes the planner expect few rows, regardless of its estimate
+/// for arrays, so that it looks up each row even in a small table instead of scanning it.
 const APPEND_MANY: &str = "
     WITH wanted AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[],

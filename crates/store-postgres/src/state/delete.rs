@@ -22,8 +22,9 @@ pub(crate) struct Statements {
 impl Statements {
     pub(crate) fn new(schema: &Schema) -> Self {
         Self {
-            // Excludes other deletions, and nothing else. Without it, two deletions that alone
-            // share a log could each conclude that the other one still needs it.
+            // Excludes other deletions, and nothing else. Without it, two concurrent deletions of
+            // the only sessions that share a log could each conclude that the other session still
+            // needs it.
             lock: schema.sql("LOCK TABLE {s}.forks IN SHARE UPDATE EXCLUSIVE MODE"),
             sessions: schema.sql(
                 "WITH RECURSIVE tree (session) AS (
@@ -53,8 +54,8 @@ impl Statements {
                      SELECT FROM {s}.sessions WHERE log = base)",
             ),
             streams: schema.sql("DELETE FROM {s}.streams WHERE session = ANY($1) RETURNING id"),
-            // A statement of its own, so that it sees the rows of concurrent writers that committed
-            // before.
+            // A separate statement, so that it sees the rows of concurrent writers that committed
+            // before it started.
             chunks: schema.sql(
                 "WITH chunks AS (
                      DELETE FROM {s}.chunks WHERE stream = ANY($1)
@@ -112,8 +113,8 @@ pub(crate) async fn delete_all(
     sessions: &[&str],
 ) -> Result<Vec<SessionId>, Failure> {
     statements.lock.query().execute(&mut *connection).await?;
-    // A concurrent fork of one of these sessions has either committed before the next statement or
-    // will not find its original.
+    // A concurrent fork of one of these sessions either commits before the next statement or does
+    // not find its original.
     let rows = statements.sessions.query().bind(sessions).fetch_all(&mut *connection).await?;
     let logs = rows.iter().map(|row| row.try_get::<i64, _>(0)).collect::<Result<Vec<_>, _>>()?;
     statements.snapshots.query().bind(logs).execute(&mut *connection).await?;
@@ -126,8 +127,8 @@ pub(crate) async fn delete_all(
     Ok(deleted.into_iter().map(SessionId::from).collect())
 }
 
-/// Deletes the appends of a deleted session that no other log shares. If no append remains, also
-/// does this for the log that it was forked from, provided that its session is deleted, too.
+/// Deletes the appends of a deleted session that no other log shares. If no append remains, does
+/// the same for the log that it was forked from, if that log's session is deleted, too.
 async fn forget(
     connection: &mut PgConnection,
     statements: &Statements,

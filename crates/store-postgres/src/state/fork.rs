@@ -13,8 +13,8 @@ use crate::error::{Failure, corrupt, not_found};
 use crate::sql::{Schema, Sql, signed};
 
 /// The statement of a fork. It locks the original, so that a concurrent deletion waits and then
-/// sees that the log is shared. A fork within the appends that its original shares has the same
-/// base as the original.
+/// sees that the log is shared. If the position is within appends that the original shares with
+/// another log, that log is the base.
 const FORK: &str = "
     WITH RECURSIVE s AS (
         SELECT log FROM {s}.sessions WHERE session = $18 FOR KEY SHARE
@@ -46,7 +46,8 @@ pub(super) fn statement(schema: &Schema) -> Sql {
     schema.sql(&FORK.replace("{parts}", log::PARTS))
 }
 
-/// The maximum number of tries while the obstacle of a fork appears and disappears concurrently.
+/// The maximum number of tries of a fork. A fork is retried if the obstacle that prevented it has
+/// disappeared by the time it is examined.
 const TRIES: u32 = 100;
 
 pub(super) async fn fork(

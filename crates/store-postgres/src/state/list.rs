@@ -85,7 +85,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Builds the query. `more` are columns after those of the head.
+    /// Builds the query. `more` contains the columns after those of the head.
     fn query(&mut self, more: &str, limit: u32) -> Result<String, Failure> {
         let limit = self.value(i64::from(limit.min(MAX_PAGE)))?;
         let filters = if self.sql.is_empty() { "true".to_owned() } else { self.sql.join(" AND ") };

@@ -12,7 +12,7 @@ use crate::error::{Failure, corrupt, not_found};
 use crate::sql::{Schema, Sql, signed};
 
 /// The segments of a session's log: the last one is its own, and earlier ones belong to the logs
-/// that it was forked from. It continues a statement that has a table `s` with a column `log`.
+/// that it was forked from. The statement before it must define a table `s` with a column `log`.
 pub(super) const PARTS: &str = "parts (log, after, up_to, base) AS (
         SELECT s.log, coalesce(f.version, 0), NULL::bigint, f.base
         FROM s LEFT JOIN {s}.forks f ON f.log = s.log

@@ -52,7 +52,7 @@ pub(super) async fn extend(
         let row = row.ok_or_else(|| not_found(session))?;
         let (head, renewed) = (head::from_row(&row)?, row.try_get(16)?);
         tries -= 1;
-        // The run may have ended while the update waited for a lock; the head is from before that.
+        // The run may have ended while the update waited for a lock; the head was read before that.
         if renewed || head.summary.run.as_ref() != Some(run) || tries == 0 {
             return Ok(Renewal { renewed, head });
         }

@@ -117,8 +117,8 @@ pub(super) fn parse_payload(payload: &str) -> impl Iterator<Item = u64> {
     payload.split(' ').filter_map(|hash| u64::from_str_radix(hash, 16).ok())
 }
 
-/// Returns the number that identifies a stream in a notification: short, whatever the length of the
-/// id, and the same in each process (FNV-1a). A collision only causes an unnecessary read.
+/// Returns the number that identifies a stream in a notification: an FNV-1a hash of the session id,
+/// which is short and the same in all processes. A collision only causes an unnecessary read.
 pub(super) fn number(session: &SessionId) -> u64 {
     session.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

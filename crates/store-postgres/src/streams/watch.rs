@@ -145,8 +145,8 @@ impl Watch {
         }
     }
 
-    /// Starts the tasks if they do not run: on first use, or if the runtime that they ran on was
-    /// shut down.
+    /// Starts the tasks if they are not running: on first use, or if the tokio runtime on which
+    /// they ran was shut down.
     fn start(&self) {
         let mut tasks = lock(&self.tasks);
         if !tasks.is_empty() && !tasks.iter().any(JoinHandle::is_finished) {

@@ -67,7 +67,7 @@ const MORE: &str = ", discarded AS (
     )";
 
 /// The statement of batches for several streams. It skips streams that another transaction has
-/// locked. For the limit, see the statement of several appends.
+/// locked. For the `LIMIT`, see `APPEND_MANY`.
 const WRITE_MANY: &str = "
     WITH {lazy}, wanted AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],

@@ -8,7 +8,8 @@ use helix_agents_core::id::SessionId;
 use super::head::{Found, Part};
 use crate::{Inner, script};
 
-/// The maximum number of passes over children that are created meanwhile.
+/// The maximum number of passes. Each pass deletes children that were created during the previous
+/// one.
 const ROUNDS: u32 = 100;
 
 impl Inner {

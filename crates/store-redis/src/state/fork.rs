@@ -27,7 +27,8 @@ impl Inner {
             return Ok(ForkOutcome::HistoryLost);
         };
         let life = life();
-        // Record the share before the fork exists: a record may be stale, but is never missing.
+        // Record the shared parts before the fork exists: a record may be stale, but is never
+        // missing.
         let outcome = match self.share(&base, &life).await? {
             Some(at) => {
                 let fork_base = ForkBase { base: base.clone(), at };
@@ -61,8 +62,8 @@ impl Inner {
         }))
     }
 
-    /// Records in every part that this life shares it. Returns the time of the last part's last
-    /// append, or `None` if a part does not exist.
+    /// Records in every part that the session with this life shares it. Returns the time of the
+    /// last part's last append, or `None` if a part does not exist.
     async fn share(
         &self,
         base: &[Part],
@@ -83,7 +84,7 @@ impl Inner {
         Ok(at)
     }
 
-    /// Records in every part that this life does not share it any more.
+    /// Records in every part that the session with this life no longer shares it.
     pub(super) async fn release(&self, base: &[Part], life: &str) -> Result<()> {
         for part in base {
             let args = [part.life.as_bytes(), life.as_bytes()];

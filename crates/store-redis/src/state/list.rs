@@ -169,8 +169,8 @@ impl Inner {
             let is_life = |found: &Found| index.kind != Kind::Lives || found.life == entry.tag;
             let Some(found) = found.filter(is_life) else {
                 if index.key == self.keys.sessions() {
-                    // The tree of a root that is not there is not looked up by itself. It goes first: without the other
-                    // entry, no later look finds it.
+                    // No list of the tree of a missing root would find the entry in the index of that tree. It is
+                    // removed first, because it can be found only through the entry in this index.
                     let tree = self.keys.of(&entry.session).tree();
                     self.drop_if_old(&tree, &entry.member, &entry.time).await?;
                 }

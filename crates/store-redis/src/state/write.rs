@@ -18,7 +18,7 @@ use crate::error::not_found;
 use crate::reply::{Reply, optional};
 use crate::{Inner, script};
 
-/// The outcome of creating a session.
+/// The outcome of the creation script.
 pub(super) enum CreationOutcome {
     Created(Timestamp),
     /// The session exists. Its own log begins after this position, with this append.

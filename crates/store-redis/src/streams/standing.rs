@@ -1,4 +1,4 @@
-//! The state of a stream: its own key and the watermarks of children.
+//! The state of a stream: its own key and the watermarks of child sessions.
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;

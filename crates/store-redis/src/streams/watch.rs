@@ -95,8 +95,8 @@ impl Watch {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a reader. Returns when the server sends notifications for the stream, or after a
-    /// timeout: then the reader relies on polling.
+    /// Registers a reader. Returns once the server sends notifications for the stream, or after a
+    /// timeout, in which case the reader relies on polling.
     pub(super) async fn subscribe(self: &Arc<Self>, session: &SessionId) -> Subscription {
         let (subscription, listening) = self.register(session);
         let _confirmed = tokio::time::timeout(self.timeout, listening).await;

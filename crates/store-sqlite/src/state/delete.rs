@@ -40,8 +40,8 @@ pub(super) fn delete(
     Ok(found.into_iter().map(|(_, session)| session).collect())
 }
 
-/// Deletes the appends of a deleted session that no other log shares. If no append remains, also
-/// does this for the log that it was forked from, provided that its session is deleted, too.
+/// Deletes the appends of a deleted session that no other log shares. If no append remains, does
+/// the same for the log that it was forked from, if that log's session is deleted, too.
 fn forget(connection: &Connection, key: i64) -> Result<(), Failure> {
     let mut next = Some(key);
     while let Some(key) = next.take() {

@@ -42,7 +42,8 @@ pub(super) fn fork(
     if covering != *position {
         return Ok(ForkOutcome::HistoryLost);
     }
-    // A fork within the appends that its original shares has the same base as the original.
+    // If the position is within appends that the original shares with another log, that log is the
+    // base.
     let base = log
         .owner(position.version)
         .ok_or_else(|| corrupt(from, "the log does not match its head"))?;

@@ -60,7 +60,7 @@ impl Log {
         Ok(Self { segments })
     }
 
-    /// Returns the key of the log that has the append with this event.
+    /// Returns the key of the log that contains the append with this version.
     pub(super) fn owner(&self, version: u64) -> Option<i64> {
         self.segment(version).map(|segment| segment.key)
     }

@@ -15,8 +15,8 @@ use crate::prepared::Tables;
 /// long.
 const BATCH: u32 = 64;
 
-/// Deletes a batch of the sessions that `purge` selects. Returns the deleted sessions, which is
-/// empty when none are left.
+/// Deletes a batch of the sessions that `purge` selects. Returns the deleted sessions; the list is
+/// empty if none are left.
 pub(super) fn purge_some(
     tables: &mut Tables<'_>,
     purge: &Purge,

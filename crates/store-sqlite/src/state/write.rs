@@ -22,8 +22,8 @@ use crate::{clock, place};
 pub(crate) struct Statements<'c> {
     find: Prepared<'c>,
     add: Prepared<'c>,
-    /// Three updates of the head: of the columns that change with every append; also of the
-    /// summary's unindexed columns; and also of the indexed columns.
+    /// Three updates of the head, each of more columns: those that change with every append, the
+    /// summary's unindexed columns, and its indexed columns.
     update_head: Prepared<'c>,
     update_summary: Prepared<'c>,
     place: Prepared<'c>,
@@ -61,7 +61,7 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// The state of a session that an append depends on.
+/// The part of the session state that an append depends on.
 pub(super) struct End {
     /// The key of the session's row.
     pub(super) key: i64,

@@ -53,7 +53,8 @@ fn an_attempt_in_a_pending_watermark_is_not_discarded() {
     assert_eq!(watermarks(batch.take().ops), [(7, vec![first], vec![]), (0, vec![], vec![second])]);
 }
 
-/// Otherwise the next watermark would discard the attempts of an earlier run.
+/// Otherwise the chunks of these attempts would be discarded although the log contains their
+/// outcome.
 #[test]
 fn the_next_watermark_settles_the_attempts_of_a_lost_one() {
     let mut batch = Batch::default();
