@@ -238,10 +238,14 @@ struct Fragile(u32);
 
 impl<'de> serde::Deserialize<'de> for Fragile {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        u32::deserialize(deserializer).map(|number| {
-            assert!(number.is_multiple_of(2), "on purpose");
-            Self(number)
-        })
+        u32::deserialize(deserializer).map(Self::of_even)
+    }
+}
+
+impl Fragile {
+    fn of_even(number: u32) -> Self {
+        assert!(number.is_multiple_of(2), "on purpose");
+        Self(number)
     }
 }
 
