@@ -104,6 +104,8 @@ pub struct RunRecord {
     /// The version of the log at which the run started. It is greater than that of every earlier
     /// run.
     pub version: u64,
+    /// The run's [fencing token](Writer::fencing_token).
+    pub fencing_token: u64,
     /// The kind of the runtime that executes the run.
     pub runtime: Arc<str>,
     /// The run's status.
@@ -243,7 +245,15 @@ impl Session {
     /// run is [settled](Self::settle).
     #[must_use]
     pub fn stream_writer(&self) -> Writer {
-        Writer { session: self.id().clone(), fencing_token: self.fold_state.fencing_token }
+        let fencing_token = self.fold_state.fencing_token;
+        Writer { session: self.id().clone(), created_at: self.created_at(), fencing_token }
+    }
+
+    /// Returns the time when the session was created, by the store's clock; 0 before its first
+    /// append. For a fork, this is the time of the fork.
+    #[must_use]
+    pub fn created_at(&self) -> Timestamp {
+        self.fold_state.created_at.unwrap_or_default()
     }
 
     /// Returns all runs, oldest first.

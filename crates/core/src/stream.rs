@@ -15,6 +15,7 @@ use std::fmt;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
+use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{BatchId, SessionId};
 
@@ -63,6 +64,16 @@ pub struct Marked {
     pub fencing_token: u64,
 }
 
+impl Marked {
+    /// Returns `true` if the watermark is one of the session that was created at this time, and
+    /// not of a deleted session with the same id. Fencing tokens are at least as great as the
+    /// creation time in milliseconds.
+    #[must_use]
+    pub fn is_of(&self, created_at: Timestamp) -> bool {
+        self.fencing_token >= u64::try_from(created_at.0).unwrap_or_default()
+    }
+}
+
 /// The current state of a stream, as readers and drivers see it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamInfo {
@@ -78,10 +89,12 @@ pub struct StreamInfo {
 }
 
 impl StreamInfo {
-    /// Returns the log version of this session's last watermark; 0 if there is none.
+    /// Returns the log version of the last watermark of the session that was created at this time;
+    /// 0 if there is none. A watermark of a deleted session with the same id does not count.
     #[must_use]
-    pub fn marked_by(&self, session: &SessionId) -> u64 {
-        self.marked.get(session).map_or(0, |marked| marked.version)
+    pub fn marked_by(&self, session: &SessionId, created_at: Timestamp) -> u64 {
+        let marked = self.marked.get(session).filter(|marked| marked.is_of(created_at));
+        marked.map_or(0, |marked| marked.version)
     }
 }
 
@@ -249,7 +262,7 @@ impl dyn StreamManager + '_ {
         stream: &SessionId,
         batch: Batch,
     ) -> Result<BatchReceipt> {
-        let Writer { session, fencing_token } = batch.writer.clone();
+        let Writer { session, fencing_token, .. } = batch.writer.clone();
         let written = self.write(stream, batch).await?;
         if written.is_superseded {
             let message = "a later run of the session has taken over the stream";

@@ -387,7 +387,7 @@ async fn prepare_start(
     };
     let stream_from = match known {
         Some(known) => {
-            let in_line = known.marked_by(fold.id()) >= fold.position().version;
+            let in_line = known.marked_by(fold.id(), fold.created_at()) >= fold.position().version;
             let ended = exists && fold.current_run().is_none();
             if ended && (!in_line || fold.open_children().next().is_some()) {
                 // Missing chunks of the previous run must not appear as part of this run.

@@ -103,6 +103,7 @@ macro_rules! stream_suite {
             info_tells_how_the_stream_stands,
             // Takeovers
             a_superseded_run_writes_nothing_more,
+            a_mark_of_a_deleted_session_hides_nothing_of_its_successor,
             a_mark_of_a_later_run_discards_what_it_does_not_settle,
             a_run_that_tries_something_supersedes_earlier_ones,
             workers_of_one_run_do_not_supersede_each_other,

@@ -353,6 +353,7 @@ impl SessionOverview {
             turn: fold_state.turn + u32::from(begins_turn),
             trigger,
             version: fold_state.position.version,
+            fencing_token: fold_state.fencing_token,
             runtime: Arc::clone(runtime),
             status: RunStatus::Running,
             steps: 0,
@@ -538,7 +539,12 @@ impl SessionOverview {
         let running = self.current_run().is_some();
         self.fold_state.count_time(at, running);
         self.fold_state.date_fencing_token(at);
+        self.fold_state.created_at.get_or_insert(at);
+        let fencing_token = self.fold_state.fencing_token;
         if let Some(run) = &mut self.fold_state.run {
+            if run.started.is_none() {
+                run.fencing_token = fencing_token;
+            }
             run.started.get_or_insert(at);
             if run.status != RunStatus::Running {
                 run.ended.get_or_insert(at);

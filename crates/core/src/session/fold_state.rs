@@ -65,6 +65,8 @@ pub(super) struct FoldState {
     pub unpaired: Vec<Unpaired>,
     /// The latest known time of the store's clock.
     pub clock: Timestamp,
+    /// The time of the append that created the session or forked it off.
+    pub created_at: Option<Timestamp>,
     pub queue: Vec<Arc<QueuedMessage>>,
     /// The request ids of queued messages that have entered the transcript.
     pub taken: Arc<BTreeSet<RequestId>>,
@@ -181,6 +183,7 @@ impl FoldState {
             recorded_usage: Arc::default(),
             unpaired: Vec::new(),
             clock: Timestamp::default(),
+            created_at: None,
             queue: Vec::new(),
             taken: Arc::default(),
             companions: Arc::default(),

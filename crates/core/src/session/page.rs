@@ -44,7 +44,7 @@ impl StreamStatus {
     /// Returns the status of the stream whose root session has this head.
     #[must_use]
     pub fn of(head: &Head, info: &StreamInfo) -> Self {
-        let is_in_line = info.marked_by(&head.session) >= head.position.version;
+        let is_in_line = info.marked_by(&head.session, head.created_at) >= head.position.version;
         if head.summary.run.is_some() || !is_in_line {
             return Self::Active;
         }

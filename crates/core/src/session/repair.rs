@@ -11,8 +11,8 @@ use crate::id::{RunId, SessionId};
 use crate::mutant;
 use crate::store::{SessionStatus, StateStore};
 use crate::stream::{
-    Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, StreamInfo, StreamManager, StreamOp,
-    Watermark, Writer,
+    Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, OpenAttempt, StreamInfo, StreamManager,
+    StreamOp, Watermark, Writer,
 };
 
 /// The operations that bring a stream into line with the log after its writer crashed.
@@ -55,17 +55,29 @@ async fn missing_operations(
     info: StreamInfo,
 ) -> Result<StreamRepair> {
     let mut found = StreamRepair::default();
-    let marked = info.marked_by(session.id());
-    for open in info.open.into_iter().filter(|open| open.session == *session.id()) {
-        // A late result is shown together with the start of its call.
-        let recorded = session.has_outcome(&open.effect) && !is_late(session, &open.effect);
-        if mutant!("attempts-left") {
-            continue;
+    let marked = info.marked_by(session.id(), session.created_at());
+    let open = info.open.into_iter().filter(|open| open.session == *session.id());
+    // A late result is shown together with the start of its call.
+    let (recorded, unrecorded): (Vec<_>, Vec<_>) = open.partition(|open| {
+        session.has_outcome(&open.effect) && !is_late(session, &open.effect)
+    });
+    let is_of_earlier_run =
+        |open: &OpenAttempt| open.fencing_token < session.stream_writer().fencing_token;
+    let events = if marked < version || recorded.iter().any(is_of_earlier_run) {
+        load_events(store, session.id(), 0).await?
+    } else {
+        Vec::new()
+    };
+    if !mutant!("attempts-left") {
+        found.discarded.extend(unrecorded.into_iter().map(|open| open.attempt));
+        for open in recorded {
+            // A later run may have recorded the outcome of an attempt of its own, which the
+            // stream could not show.
+            let own = !is_of_earlier_run(&open) || has_recorded(session, &events, &open);
+            if own { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
         }
-        if recorded { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
     }
     if marked < version {
-        let events = load_events(store, session.id(), 0).await?;
         let finishes = |step: u32| -> Vec<&ToolFinish> {
             let all = events.iter().filter_map(|recorded| match &recorded.event {
                 Event::ToolFinished(finish) => Some(&**finish),
@@ -99,6 +111,24 @@ async fn missing_operations(
         }
     }
     Ok(found)
+}
+
+/// Returns `true` if the run that started an attempt has recorded the outcome of its effect.
+fn has_recorded(session: &Session, events: &[RecordedEvent], open: &OpenAttempt) -> bool {
+    let is_outcome = |event: &Event| match (&open.effect, event) {
+        (Effect::Model { step }, Event::ModelReplied(reply)) => reply.step == *step,
+        (Effect::Tool { call } | Effect::Child { call }, Event::ToolFinished(finish)) => {
+            finish.call == *call
+        }
+        (Effect::Tool { call } | Effect::Child { call }, Event::ChildStarted(child)) => {
+            child.call == *call
+        }
+        _ => false,
+    };
+    let run = |recorded: &RecordedEvent| session.run(recorded.run.as_ref()?);
+    events.iter().filter(|recorded| is_outcome(&recorded.event)).any(|recorded| {
+        run(recorded).is_some_and(|run| run.fencing_token == open.fencing_token)
+    })
 }
 
 /// Returns `true` if an earlier run recorded the outcome of an effect late, and the current run has
@@ -155,7 +185,7 @@ pub async fn repair_ended_stream(
     let stream = &head.created.root;
     let info = streams.info(stream).await?;
     let open = info.open.iter().any(|open| open.session == *session);
-    let in_line = info.marked_by(session) >= head.position.version && !open;
+    let in_line = info.marked_by(session, head.created_at) >= head.position.version && !open;
     // Without a current run, only a session that waits for calls or children has this status.
     let waits = head.summary.status == SessionStatus::Active;
     if in_line && !waits {

@@ -107,6 +107,7 @@ impl SessionOverview {
         let fold_state = &mut self.fold_state;
         sink.add(|history| history.fork(fold_state.position.version));
         fold_state.next_fencing_token();
+        fold_state.created_at = None;
         let ended = fold_state.checkpoint.and_then(|last| last.at);
         let (session, step) = (from.clone(), fold_state.last_step);
         fold_state.forked = Some(Arc::new(ForkOrigin { session, version: at, step }));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Attempt, Chunk, Effect};
+use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{BatchId, SessionId};
 
@@ -30,6 +31,9 @@ impl Batch {
 pub struct Writer {
     /// The session of the run. A child session writes to the stream of its root session.
     pub session: SessionId,
+    /// The time when the session was created, by the store's clock. Fencing tokens before it, in
+    /// milliseconds, belong to a deleted session with the same id.
+    pub created_at: Timestamp,
     /// The run's [fencing token](crate::tool::ToolContext::fencing_token). A later run of the
     /// session has a greater one.
     pub fencing_token: u64,
@@ -39,7 +43,7 @@ impl Writer {
     /// Creates a writer that is not a run of this session. Every run of the session supersedes it.
     #[must_use]
     pub fn without_run(session: &SessionId) -> Self {
-        Self { session: session.clone(), fencing_token: 0 }
+        Self { session: session.clone(), created_at: Timestamp(0), fencing_token: 0 }
     }
 }
 

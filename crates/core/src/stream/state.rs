@@ -201,7 +201,7 @@ impl Writing<'_> {
         }
         self.state.last_attempt += 1;
         let attempt = Attempt(self.state.last_attempt);
-        let Writer { session, fencing_token } = self.writer.clone();
+        let Writer { session, fencing_token, .. } = self.writer.clone();
         let (effect, began) = (effect.clone(), self.state.last_seq);
         self.state.open.push(OpenAttempt { attempt, session, effect, began, fencing_token });
         self.change.written.begun.push(attempt);
@@ -230,8 +230,10 @@ impl Writing<'_> {
         let overtaken = self.state.open.iter().filter(is_overtaken).map(|open| open.attempt);
         let discarded: Vec<_> = mark.discarded.iter().copied().chain(overtaken).collect();
         self.discard(op, &discarded);
-        let Writer { session, fencing_token } = self.writer;
-        let before = self.state.marked.get(session).copied().unwrap_or_default();
+        let Writer { session, created_at, fencing_token } = self.writer;
+        let last = self.state.marked.get(session).copied().unwrap_or_default();
+        // A watermark of a deleted session says nothing about the log of its successor.
+        let before = if last.is_of(*created_at) { last } else { Marked::default() };
         let mut marked = Marked { fencing_token: *fencing_token, ..before };
         if mark.version > before.version {
             let above = if mutant!("boundaries-repeated") { 0 } else { before.version };
@@ -240,7 +242,7 @@ impl Writing<'_> {
             self.place(ChunkPlacement::Boundaries { op, above }, new);
             (marked.version, marked.seq) = (mark.version, self.state.last_seq);
         }
-        if marked == before {
+        if marked == last {
             return;
         }
         // Most streams contain only one session.

@@ -23,7 +23,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::ids::batch_id;
 use serde_json::json;
 
-use crate::support::{World, agent, calls, first_events, id, result, start_run, text};
+use crate::support::{World, agent, calls, first_events, id, reply, result, start_run, text};
 
 /// A stream that runs a future right before it returns its information.
 struct BeforeInfo {
@@ -260,4 +260,36 @@ async fn a_late_result_is_shown_with_its_call() {
     let shown: Vec<_> = found.boundaries.iter().map(|boundary| kind(&boundary.chunk)).collect();
     assert_eq!(shown, ["tool_start", "tool_end"]);
     assert!(found.boundaries.iter().all(|boundary| boundary.chunk.run.as_str() == "r1"));
+}
+
+/// The stream could not be reached while the later run called the model.
+#[tokio::test]
+async fn an_outcome_settles_only_attempts_of_the_run_that_recorded_it() {
+    for recorded_by_first in [true, false] {
+        let world = world();
+        let mut first = world.create().await;
+        let memory = MemoryStore::new();
+        let (effect, origin) = (Effect::Model { step: 1 }, origin("r1"));
+        let ops = [StreamOp::Begin { effect, origin }];
+        let batch = Batch::new(batch_id(), first.session().stream_writer(), ops);
+        memory.write(&id(), batch).await.unwrap();
+        let answer = [reply(1, text("Done."))];
+        if recorded_by_first {
+            first.stage(&answer).unwrap();
+            first.commit().await.unwrap();
+        }
+        let mut second = world.taken_over("r2").await;
+        if !recorded_by_first {
+            second.stage(&answer).unwrap();
+            second.commit().await.unwrap();
+        }
+        let (session, version) = (world.session().await, second.acknowledged());
+        let StreamRepair { settled, discarded, .. } =
+            plan_stream_repair(&world.faults, &memory, &*world.clock, &session, version)
+                .await
+                .unwrap();
+        let expected = [vec![Attempt(1)], Vec::new()];
+        let found = if recorded_by_first { [settled, discarded] } else { [discarded, settled] };
+        assert_eq!(found, expected, "recorded by the first run: {recorded_by_first}");
+    }
 }

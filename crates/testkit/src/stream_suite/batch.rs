@@ -3,6 +3,7 @@
 use expect_test::expect;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
@@ -76,7 +77,7 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
         fencing_token: 0,
     };
     assert_eq!(
-        (info.marked_by(&session), &*info.open),
+        (info.marked_by(&session, Timestamp(0)), &*info.open),
         (3, &[open(2, "1.0", 2), open(3, "1.1", 2)][..])
     );
 }

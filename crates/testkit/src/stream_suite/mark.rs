@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::stream::{Boundary, Marked, OpenAttempt, StreamInfo, Watermark};
 
 use crate::ids::batch_id;
@@ -141,7 +142,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     };
     streams.mark(batch_id(), &session, late).await.unwrap();
     let info = streams.info(&session).await.unwrap();
-    assert_eq!((info.marked_by(&session), info.open), (9, Vec::new()));
+    assert_eq!((info.marked_by(&session, Timestamp(0)), info.open), (9, Vec::new()));
     check(
         &replay(&streams, &session, 1).await,
         expect![[r#"
@@ -152,7 +153,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     let next = Watermark { boundaries: vec![closing(&session, 10)], ..mark(&session, 10) };
     streams.mark(batch_id(), &session, next).await.unwrap();
     let info = streams.info(&session).await.unwrap();
-    assert_eq!((info.marked_by(&session), info.last_seq), (10, 3));
+    assert_eq!((info.marked_by(&session, Timestamp(0)), info.last_seq), (10, 3));
 }
 
 /// Two writers read the watermark of the stream at the same time, and the later writer knows more of the log.

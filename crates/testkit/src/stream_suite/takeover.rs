@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
@@ -15,7 +16,7 @@ use super::batch::{EXISTING, STARTED, start_op, write_op};
 use super::support::{Streams, check, closing, id, mark, model, replay, text, tool};
 
 fn run_of(session: &SessionId, fencing_token: u64) -> Writer {
-    Writer { session: session.clone(), fencing_token }
+    Writer { session: session.clone(), created_at: Timestamp(0), fencing_token }
 }
 
 fn watermark_op(mark: Watermark) -> StreamOp {
@@ -94,6 +95,36 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
             4 2 text c
         "#]],
     );
+}
+
+/// A stopped process wrote for a deleted session, after the stream was forgotten and before the new session with the
+/// same id wrote its first watermark.
+pub async fn a_mark_of_a_deleted_session_hides_nothing_of_its_successor(
+    harness: &impl StreamHarness,
+) {
+    let (old, new) = (harness.open().await, harness.open().await);
+    let session = id("s");
+    let deleted = run_of(&session, 105);
+    let successor = Writer { created_at: Timestamp(200), ..run_of(&session, 200) };
+    let late = Watermark { boundaries: vec![closing(&session, 9)], ..mark(&session, 9) };
+    write(&old, &session, &deleted, [watermark_op(late)]).await;
+    let info = new.info(&session).await.unwrap();
+    let versions = [100, 200].map(|time| info.marked_by(&session, Timestamp(time)));
+    assert_eq!(versions, [9, 0]);
+    let first = Watermark { boundaries: vec![closing(&session, 2)], ..mark(&session, 3) };
+    write(&new, &session, &successor, [watermark_op(first)]).await;
+    let second = Watermark { boundaries: vec![closing(&session, 4)], ..mark(&session, 4) };
+    write(&new, &session, &successor, [watermark_op(second)]).await;
+    check(
+        &replay(&new, &session, 1).await,
+        expect![[r#"
+            1 - checkpoint 9
+            2 - checkpoint 2
+            3 - checkpoint 4
+        "#]],
+    );
+    let info = new.info(&session).await.unwrap();
+    assert_eq!(info.marked[&session], Marked { version: 4, seq: 3, fencing_token: 200 });
 }
 
 /// The chunks arrived after the successor had read the stream, and before its watermark.

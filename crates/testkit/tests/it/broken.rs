@@ -117,6 +117,8 @@ pub(crate) enum Mistake {
     TokensKept,
     /// A batch may be for another session.
     SessionsUnchecked,
+    /// Watermarks of a deleted session count for its successor.
+    CreationIgnored,
 }
 
 impl fmt::Debug for Breakage {

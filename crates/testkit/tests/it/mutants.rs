@@ -150,6 +150,9 @@ noticed! {
         Writers(Mistake::TokensKept), stream_suite::a_reset_stream_knows_no_earlier_runs;
     tokens_that_outlive_their_stream:
         Writers(Mistake::TokensKept), stream_suite::a_forgotten_stream_knows_no_earlier_runs;
+    watermarks_that_outlive_their_session:
+        Writers(Mistake::CreationIgnored),
+        stream_suite::a_mark_of_a_deleted_session_hides_nothing_of_its_successor;
     sessions_that_are_not_checked:
         Writers(Mistake::SessionsUnchecked),
         stream_suite::a_batch_for_another_session_than_its_writers_writes_nothing;

@@ -37,9 +37,13 @@ fn mark(session: &str, version: u64, boundaries: &[u64]) -> StreamOp {
     StreamOp::Watermark(Box::new(Watermark { version, settled, discarded, origin, boundaries }))
 }
 
+fn run(session: &str, created_at: Timestamp, fencing_token: u64) -> Writer {
+    Writer { session: session.into(), created_at, fencing_token }
+}
+
 /// A batch of the run of session `s` that has this token.
 fn of_run(fencing_token: u64, ops: &[StreamOp]) -> Batch {
-    of(Writer { session: "s".into(), fencing_token }, ops)
+    of(run("s", Timestamp(0), fencing_token), ops)
 }
 
 fn of(writer: Writer, ops: &[StreamOp]) -> Batch {
@@ -98,7 +102,7 @@ fn each_session_has_its_own_watermark() {
     assert_eq!(change.marked, Some("s".into()));
     assert_eq!(change.placed[0], ChunkPlacement::Boundaries { op: 0, above: 5 });
     assert_eq!(change.chunks(&own).count(), 2);
-    let child = Writer { session: "child".into(), fencing_token: 2 };
+    let child = run("child", Timestamp(0), 2);
     let below = [mark("child", 2, &[1, 2]), mark("child", 3, &[])];
     let change = state.apply(&of(child.clone(), &below)).unwrap();
     assert_eq!(change.marked, Some(child.session.clone()));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{BatchId, SessionId};
 use helix_agents_core::stream::{
@@ -34,7 +35,7 @@ impl Broken {
 
     /// Returns the writer for which a batch's writer is mistaken, or `None` if it counts as superseded.
     fn writer(&self, stream: &SessionId, batch: &Batch) -> Option<Writer> {
-        let Writer { session, fencing_token } = batch.writer.clone();
+        let Writer { session, created_at, fencing_token } = batch.writer.clone();
         let Some(Breakage::Writers(mistake)) = self.breakage() else {
             return Some(batch.writer.clone());
         };
@@ -72,7 +73,11 @@ impl Broken {
             Mistake::SessionsUnchecked => of_op.cloned().unwrap_or(session),
             _ => session,
         };
-        Some(Writer { session, fencing_token })
+        let created_at = match mistake {
+            Mistake::CreationIgnored => Timestamp(0),
+            _ => created_at,
+        };
+        Some(Writer { session, created_at, fencing_token })
     }
 }
 
