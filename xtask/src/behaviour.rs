@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::report;
+use crate::test::tier::Tier;
 use entries::Entries;
 use lock::Lock;
-pub(crate) use ran::REPORT;
 use ran::Ran;
 use seeds::Seeds;
 
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
     println!("{}", entries.count());
     let lock = Lock::read(&read(LOCK)?).with_context(|| format!("in {LOCK}"))?;
-    let ran = Ran::read(&read(REPORT).context("run `cargo xtask test` first")?)?;
+    let ran = Ran::read(&tests_report()?)?;
     report::show("behaviour", &complaints(&entries, seeds.as_ref(), &lock, &ran))
 }
 
@@ -87,6 +87,13 @@ fn options(args: &[&str]) -> Result<Options> {
         }
     }
     Ok(options)
+}
+
+/// Returns nextest's report of the last run that covered all suites.
+fn tests_report() -> Result<String> {
+    let tiers = [Tier::Gate, Tier::Deep].map(Tier::report);
+    let report = tiers.iter().find(|report| Path::new(report).exists());
+    read(report.context("run `cargo xtask test --gate` first")?)
 }
 
 fn read(path: impl AsRef<Path>) -> Result<String> {

@@ -70,9 +70,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     if let Some((name, number)) = &options.seeds {
         tests.env(name, number);
     }
-    if let Some(filter) = options.filter() {
-        tests.args(["-E", &filter]);
-    }
+    tests.args(["-E", &options.filter()]);
     let tested = process::run(&mut tests);
     let shown = show();
     let parity = options.parity().map_or(Ok(()), |args| {
@@ -92,7 +90,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
 pub(crate) fn complaints() -> Result<Vec<String>> {
     let reports = reports()?;
     if reports.is_empty() {
-        bail!("the tests left no report in {REPORTS}; `cargo xtask test` runs them");
+        bail!("the tests left no report in {REPORTS}; `cargo xtask test --gate` runs them");
     }
     page::complaints(&page::read()?, &reports)
 }

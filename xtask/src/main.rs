@@ -34,10 +34,12 @@ mod tools;
 mod words;
 mod workspace;
 
+use test::tier::Tier;
+
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  ci                  every gate below up to `docs`; what .ci/run calls
+  ci [--deep]         every gate below up to `docs`; what .ci/run calls
   fmt [--fix]         rustfmt
   lint                clippy, warnings are errors
   layers              permitted dependencies between crates
@@ -45,7 +47,9 @@ usage: cargo xtask <command>
   words               the language of documentation, comments and messages
   deny                licences, bans and sources of all packages, by deny.toml
   suites              every store and runtime runs every scenario
-  test [args…]        nextest with these arguments, then doctests
+  test [--gate|--deep] [args…]
+                      the quick tests, which need no server, or those of CI, or all of them; the arguments are
+                      passed to nextest
   behaviour [--write] [--seeds PATH]
                       behaviours of the reference pages, and the tests of the last run that prove them
   e2e --check         the guide has the results of the last run of the end-to-end tests
@@ -77,7 +81,8 @@ fn main() -> ExitCode {
 
 fn dispatch(args: &[&str]) -> Result<()> {
     match args {
-        ["ci"] => ci::run(),
+        ["ci"] => ci::run(Tier::Gate),
+        ["ci", "--deep"] => ci::run(Tier::Deep),
         ["fmt"] => fmt::check(),
         ["fmt", "--fix"] => fmt::fix(),
         ["lint"] => lint::run(),

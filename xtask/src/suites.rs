@@ -34,6 +34,15 @@ const SUITES: &[Suite] = &[
 /// The stores that every runtime is tested with.
 const STORES: &[&str] = &["postgres", "redis", "sqlite"];
 
+/// Returns the package whose suite a package expands. The end-to-end tests expand that of the local runtime on the stores
+/// with a server, so that its own tests need none.
+fn home(package: &str) -> &str {
+    match package {
+        "helix-agents-tests-e2e" => "helix-agents-runtime-local",
+        other => other,
+    }
+}
+
 /// The output of `cargo nextest list --message-format json`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,8 +64,9 @@ pub(crate) fn is_run_of(test: &str, scenario: &str) -> bool {
     let Some((suite, name)) = scenario.split_once("::") else { return false };
     let is_of = |candidate: &&Suite| candidate.expanded_by.trim_end_matches('!') == suite;
     SUITES.iter().filter(is_of).any(|suite| {
-        let path = test.strip_prefix(suite.packages).and_then(|path| path.split_once("::it::"));
-        path.and_then(|(_, path)| path.strip_prefix(suite.module))
+        let path = test.split_once("::it::");
+        path.filter(|(package, _)| home(package).starts_with(suite.packages))
+            .and_then(|(_, path)| path.strip_prefix(suite.module))
             .is_some_and(|path| path == name || path.ends_with(&format!("::{name}")))
     })
 }
@@ -95,7 +105,7 @@ fn scenarios<'a>(suite: &Suite, packages: &[&'a str], listing: &'a Listing) -> S
     let of_kind = packages.iter().filter(|package| package.starts_with(suite.packages));
     let mut scenarios: Scenarios<'_> = of_kind.map(|package| (*package, BTreeSet::new())).collect();
     for binary in listing.rust_suites.values().filter(|binary| binary.kind == "test") {
-        if let Some(names) = scenarios.get_mut(binary.package_name.as_str()) {
+        if let Some(names) = scenarios.get_mut(home(&binary.package_name)) {
             names
                 .extend(binary.testcases.keys().filter_map(|test| test.strip_prefix(suite.module)));
         }

@@ -6,20 +6,43 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use roxmltree::Document;
 
-use crate::behaviour::REPORT;
 use crate::{e2e, process, servers, tools};
+use tier::{Selection, Tier};
 
-/// Runs all tests. The arguments are passed to nextest.
+pub(crate) mod tier;
+
+/// The variable with the name of the tier. The tests with random stories run the share that belongs to it.
+const TIER: &str = "HELIX_TIER";
+
+/// Runs the tests that the arguments select: those of a tier, or all tests of some packages. Arguments other than the
+/// tier are passed to nextest.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
+    run_selected(&Selection::read(args))
+}
+
+/// Runs the tests of a tier, but retries a failed test once: hundreds of tests kill processes and servers on machines
+/// with other load, and a starved test says nothing about a change. Flaky tests are printed, so that they get fixed.
+pub(crate) fn run_for_ci(tier: Tier) -> Result<()> {
+    let selection = Selection { tier, packages: tier.packages(), args: vec!["--retries", "1"] };
+    let result = run_selected(&selection);
+    for name in flaky(&fs::read_to_string(tier.report()).unwrap_or_default())? {
+        println!("flaky: {name} failed, and passed when it was retried");
+    }
+    result
+}
+
+fn run_selected(selection: &Selection<'_>) -> Result<()> {
+    let Selection { tier, packages, args } = selection;
     tools::NEXTEST.ensure()?;
-    tools::ensure_programs_of_tests()?;
-    servers::up()?;
-    forget_report()?;
-    e2e::forget_reports()?;
-    let nextest = ["nextest", "run", "--workspace", "--all-features"];
-    let tests = process::run(&mut process::cargo(nextest.iter().chain(args)));
-    let doctests =
-        process::run(&mut process::cargo(["test", "--doc", "--workspace", "--all-features"]));
+    if selection.needs_servers() {
+        tools::ensure_programs_of_tests()?;
+        servers::up()?;
+    }
+    forget_reports()?;
+    let nextest = ["nextest", "run", "--profile", tier.profile()];
+    let mut tests = process::cargo(nextest.iter().chain(packages).chain(args));
+    let tests = process::run(tests.env(TIER, tier.profile()));
+    let doctests = process::run(&mut process::cargo(["test", "--doc"].iter().chain(packages)));
     match (tests, doctests) {
         (Ok(()), Ok(())) => Ok(()),
         (Err(error), Ok(())) | (Ok(()), Err(error)) => Err(error),
@@ -27,23 +50,12 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
 }
 
-/// Runs all tests as [`run`] does, but retries a failed test once: hundreds of tests kill processes and servers on
-/// machines with other load, and a starved test says nothing about a change. Flaky tests are printed, so that they get
-/// fixed.
-pub(crate) fn run_for_ci() -> Result<()> {
-    let result = run(&["--retries", "1"]);
-    for name in flaky(&fs::read_to_string(REPORT).unwrap_or_default())? {
-        println!("flaky: {name} failed, and passed when it was retried");
-    }
-    result
-}
-
 /// Returns the tests of nextest's report that passed only when they were retried.
 fn flaky(xml: &str) -> Result<Vec<String>> {
     if xml.is_empty() {
         return Ok(Vec::new());
     }
-    let report = Document::parse(xml).with_context(|| format!("{REPORT} is not XML"))?;
+    let report = Document::parse(xml).context("the report of the tests is not XML")?;
     let cases = report.descendants().filter(|node| node.has_tag_name("testcase"));
     let flaky = cases.filter(|case| case.children().any(|node| node.has_tag_name("flakyFailure")));
     let name = |case: roxmltree::Node<'_, '_>| {
@@ -52,12 +64,15 @@ fn flaky(xml: &str) -> Result<Vec<String>> {
     Ok(flaky.filter_map(name).collect())
 }
 
-/// Removes the report of an earlier run, so that it is not mistaken for this one.
-fn forget_report() -> Result<()> {
-    if Path::new(REPORT).exists() {
-        fs::remove_file(REPORT).with_context(|| format!("could not remove {REPORT}"))?;
+/// Removes the reports of an earlier run, so that they are not mistaken for those of this one.
+fn forget_reports() -> Result<()> {
+    for tier in Tier::ALL {
+        let report = tier.report();
+        if Path::new(&report).exists() {
+            fs::remove_file(&report).with_context(|| format!("could not remove {report}"))?;
+        }
     }
-    Ok(())
+    e2e::forget_reports()
 }
 
 #[cfg(test)]

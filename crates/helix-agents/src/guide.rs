@@ -19,7 +19,7 @@ pages! {
     getting_started = "getting-started.md",
     hooks = "hooks.md",
     models = "models.md",
-    people = "people.md",
+    human_in_the_loop = "human-in-the-loop.md",
     plan_execute = "plan-execute.md",
     runtime_durable = "runtime-durable.md",
     runtime_temporal = "runtime-temporal.md",

@@ -1,6 +1,6 @@
 //! Addresses of the servers that tests use.
 //!
-//! `cargo xtask test` and `cargo xtask e2e` start the servers. `cargo xtask servers up` starts them for other
+//! `cargo xtask test --gate` and `cargo xtask e2e` start the servers. `cargo xtask servers up` starts them for other
 //! commands. Each test uses names of its own from [`unique`], and removes its data when it ends.
 
 use std::net::TcpStream;

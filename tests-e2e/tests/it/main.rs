@@ -12,6 +12,7 @@ mod hostile;
 mod kill_matrix;
 mod kill_resumers;
 mod outages;
+mod parity;
 mod resume_means_resume;
 mod stall_matrix;
 mod stall_slow;

@@ -8,16 +8,13 @@ use roxmltree::{Document, Node};
 use super::entries::Entries;
 use crate::suites;
 
-/// The path of the report, as `.config/nextest.toml` sets it.
-pub(crate) const REPORT: &str = "target/nextest/default/junit.xml";
-
 /// The result of each test by name: `true` if it passed. A name is nextest's name of the binary, followed by the test's
 /// path.
 pub(super) struct Ran(BTreeMap<String, bool>);
 
 impl Ran {
     pub(super) fn read(xml: &str) -> Result<Self> {
-        let report = Document::parse(xml).with_context(|| format!("{REPORT} is not XML"))?;
+        let report = Document::parse(xml).context("the report of the tests is not XML")?;
         let cases = report.descendants().filter(|node| node.has_tag_name("testcase"));
         Ok(Self(cases.filter_map(case).collect()))
     }

@@ -70,8 +70,8 @@ impl Options {
         Ok(options)
     }
 
-    /// Returns the nextest filter of the selected tests. `None` means all tests.
-    pub(super) fn filter(&self) -> Option<String> {
+    /// Returns the nextest filter of the selected tests, without the parity suite.
+    pub(super) fn filter(&self) -> String {
         let seeded = || self.seeds.as_ref().map(|_| "test(/trees::|random_moments/)".to_owned());
         let word = self.scenario.as_deref().map(|word| format!("test({word})")).or_else(seeded);
         let runtime = self.runtime.as_deref().map(|runtime| match runtime {
@@ -79,8 +79,9 @@ impl Options {
             "local" => "not test(/::(durable|temporal)::/)".to_owned(),
             engine => format!("test(/::{engine}::/)"),
         });
-        let both: Vec<_> = runtime.into_iter().chain(word).collect();
-        (!both.is_empty()).then(|| both.join(" & "))
+        let suite = "not test(/^parity::/)".to_owned();
+        let all: Vec<_> = std::iter::once(suite).chain(runtime).chain(word).collect();
+        all.join(" & ")
     }
 
     /// Returns the nextest arguments that run the parity suite. `None` for tests of one seed, because the suite has no
@@ -98,6 +99,10 @@ impl Options {
         let module = store.map_or("parity::".to_owned(), |store| format!("parity::{store}::"));
         let word = self.scenario.as_deref().map(|word| format!(" & test({word})"));
         let filter = format!("test(/^{module}/){}", word.unwrap_or_default());
+        if self.runtime.as_deref().is_none_or(|runtime| runtime == "local") {
+            // The local runtime on the stores with a server.
+            args.push(format!("--package={}", super::PACKAGE));
+        }
         args.extend(["--no-tests=pass".to_owned(), "-E".to_owned(), filter]);
         Some(args)
     }

@@ -210,12 +210,12 @@ fn unknown_options_are_refused() {
     let all = ["--store", "sqlite", "--scenario", "people", "--seeds", "7", "--full"];
     let options = read(&all).unwrap();
     assert_eq!(options.seeds, Some(("HELIX_SEEDS", "7".to_owned())));
-    assert_eq!((options.filter().as_deref(), options.full), (Some("test(people)"), true));
-    let expected = Some("test(/trees::|random_moments/)");
-    assert_eq!(read(&["--seed", "3"]).unwrap().filter().as_deref(), expected);
+    assert_eq!((&*options.filter(), options.full), ("not test(/^parity::/) & test(people)", true));
+    let expected = "not test(/^parity::/) & test(/trees::|random_moments/)";
+    assert_eq!(read(&["--seed", "3"]).unwrap().filter(), expected);
     let engine = read(&["--runtime", "durable", "--scenario", "people"]).unwrap();
-    let expected = "test(/::durable::/) & test(people)";
-    assert_eq!(engine.filter().as_deref(), Some(expected));
+    let expected = "not test(/^parity::/) & test(/::durable::/) & test(people)";
+    assert_eq!(engine.filter(), expected);
     for wrong in [&["--runtime", "moon"][..], &["--seed", "x"], &["--store"], &["fast"]] {
         assert!(read(wrong).is_err(), "{wrong:?}");
     }
@@ -226,7 +226,8 @@ fn the_parity_suite_runs_on_the_chosen_runtimes_and_stores() {
     let parity = |args: &[&str]| Options::read(args).unwrap().parity().map(|args| args.join(" "));
     let package = |name| format!("--package=helix-agents-runtime-{name}");
     let (local, durable, temporal) = (package("local"), package("durable"), package("temporal"));
-    let all = format!("{local} {durable} {temporal} --no-tests=pass -E test(/^parity::/)");
+    let servers = "--package=helix-agents-tests-e2e";
+    let all = format!("{local} {durable} {temporal} {servers} --no-tests=pass -E test(/^parity::/)");
     assert_eq!(parity(&[]), Some(all));
     let some = format!("{durable} --no-tests=pass -E test(/^parity::redis::/) & test(people)");
     let args = ["--runtime", "durable", "--store", "redis", "--scenario", "people"];

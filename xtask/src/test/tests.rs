@@ -1,6 +1,7 @@
-//! Reports in nextest's format.
+//! Selections of tests, and reports in nextest's format.
 
 use super::flaky;
+use super::tier::{Selection, Tier};
 
 #[test]
 fn a_test_that_passed_only_when_retried_is_flaky() {
@@ -15,4 +16,20 @@ fn a_test_that_passed_only_when_retried_is_flaky() {
 #[test]
 fn without_a_report_no_test_is_flaky() {
     assert_eq!(flaky("").unwrap(), [] as [&str; 0]);
+}
+
+#[test]
+fn arguments_select_a_tier_or_packages() {
+    let quick = Selection::read(&["--no-capture", "name"]);
+    assert_eq!((quick.tier, &*quick.args), (Tier::Quick, &["--no-capture", "name"][..]));
+    assert!(quick.packages.contains(&"helix-agents-core") && !quick.needs_servers());
+    let gate = Selection::read(&["--gate"]);
+    assert_eq!((gate.tier, &*gate.packages), (Tier::Gate, &["--workspace", "--all-features"][..]));
+    assert!(gate.needs_servers());
+    let package = |name| Selection::read(&["-p", name, "--gate", "name"]);
+    let core = package("helix-agents-core");
+    assert_eq!(core.packages, ["--package", "helix-agents-core", "--all-features"]);
+    assert_eq!((core.tier, &*core.args, core.needs_servers()), (Tier::Gate, &["name"][..], false));
+    assert!(package("helix-agents-store-redis").needs_servers());
+    assert_eq!(Selection::read(&["-p", "helix-agents-core"]).tier, Tier::Deep);
 }

@@ -1,4 +1,4 @@
-//! The parity suite, on every store.
+//! The parity suite, on the stores without a server. The package `tests-e2e` runs it on the others.
 
 use std::sync::Arc;
 
@@ -52,39 +52,6 @@ mod sqlite {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("test.db")).await.unwrap();
         Harness::new(store, folder, Local)
-    }
-
-    helix_agents_testkit::runtime_suite!(harness);
-}
-
-mod postgres {
-    use helix_agents_store_postgres::PostgresStore;
-    use helix_agents_testkit::servers::{self, Afterwards};
-
-    use super::{Harness, Local};
-
-    async fn harness() -> Harness<PostgresStore> {
-        let url = servers::postgres();
-        let builder = PostgresStore::builder(&url).schema(servers::unique()).connections(4);
-        let gone = builder.clone();
-        let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
-        Harness::new(builder.open().await.unwrap(), gone, Local)
-    }
-
-    helix_agents_testkit::runtime_suite!(harness);
-}
-
-mod redis {
-    use helix_agents_store_redis::RedisStore;
-    use helix_agents_testkit::servers::{self, Afterwards};
-
-    use super::{Harness, Local};
-
-    async fn harness() -> Harness<RedisStore> {
-        let builder = RedisStore::builder(&servers::redis()).prefix(servers::unique());
-        let gone = builder.clone();
-        let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
-        Harness::new(builder.open().await.unwrap(), gone, Local)
     }
 
     helix_agents_testkit::runtime_suite!(harness);

@@ -29,13 +29,23 @@ fn shortest(story: Story, fresh: &Fresh, boot: &Boot, problem: String) -> String
     format!("HELIX_SEED={} HELIX_MOVES={moves}\n{problem}", story.seed)
 }
 
+/// Returns the number of stories that the tier of the test run includes.
+fn share(usual: u64) -> u64 {
+    match std::env::var("HELIX_TIER").as_deref() {
+        Ok("deep") => usual,
+        Ok("gate") => usual.div_ceil(4),
+        _ => usual.div_ceil(10),
+    }
+}
+
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
 /// Runs that many stories, each on stores of its own, one at a time on each processor. `HELIX_SEED=N` runs
-/// one of them again, with `HELIX_MOVES=N` only its first moves. `HELIX_SEEDS=N` runs the first N.
+/// one of them again, with `HELIX_MOVES=N` only its first moves. `HELIX_SEEDS=N` runs the first N. Otherwise
+/// `HELIX_TIER` determines the share: all with `deep`, a quarter with `gate` and a tenth without.
 ///
 /// # Panics
 /// If a story fails, with the shortest prefix of the story that fails.
@@ -53,7 +63,7 @@ pub fn run_all(usual: u64, fresh: &Fresh, boot: &Boot) {
         println!("{:?}", run(story, fresh, boot).map_err(|problem| panic!("{problem}")));
         return;
     }
-    let seeds = number("HELIX_SEEDS").unwrap_or(usual);
+    let seeds = number("HELIX_SEEDS").unwrap_or_else(|| share(usual));
     let started = Instant::now();
     let next = AtomicU64::new(0);
     let work = || {

@@ -170,7 +170,7 @@ impl<'a> Terminal<'a> {
         let output = self.command().args(args).stdin(Stdio::null()).output().await;
         let output = output.unwrap_or_else(|error| {
             panic!(
-                "tmux cannot be started ({error}); `cargo xtask test` explains how to install it"
+                "tmux cannot be started ({error}); `cargo xtask test --gate` explains how to install it"
             )
         });
         assert!(output.status.success(), "tmux {args:?}: {output:?}");
