@@ -9,7 +9,7 @@ use helix_agents_testkit::kill::{WorkerEnd, run_worker};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::stores::{self, KINDS, Kind, Place};
-use helix_agents_tests_e2e::telling::Worker;
+use helix_agents_tests_e2e::verbs::Worker;
 use serde_json::Value;
 
 use crate::kill_matrix::{difference, logs_text};
