@@ -4,5 +4,5 @@ pub mod runtimes;
 pub mod scenarios;
 pub mod slow_streams;
 pub mod stores;
-pub mod telling;
 pub mod trees;
+pub mod verbs;

@@ -3,7 +3,7 @@
 //!
 //! `helix-e2e-worker VERB SCENARIO MODE STORE TRACE [ARGUMENT]` prints one JSON object: the status and output of the
 //! run, or its error code. The store is a URL, such as `sqlite:FILE` or `redis://HOST?prefix=NAME`. The verbs are
-//! documented in `telling.rs`. `HELIX_RUNTIME` names the runtime, such as `temporal:QUEUE@SERVER`.
+//! documented in `verbs.rs`. `HELIX_RUNTIME` names the runtime, such as `temporal:QUEUE@SERVER`.
 //!
 //! `helix-e2e-worker import FILE STORE` imports a session.
 //!
@@ -16,7 +16,7 @@
 
 use anyhow::{Result, bail};
 use helix_agents::session::{Durability, import_session};
-use helix_agents_tests_e2e::{slow_streams, stores, telling::Worker, trees};
+use helix_agents_tests_e2e::{slow_streams, stores, trees, verbs::Worker};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> Result<()> {

@@ -40,7 +40,7 @@ pub async fn live(
 
 /// Returns how the runtime's engine repeats work items whose process crashed.
 #[must_use]
-pub fn again(runtime: &str) -> Redelivery {
+pub fn redelivery(runtime: &str) -> Redelivery {
     if runtime == "local:" { Redelivery::Never } else { Redelivery::Later }
 }
 
@@ -66,9 +66,9 @@ pub fn boot(runtime: &str, process: Process) -> BoxFuture<'static, Booted> {
             let opened = Arc::clone(&opened);
             async move { opened.executor.sweep().await.map(drop) }.boxed()
         };
-        let again = again(&runtime);
-        let misses = if again == Redelivery::Never { Duration::ZERO } else { DETECTION_TIME };
-        Booted { executor, sweep: Arc::new(sweep), again, misses }
+        let redelivery = redelivery(&runtime);
+        let misses = if redelivery == Redelivery::Never { Duration::ZERO } else { DETECTION_TIME };
+        Booted { executor, sweep: Arc::new(sweep), redelivery, misses }
     }
     .boxed()
 }

@@ -62,7 +62,7 @@ impl Engine for TaskEngine {
 
     async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = started.driver.runtime().clone();
-        let of = started.in_parts();
+        let of = started.in_work_items();
         let (stopped, redelivery, follow) =
             (Arc::clone(&self.stopped), self.redelivery, self.follow);
         let reached = self.reached.clone();
@@ -71,7 +71,7 @@ impl Engine for TaskEngine {
             let driven = DrivenRun { runtime: &runtime, of: &of, redelivery, follow, reached };
             if let Err(error) = driven.run_to_end().await {
                 note(&stopped, &of, error);
-                runtime.give_up(&of).await;
+                runtime.release_run(&of).await;
             }
         }));
         Ok(None)
@@ -146,8 +146,8 @@ impl DrivenRun<'_> {
             }
             Redelivery::Dropped => {
                 self.reached.note(Mark::PartCut);
-                let patience = Duration::from_millis(rng.below(40) as u64);
-                drop(tokio::time::timeout(patience, act(true)).await);
+                let timeout = Duration::from_millis(rng.below(40) as u64);
+                drop(tokio::time::timeout(timeout, act(true)).await);
                 return act(false).await;
             }
         }

@@ -11,16 +11,17 @@
 //! checked when it is written, and the final state is checked as a whole. Two executions of one seed must be identical.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-mod always;
 mod answer;
+mod checked_store;
 mod engine;
-mod knobs;
+mod invariants;
 mod many;
 mod marks;
 mod model;
 mod moves;
 mod mutants;
 mod panics;
+mod parameters;
 mod plans;
 mod process;
 mod readers;
@@ -28,11 +29,10 @@ mod story;
 mod time;
 mod trace;
 mod wire;
-mod witness;
 mod world;
 
-pub use knobs::{Fault, Story};
 pub use many::{Failure, Plan, Report, known_lines, parse_known, run_many, simplest, try_out};
 pub use marks::{Mark, Marks};
 pub use mutants::{ENOUGH, HEAD, Hunted, hunt_all};
+pub use parameters::{Fault, Story};
 pub use story::Outcome;

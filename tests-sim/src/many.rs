@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use helix_agents_testkit::trees::Stats;
 
-use crate::knobs::{Fault, Story};
 use crate::marks::Marks;
+use crate::parameters::{Fault, Story};
 use crate::story::Outcome;
 
 /// Every story whose number is a multiple of this is run twice, unless a plan has another value.

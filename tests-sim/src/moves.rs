@@ -18,8 +18,8 @@ use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 use helix_agents_testkit::trees::{Rng, heads};
 use tokio::time::sleep;
 
-use crate::knobs::Fault;
 use crate::marks::Mark;
+use crate::parameters::Fault;
 use crate::process::Process;
 use crate::wire::Cut;
 use crate::world::World;
@@ -34,7 +34,7 @@ enum Act {
     GiveUp,
     Stop,
     Message,
-    Look,
+    ReadPage,
     Delete,
     Purge,
     Fork,
@@ -62,8 +62,8 @@ const ACTS: [Act; 31] = [
     Act::Stop,
     Act::Message,
     Act::Message,
-    Act::Look,
-    Act::Look,
+    Act::ReadPage,
+    Act::ReadPage,
     Act::Delete,
     Act::Purge,
     Act::Fork,
@@ -116,7 +116,7 @@ impl Caller {
             Act::GiveUp => self.give_up().await,
             Act::Stop => self.stop().await,
             Act::Message => self.message().await,
-            Act::Look => self.look().await,
+            Act::ReadPage => self.read_page().await,
             Act::Delete => self.delete().await,
             Act::Purge => self.purge().await,
             Act::Fork => self.fork().await,
@@ -136,7 +136,7 @@ impl Caller {
         drop(resuming);
         match executed {
             Ok(handle) => self.world.watch(&self.process, handle),
-            Err(error) => self.world.judge(&self.process, "execute", &error),
+            Err(error) => self.world.check_error(&self.process, "execute", &error),
         }
     }
 
@@ -152,7 +152,7 @@ impl Caller {
                 let answers = &self.world.answers;
                 let given = answers.give(&*executor, &self.root, &view, &mut self.rng, fitting);
                 if let Err(error) = given.await {
-                    self.world.judge(&self.process, "submit", &error);
+                    self.world.check_error(&self.process, "submit", &error);
                 }
             }
         }
@@ -179,7 +179,7 @@ impl Caller {
         match resumed {
             Ok(handle) => self.world.watch(&self.process, handle),
             Err(error) if CHECKPOINT_ERRORS.contains(&error.code()) => {}
-            Err(error) => self.world.judge(&self.process, "resume", &error),
+            Err(error) => self.world.check_error(&self.process, "resume", &error),
         }
     }
 
@@ -190,7 +190,7 @@ impl Caller {
                     self.world.watch(&self.process, handle);
                 }
             }
-            Err(error) => self.world.judge(&self.process, "sweep", &error),
+            Err(error) => self.world.check_error(&self.process, "sweep", &error),
         }
     }
 
@@ -211,7 +211,7 @@ impl Caller {
             self.process.executor.interrupt(session, None).await
         };
         if let Err(error) = asked {
-            self.world.judge(&self.process, "a request", &error);
+            self.world.check_error(&self.process, "a request", &error);
         }
     }
 
@@ -225,7 +225,7 @@ impl Caller {
         }
         let sent = self.process.executor.send_message(session, UserMessage::new(text)).await;
         if let Err(error) = sent {
-            self.world.judge(&self.process, "a message", &error);
+            self.world.check_error(&self.process, "a message", &error);
         }
     }
 
@@ -242,7 +242,7 @@ impl Caller {
         }
         self.world.reached.note(Mark::Delete);
         if let Err(error) = delete_session(store, store, &self.root).await {
-            self.world.judge(&self.process, "a deletion", &error);
+            self.world.check_error(&self.process, "a deletion", &error);
         }
     }
 
@@ -257,7 +257,7 @@ impl Caller {
         let statuses =
             vec![SessionStatus::Completed, SessionStatus::Failed, SessionStatus::Aborted];
         if let Err(error) = self.process.wire.purge(&Purge { older_than, statuses }).await {
-            self.world.judge(&self.process, "a purge", &error);
+            self.world.check_error(&self.process, "a purge", &error);
         }
     }
 
@@ -277,7 +277,7 @@ impl Caller {
                 }
             }
             Err(error) if error.code() == ErrorCode::CheckpointNotFound => {}
-            Err(error) => self.world.judge(&self.process, "a fork", &error),
+            Err(error) => self.world.check_error(&self.process, "a fork", &error),
         }
     }
 
@@ -321,12 +321,12 @@ impl Caller {
     }
 
     /// Reads the page of a session, as a user does.
-    async fn look(&self) {
+    async fn read_page(&self) {
         // Without streams there is no page.
         if let Err(error) = self.process.executor.page(&self.root).await
             && !error.is_retryable()
         {
-            self.world.judge(&self.process, "a page", &error);
+            self.world.check_error(&self.process, "a page", &error);
         }
     }
 }

@@ -9,8 +9,8 @@ use helix_agents_planner::{PlanOptions, PlanReply, PlanRequest, Planner, Plannin
 use helix_agents_testkit::trees::{Family, ProcessLife, Rng};
 use serde_json::{Value, json};
 
-use crate::knobs::Story;
 use crate::marks::{Mark, Reached};
+use crate::parameters::Story;
 
 /// The tools that plans call.
 const TOOLS: [&str; 6] = ["work", "work", "fail", "wire", "pay", "stamp"];

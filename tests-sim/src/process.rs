@@ -18,8 +18,8 @@ use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_testkit::trees::{Family, ProcessLife};
 
 use crate::engine::WorkItemRuntime;
-use crate::knobs::{EngineKind, Story};
 use crate::marks::Reached;
+use crate::parameters::{EngineKind, Story};
 use crate::time::SimClock;
 use crate::wire::Wire;
 
@@ -92,7 +92,7 @@ impl Process {
                 };
                 (Arc::new(runtime), Arc::new(shutdown))
             }
-            EngineKind::WorkItems(again) => {
+            EngineKind::WorkItems(redelivery) => {
                 let settings = Settings {
                     store: Some(store),
                     streams: Some(streams),
@@ -104,7 +104,7 @@ impl Process {
                     grace: GRACE,
                     ..Settings::default()
                 };
-                let runtime = Arc::new(WorkItemRuntime::new(settings, again, reached)?);
+                let runtime = Arc::new(WorkItemRuntime::new(settings, redelivery, reached)?);
                 let ending = Arc::clone(&runtime);
                 let shutdown = move || {
                     let ending = Arc::clone(&ending);

@@ -15,10 +15,10 @@ use helix_agents_testkit::trees::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::knobs::{EngineKind, Fault, Story};
 use crate::marks::{Mark, Marks};
 use crate::moves::{act, inject_fault};
 use crate::panics::catch_panics;
+use crate::parameters::{EngineKind, Fault, Story};
 use crate::process::Process;
 use crate::wire::MAX_DELAY;
 use crate::world::World;
@@ -218,15 +218,15 @@ impl StoryRun {
     }
 
     async fn check(&self, last: &Process) -> Result<Stats, String> {
-        let again = match self.world.story.engine() {
+        let redelivery = match self.world.story.engine() {
             EngineKind::Local => Redelivery::Never,
-            EngineKind::WorkItems(again) => again,
+            EngineKind::WorkItems(redelivery) => redelivery,
         };
         let noted = Observations {
             answers: self.world.answers.all(),
             trace: self.world.executions.all(),
-            told: self.world.hook_calls.all(),
-            outlived: 0,
+            hook_calls: self.world.hook_calls.all(),
+            engine_recoveries: 0,
         };
         let mut sum = Stats { deaths: self.booted - 1, ..Stats::default() };
         for root in self.world.roots() {
@@ -242,13 +242,13 @@ impl StoryRun {
             let of_tree = of_tree(&self.world, &root, &noted).await?;
             let durability = self.world.story.durability();
             let gaps = self.world.story.has_gaps();
-            let reborn = self.world.store.is_gone(&root);
+            let recreated = self.world.store.is_gone(&root);
             // A request of a dropped work item may arrive after the work item was executed again.
-            let overlaps = again == Redelivery::AtOnce
-                || (again != Redelivery::Never && self.world.story.has(Fault::Late));
-            let expected = Expected { root, durability, again, gaps, overlaps, reborn };
+            let overlaps = redelivery == Redelivery::AtOnce
+                || (redelivery != Redelivery::Never && self.world.story.has(Fault::Late));
+            let expected = Expected { root, durability, redelivery, gaps, overlaps, recreated };
             let (state, streams) = (&*self.world.store, &*self.world.store);
-            if !expected.reborn {
+            if !expected.recreated {
                 let problems = self.world.readers.check(streams, &expected.root).await;
                 problems.into_iter().for_each(|problem| self.world.add_problem(problem));
             }
@@ -294,7 +294,7 @@ async fn of_tree(
     let mut noted = noted.clone();
     noted.answers.retain(|answer| sessions.contains(&answer.session));
     noted.trace.retain(|execution| sessions.contains(&execution.session));
-    noted.told.retain(|call| sessions.contains(&call.session));
+    noted.hook_calls.retain(|call| sessions.contains(&call.session));
     if world.store.is_gone(root) {
         let mut runs = BTreeSet::new();
         for session in &sessions {
@@ -303,7 +303,7 @@ async fn of_tree(
         }
         noted.answers.clear();
         noted.trace.retain(|execution| runs.contains(&execution.run));
-        noted.told.retain(|call| runs.contains(&call.run));
+        noted.hook_calls.retain(|call| runs.contains(&call.run));
     }
     Ok(noted)
 }

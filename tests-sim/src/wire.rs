@@ -18,9 +18,9 @@ use helix_agents_testkit::trees::{ProcessLife, Rng, RunProcesses};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::knobs::{Fault, Story};
+use crate::checked_store::CheckedStore;
 use crate::marks::{Mark, Reached};
-use crate::witness::CheckedStore;
+use crate::parameters::{Fault, Story};
 
 /// The time after which an unanswered request fails.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(40);
@@ -164,7 +164,7 @@ impl Wire {
         }
     }
 
-    async fn ask<T, F>(
+    async fn send_request<T, F>(
         &self,
         kind: Kind,
         operation: impl Fn(Arc<CheckedStore>) -> F + Send + Sync + 'static,
@@ -268,8 +268,8 @@ fn lost() -> Error {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for Wire {
-    fn reach(&self) -> StoreScope {
-        self.store.reach()
+    fn scope(&self) -> StoreScope {
+        self.store.scope()
     }
 
     fn max_append_bytes(&self) -> usize {
@@ -282,7 +282,7 @@ impl StateStore for Wire {
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.lives.note(first.run.as_ref(), &self.life);
-        self.ask(Kind::Write, move |store| {
+        self.send_request(Kind::Write, move |store| {
             let (new, first) = (new.clone(), first.clone());
             async move { store.create_session(new, first).await }
         })
@@ -291,7 +291,7 @@ impl StateStore for Wire {
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         let from = from.clone();
-        self.ask(Kind::Write, move |store| {
+        self.send_request(Kind::Write, move |store| {
             let (from, new, first) = (from.clone(), new.clone(), first.clone());
             async move { store.fork(&from, new, first).await }
         })
@@ -300,7 +300,7 @@ impl StateStore for Wire {
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
         self.lives.note(append.run.as_ref(), &self.life);
-        self.ask(Kind::Write, move |store| {
+        self.send_request(Kind::Write, move |store| {
             let append = append.clone();
             async move { store.append(append).await }
         })
@@ -314,7 +314,7 @@ impl StateStore for Wire {
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
         let session = session.clone();
-        self.ask(Kind::Read, move |store| {
+        self.send_request(Kind::Read, move |store| {
             let session = session.clone();
             async move { store.read_log(&session, after, limit).await }
         })
@@ -323,7 +323,7 @@ impl StateStore for Wire {
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
         let session = session.clone();
-        self.ask(Kind::Read, move |store| {
+        self.send_request(Kind::Read, move |store| {
             let session = session.clone();
             async move { store.head(&session).await }
         })
@@ -332,7 +332,7 @@ impl StateStore for Wire {
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.ask(Kind::List, move |store| {
+        self.send_request(Kind::List, move |store| {
             let (filter, page) = (filter.clone(), page.clone());
             async move { store.list(&filter, &page).await }
         })
@@ -341,7 +341,7 @@ impl StateStore for Wire {
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.ask(Kind::List, move |store| {
+        self.send_request(Kind::List, move |store| {
             let (filter, page) = (filter.clone(), page.clone());
             async move { store.list_usage(&filter, &page).await }
         })
@@ -350,7 +350,7 @@ impl StateStore for Wire {
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         let (session, run) = (session.clone(), run.clone());
-        self.ask(Kind::Write, move |store| {
+        self.send_request(Kind::Write, move |store| {
             let (session, run) = (session.clone(), run.clone());
             async move { store.renew(&session, &run, ttl).await }
         })
@@ -359,7 +359,7 @@ impl StateStore for Wire {
 
     async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
         let session = session.clone();
-        self.ask(Kind::Write, move |store| {
+        self.send_request(Kind::Write, move |store| {
             let (session, snapshot) = (session.clone(), snapshot.clone());
             async move { store.save_snapshot(&session, snapshot).await }
         })
@@ -368,7 +368,7 @@ impl StateStore for Wire {
 
     async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
         let session = session.clone();
-        self.ask(Kind::Read, move |store| {
+        self.send_request(Kind::Read, move |store| {
             let session = session.clone();
             async move { store.snapshot(&session).await }
         })
@@ -377,7 +377,7 @@ impl StateStore for Wire {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let session = session.clone();
-        self.ask(Kind::Delete, move |store| {
+        self.send_request(Kind::Delete, move |store| {
             let session = session.clone();
             async move { store.delete(&session).await }
         })
@@ -386,7 +386,7 @@ impl StateStore for Wire {
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
         let purge = purge.clone();
-        self.ask(Kind::Delete, move |store| {
+        self.send_request(Kind::Delete, move |store| {
             let purge = purge.clone();
             async move { store.purge(&purge).await }
         })
@@ -398,7 +398,7 @@ impl StateStore for Wire {
 impl StreamManager for Wire {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         let stream = stream.clone();
-        self.ask(Kind::Stream, move |store| {
+        self.send_request(Kind::Stream, move |store| {
             let (stream, batch) = (stream.clone(), batch.clone());
             async move { store.write(&stream, batch).await }
         })
@@ -407,7 +407,7 @@ impl StreamManager for Wire {
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
         let stream = stream.clone();
-        self.ask(Kind::Stream, move |store| {
+        self.send_request(Kind::Stream, move |store| {
             let stream = stream.clone();
             async move { store.read(&stream, from).await }
         })
@@ -416,7 +416,7 @@ impl StreamManager for Wire {
 
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
         let stream = stream.clone();
-        self.ask(Kind::Stream, move |store| {
+        self.send_request(Kind::Stream, move |store| {
             let stream = stream.clone();
             async move { store.info(&stream).await }
         })
@@ -425,7 +425,7 @@ impl StreamManager for Wire {
 
     async fn reset(&self, stream: &SessionId) -> Result<()> {
         let stream = stream.clone();
-        self.ask(Kind::Stream, move |store| {
+        self.send_request(Kind::Stream, move |store| {
             let stream = stream.clone();
             async move { store.reset(&stream).await }
         })
@@ -434,7 +434,7 @@ impl StreamManager for Wire {
 
     async fn forget(&self, stream: &SessionId) -> Result<()> {
         let stream = stream.clone();
-        self.ask(Kind::Stream, move |store| {
+        self.send_request(Kind::Stream, move |store| {
             let stream = stream.clone();
             async move { store.forget(&stream).await }
         })

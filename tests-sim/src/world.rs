@@ -15,16 +15,16 @@ use helix_agents_testkit::trees::{
     TreeLlm, is_expected,
 };
 
-use crate::always::Invariants;
-use crate::knobs::{Fault, Story};
+use crate::checked_store::CheckedStore;
+use crate::invariants::Invariants;
 use crate::marks::{Mark, Reached};
+use crate::parameters::{Fault, Story};
 use crate::plans::with_plans;
 use crate::process::{Process, ProcessConfig};
 use crate::readers::Readers;
 use crate::time::SimClock;
 use crate::trace::Trace;
 use crate::wire::Wire;
-use crate::witness::CheckedStore;
 
 /// One hour, in milliseconds: the maximum offset of a process's wall clock.
 const HOUR: i64 = 3_600_000;
@@ -68,7 +68,7 @@ impl World {
         let scene = Scene {
             seed: story.seed,
             trace: Arc::clone(&executions),
-            told: Arc::clone(&hook_calls),
+            hook_calls: Arc::clone(&hook_calls),
             store: Arc::<CheckedStore>::clone(&store) as Arc<dyn StateStore>,
             lives: lives.clone(),
             tool_concurrency: story.tool_concurrency(),
@@ -167,7 +167,7 @@ impl World {
 
     /// Judges an error that a caller in a process received. It is no problem if another caller was first, if the store
     /// was unavailable, or if the process was shutting down.
-    pub(crate) fn judge(&self, process: &Process, what: &str, error: &Error) {
+    pub(crate) fn check_error(&self, process: &Process, what: &str, error: &Error) {
         let number = process.life.number();
         let transient = error.is_retryable() || error.code() == ErrorCode::Closed;
         // A run handle reports an error that the run had earlier.
@@ -192,7 +192,7 @@ impl World {
         drop(tokio::spawn(async move {
             let ended = select(Box::pin(handle.result()), Box::pin(process.life.over())).await;
             if let Either::Left((Err(error), _)) = ended {
-                world.judge(&process, "a run", &error);
+                world.check_error(&process, "a run", &error);
             }
         }));
     }

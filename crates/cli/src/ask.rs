@@ -24,7 +24,7 @@ use crate::terminal::{self, Output};
 use crate::text::{one_line, shortened};
 
 /// The maximum length of the arguments shown. A question says if they are cut off.
-const MOST: usize = 4000;
+const MAX_CHARS: usize = 4000;
 
 /// Returns `true` if there is an interactive user to ask.
 pub(crate) fn is_possible(screen: &Screen, no_input: bool) -> bool {
@@ -166,9 +166,9 @@ fn question(waiting: &WaitingCall, editable: bool, db: &Path) -> String {
     let (pending, arguments) = (&waiting.view.pending, waiting.arguments());
     let (tool, seen) = (shortened(&pending.tool, 100), one_line(&arguments));
     let length = seen.chars().count();
-    let seen = if length > MOST {
+    let seen = if length > MAX_CHARS {
         let show = waiting.command("show", db);
-        format!("{} ({length} characters; in full: {show})", shortened(&seen, MOST))
+        format!("{} ({length} characters; in full: {show})", shortened(&seen, MAX_CHARS))
     } else {
         seen.into_owned()
     };

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::{env, input, safe_read};
 
 /// The maximum size of the edited text in bytes.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The outcome of an edit.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) async fn json(value: &Value) -> Result<Edited> {
     }
     // Reads by path, because some editors replace the file.
     let text =
-        safe_read::read_text(file.path(), MOST_BYTES).context("the edited file cannot be read")?;
+        safe_read::read_text(file.path(), MAX_BYTES).context("the edited file cannot be read")?;
     match input::value(&text, "the arguments") {
         Ok(edited) if edited == *value => Ok(Edited::Unchanged),
         Ok(value) => Ok(Edited::Changed(Change { value, file })),

@@ -6,7 +6,7 @@ use helix_agents::error::{Error, ErrorCode, Result};
 use serde_json::Value;
 
 /// The maximum size of standard input in bytes.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Parses a JSON value from an argument, or from standard input if the argument is `-`.
 ///
@@ -39,11 +39,11 @@ pub(crate) fn standard_input(what: &str) -> Result<String> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
-        .take(MOST_BYTES + 1)
+        .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| invalid(format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(invalid(format!("is larger than {MOST_BYTES} bytes")));
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(invalid(format!("is larger than {MAX_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| invalid("is not valid UTF-8".to_owned()))
 }

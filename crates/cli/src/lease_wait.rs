@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::text::{duration, shortened};
 
 /// The maximum length of a tool's name.
-const MOST: usize = 100;
+const MAX_CHARS: usize = 100;
 
 /// The messages for the user, with the maximum durations of the waits.
 ///
@@ -35,7 +35,7 @@ pub(crate) async fn messages(head: &Head, store: &Store) -> Result<Vec<String>> 
         format!(
             "The process stopped during a call of `{}`, which must not run twice: waiting up to \
              {} for its timeout to pass.",
-            shortened(&tool, MOST),
+            shortened(&tool, MAX_CHARS),
             duration(most)
         )
     }));

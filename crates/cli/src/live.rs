@@ -30,10 +30,10 @@ const TICK: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(400);
 
 /// The maximum length of a tool's arguments or result.
-const MOST: usize = 100;
+const MAX_CHARS: usize = 100;
 
 /// The maximum length of a name.
-const MOST_NAME: usize = 40;
+const MAX_NAME: usize = 40;
 
 /// An interval for [`tick`](LiveView::tick).
 pub(crate) fn ticks() -> Interval {
@@ -163,14 +163,17 @@ impl<'a> LiveView<'a> {
             ChunkKind::ToolArgStart { .. } => self.finish(),
             ChunkKind::ToolStart { call, tool, arguments } => {
                 self.started.insert(call_key(call, chunk), chunk.at);
-                let tool = shortened(tool, MOST_NAME);
+                let tool = shortened(tool, MAX_NAME);
                 self.open.insert(call_key(call, chunk), tool.clone());
-                self.line(format!("  → {tool} {}", shortened(arguments, MOST)))
+                self.line(format!("  → {tool} {}", shortened(arguments, MAX_CHARS)))
             }
             ChunkKind::SubagentStart { call, subagent, child } => {
                 self.started.insert(call_key(call, chunk), chunk.at);
-                let subagent = shortened(subagent, MOST_NAME);
-                self.line(format!("  → {subagent} starts as {}", shortened(child.as_str(), MOST)))
+                let subagent = shortened(subagent, MAX_NAME);
+                self.line(format!(
+                    "  → {subagent} starts as {}",
+                    shortened(child.as_str(), MAX_CHARS)
+                ))
             }
             ChunkKind::SubagentEnd { call, subagent, success, .. } => {
                 let took = self.took(call, chunk);
@@ -179,32 +182,35 @@ impl<'a> LiveView<'a> {
                     false => self.screen.styled(Style::Bad, "✗"),
                 };
                 let outcome = if *success { "completed" } else { "did not complete" };
-                self.line(format!("  {ended} {}{took} {outcome}", shortened(subagent, MOST_NAME)))
+                self.line(format!("  {ended} {}{took} {outcome}", shortened(subagent, MAX_NAME)))
             }
             ChunkKind::ToolApprovalRequest { call, tool, arguments, .. } => {
-                let tool = shortened(tool, MOST_NAME);
+                let tool = shortened(tool, MAX_NAME);
                 self.open.insert(call_key(call, chunk), tool.clone());
                 let mark = self.screen.styled(Style::Bold, "?");
-                let arguments = shortened(arguments, MOST);
+                let arguments = shortened(arguments, MAX_CHARS);
                 self.line(format!("  {mark} {tool} waits for approval {arguments}"))
             }
             // The status line shows it.
             ChunkKind::ToolProgress { .. } if self.has_status() => Ok(()),
             ChunkKind::ToolProgress { message, .. } => {
-                self.dim(format!("    {}", shortened(message, MOST)))
+                self.dim(format!("    {}", shortened(message, MAX_CHARS)))
             }
             ChunkKind::ToolEnd { call, tool, success: true, result } => {
                 let result = result.as_deref().unwrap_or_default();
                 let took = self.took(call, chunk);
                 let done = self.screen.styled(Style::Good, "✓");
-                let tool = shortened(tool, MOST_NAME);
-                self.line(format!("  {done} {tool}{took} {}", shortened(result, MOST)))
+                let tool = shortened(tool, MAX_NAME);
+                self.line(format!("  {done} {tool}{took} {}", shortened(result, MAX_CHARS)))
             }
             ChunkKind::ToolError { call, tool, error } => {
                 let took = self.took(call, chunk);
                 let failed = self.screen.styled(Style::Bad, "✗");
-                let tool = shortened(tool, MOST_NAME);
-                self.line(format!("  {failed} {tool}{took} {}", shortened(&error.message, MOST)))
+                let tool = shortened(tool, MAX_NAME);
+                self.line(format!(
+                    "  {failed} {tool}{took} {}",
+                    shortened(&error.message, MAX_CHARS)
+                ))
             }
             ChunkKind::RunResumed => self.dim(format!("run {} resumed", chunk.run)),
             ChunkKind::RunStarted => self.dim(format!("run {} started", chunk.run)),
@@ -224,11 +230,13 @@ impl<'a> LiveView<'a> {
                 self.dim("the output of the unfinished step is discarded".to_owned())
             }
             ChunkKind::Custom { name, data } => match plan::describe(name, data) {
-                Some(Some(text)) => self.dim(shortened(&text, MOST)),
+                Some(Some(text)) => self.dim(shortened(&text, MAX_CHARS)),
                 Some(None) => Ok(()),
-                None => {
-                    self.dim(format!("{}: {}", shortened(name, MOST_NAME), shortened(data, MOST)))
-                }
+                None => self.dim(format!(
+                    "{}: {}",
+                    shortened(name, MAX_NAME),
+                    shortened(data, MAX_CHARS)
+                )),
             },
             ChunkKind::Error { error } if self.outcomes => self.error(error),
             ChunkKind::Output { output } if self.outcomes => {
@@ -288,7 +296,7 @@ impl<'a> LiveView<'a> {
 
     /// The id of a call, with its tool if it was shown.
     fn named(&self, call: &CallId, chunk: &Chunk) -> String {
-        let call_id = shortened(call.as_str(), MOST_NAME);
+        let call_id = shortened(call.as_str(), MAX_NAME);
         let tool = self.open.get(&call_key(call, chunk));
         tool.map_or_else(|| call_id.clone(), |tool| format!("{tool} ({call_id})"))
     }

@@ -3,12 +3,12 @@
 use serde_json::Number;
 
 /// The bound above which a float cannot represent every integer.
-const MOST_WHOLE: f64 = 9_007_199_254_740_992.0;
+const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 /// Converts a float to a JSON number. A float with an integral value becomes an integer, as in JSON
 /// Schema. Returns `None` if the number is not finite.
 pub(crate) fn json(number: f64) -> Option<Number> {
-    if number.fract() != 0.0 || number.abs() >= MOST_WHOLE {
+    if number.fract() != 0.0 || number.abs() >= MAX_WHOLE {
         return Number::from_f64(number);
     }
     #[expect(

@@ -94,8 +94,8 @@ impl Store {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl StateStore for Store {
-    fn reach(&self) -> StoreScope {
-        self.state.reach()
+    fn scope(&self) -> StoreScope {
+        self.state.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

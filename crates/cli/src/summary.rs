@@ -27,7 +27,7 @@ use crate::text::{count, duration, one_line, quoted, shortened};
 use crate::{env, session_agent, storage};
 
 /// The maximum length of a pending call's arguments.
-const MOST: usize = 200;
+const MAX_CHARS: usize = 200;
 
 /// The hint on how to resume a session of another program.
 pub(crate) const ELSEWHERE: &str = "with the program that created the session";
@@ -52,7 +52,7 @@ impl EndedRun {
         if !result.status.is_suspended() {
             return Ok(Self { result, waiting: Vec::new() });
         }
-        let (root, now) = (handle.session(), handle.fold().await?.clock());
+        let (root, now) = (handle.session(), handle.load_session().await?.clock());
         let views = runtime.pending_calls(root).await?;
         let waiting = views.into_iter().map(|view| WaitingCall::new(view, root, now)).collect();
         Ok(Self { result, waiting })
@@ -65,7 +65,7 @@ pub(crate) async fn show(
     ended: &EndedRun,
     run_view: RunView<'_>,
 ) -> Result<Exit> {
-    let session = handle.fold().await?;
+    let session = handle.load_session().await?;
     if run_view.screen.is_json() {
         run_view.screen.json(&as_json(handle, ended, &session, run_view))?;
     } else {
@@ -161,7 +161,7 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
 /// Shows a pending call and the command that answers it.
 fn show_waiting(screen: &Screen, waiting: &WaitingCall, db: &Path) -> io::Result<()> {
     let WaitingCall { reference, view, expired, .. } = waiting;
-    let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MOST));
+    let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MAX_CHARS));
     screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(view)))?;
     match view.pending.deadline {
         Some(deadline) if *expired => {
@@ -194,7 +194,7 @@ pub(crate) async fn show_turn(
     run_view: RunView<'_>,
 ) -> Result<Exit> {
     let (screen, result) = (run_view.screen, &ended.result);
-    let session = handle.fold().await?;
+    let session = handle.load_session().await?;
     if screen.is_json() {
         let mut document = as_json(handle, ended, &session, run_view);
         if let Some(members) = document.as_object_mut() {

@@ -38,7 +38,7 @@ use crate::usage::{Usage, UsageRollup};
 pub const SCHEMA: u16 = 1;
 
 /// The `by` value of [`Event::StateChanged`] for a merge of concurrent changes.
-pub const BY_MERGE: &str = "merge";
+pub const MERGED_BY: &str = "merge";
 
 /// A durable fact or decision. It is never changed once written. A fact with a key is recorded at
 /// most once for each value of the key.
@@ -179,12 +179,12 @@ pub enum Event {
         /// The requests that queued the messages, in order.
         requests: Vec<RequestId>,
     },
-    /// A hook changed the custom state, or [a merge](BY_MERGE) of concurrent changes did not fit
+    /// A hook changed the custom state, or [a merge](MERGED_BY) of concurrent changes did not fit
     /// the agent's state type and this patch makes it fit (decision).
     StateChanged {
         /// The change of the state.
         patch: Patch,
-        /// The name of the hook, or [`BY_MERGE`].
+        /// The name of the hook, or [`MERGED_BY`].
         by: String,
     },
     /// A tool or hook recorded usage of its own (fact).
@@ -397,7 +397,7 @@ impl Event {
             | Self::MessagesTaken { .. }
             | Self::Forked { .. }
             | Self::Rewound { .. } => true,
-            Self::StateChanged { by, .. } => by == BY_MERGE,
+            Self::StateChanged { by, .. } => by == MERGED_BY,
             _ => false,
         }
     }

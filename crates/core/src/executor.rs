@@ -218,7 +218,7 @@ impl RunHandle {
     ///
     /// # Errors
     /// Errors of the store.
-    pub async fn fold(&self) -> Result<Session> {
+    pub async fn load_session(&self) -> Result<Session> {
         self.control.session().await
     }
 }

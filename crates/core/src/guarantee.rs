@@ -90,12 +90,12 @@ pub struct Guarantee {
 
 impl Guarantee {
     /// Creates a guarantee that holds for this reason.
-    pub fn given(promise: GuaranteeKind, reason: impl Into<Cow<'static, str>>) -> Self {
+    pub fn provided(promise: GuaranteeKind, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { promise, holds: true, reason: reason.into() }
     }
 
     /// Creates a guarantee that does not hold for this reason.
-    pub fn not_given(promise: GuaranteeKind, reason: impl Into<Cow<'static, str>>) -> Self {
+    pub fn not_provided(promise: GuaranteeKind, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { promise, holds: false, reason: reason.into() }
     }
 }

@@ -297,7 +297,7 @@ pub enum HookPoint {
     /// One of several points of the same kind, counted from 0.
     Nth(&'static str, usize),
     /// A point that occurs once per call.
-    Of(&'static str, CallId),
+    PerCall(&'static str, CallId),
 }
 
 impl From<&'static str> for HookPoint {
@@ -311,7 +311,7 @@ impl fmt::Display for HookPoint {
         match self {
             Self::Once(name) => f.write_str(name),
             Self::Nth(name, index) => write!(f, "{name}.{index}"),
-            Self::Of(name, call) => write!(f, "{name}.{call}"),
+            Self::PerCall(name, call) => write!(f, "{name}.{call}"),
         }
     }
 }

@@ -86,7 +86,7 @@ impl SessionId {
     /// # Errors
     /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`], contains a
     /// control character, or contains `-sub-` or `-agent-`, which are reserved for child sessions.
-    pub fn chosen(text: impl Into<String>) -> Result<Self> {
+    pub fn validated(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check("session", &text)?;
         if text.contains("-sub-") || text.contains("-agent-") {
@@ -137,7 +137,7 @@ impl RunId {
     /// Validates an id.
     ///
     /// # Errors
-    /// Those of [`chosen`](Self::chosen).
+    /// Those of [`validated`](Self::validated).
     pub fn check(&self) -> Result<()> {
         check("run", self.as_str())
     }
@@ -147,7 +147,7 @@ impl RunId {
     /// # Errors
     /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a
     /// control character.
-    pub fn chosen(text: impl Into<String>) -> Result<Self> {
+    pub fn validated(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check("run", &text)?;
         Ok(Self::from(text))

@@ -29,7 +29,7 @@ pub mod text;
 pub mod tool;
 pub mod usage;
 
-mod patience;
+mod retry_window;
 mod wire;
 
 #[cfg(test)]

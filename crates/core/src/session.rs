@@ -32,12 +32,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use apply::{Folding, result_message};
+pub use apply::{FoldOutcome, result_message};
 pub use cache::{MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, SessionCache, SessionReader};
 pub use delete::{clear_stream, delete_session};
 pub use family::{
-    ChildStatus, CompletionNotice, Lineage, StopAction, fold_and_standing, has_waiter,
-    is_benign_race, lineage, news_below, overview_and_standing, poll_children, standing,
+    ChildStatus, CompletionNotice, Lineage, StopAction, child_status, has_ready_child, has_waiter,
+    is_benign_race, lineage, overview_and_status, poll_children, session_and_status,
 };
 pub use fold_state::{
     AnsweredCall, ChildCall, CompanionRecord, OpenCall, QueuedMessage, Request, ResolvedCall,
@@ -51,9 +51,9 @@ pub use page::{SessionPage, StreamStatus, session_page};
 pub use pending_calls::{WAIT_USAGE, report_waiting};
 pub use projection::{boundaries, end_of_call, late_end};
 pub use repair::{StreamRepair, plan_stream_repair, repair_ended_stream};
-pub use request::{Outside, RequestKind, pass_down, queue_message, request};
+pub use request::{RequestContext, RequestKind, pass_down, queue_message, request};
 pub use rewind::{ForkOrigin, rewind_events};
-pub use snapshot::{FOLD, SNAPSHOT_EVENTS};
+pub use snapshot::{FOLD_VERSION, SNAPSHOT_EVENTS};
 pub use start::{StartRun, abort_events, execute_events, resume_events, terminate_events};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
@@ -242,7 +242,7 @@ impl Session {
     }
 
     /// Returns the stream writer for the last run. Its fencing token is final once the start of the
-    /// run is [settled](Self::settle).
+    /// run is [acknowledged](Self::acknowledge).
     #[must_use]
     pub fn stream_writer(&self) -> Writer {
         let fencing_token = self.fold_state.fencing_token;

@@ -33,7 +33,7 @@ pub use next::is_correction;
 pub use output::repair_output;
 pub use plan::{PlanOptions, StatusUpdate, StepPlan, plan_step_processing};
 pub use result::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
-pub use results::{CallResult, ResultOf, Results};
+pub use results::{CallResult, ResultKind, UndeliveredResults};
 pub use stop::{
     FinalStatus, StopCause, StopConfig, determine_final_status, is_error_stop_reason,
     is_recoverable_error_stop_reason, should_stop_execution, stop_cause,

@@ -103,7 +103,7 @@ pub enum StoreScope {
 #[async_trait]
 pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Returns which processes can see the store's data.
-    fn reach(&self) -> StoreScope;
+    fn scope(&self) -> StoreScope;
 
     /// Returns what the store guarantees in its configuration, and why: one entry for each of
     /// [`GuaranteeKind::OF_STORES`](crate::guarantee::GuaranteeKind::OF_STORES), in that order.

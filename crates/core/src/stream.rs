@@ -30,11 +30,11 @@ mod state;
 
 pub use batch::{AttemptRef, Batch, BatchReceipt, Boundary, StreamOp, Watermark, Writer};
 pub use body::{Encoded, decode_open, encode_open};
-pub use cache::{Answers, Asked, CacheEntry, Place, StreamCache};
+pub use cache::{BatchPosition, CacheEntry, PendingBatch, Receipts, StreamCache};
 pub use chunk::{Attempt, Chunk, ChunkKind, Effect, StoredChunk};
 pub use replay::{Replay, resync};
 pub use retrying::RetryingStreams;
-pub use shared::{CachedStream, Found, SharedStream, write_shared};
+pub use shared::{CachedStream, SharedStream, StreamLookup, write_shared};
 pub use state::{Change, ChunkPlacement, Discarded, StreamState};
 
 /// An attempt that was neither settled nor discarded.
@@ -47,14 +47,14 @@ pub struct OpenAttempt {
     /// The effect that is attempted.
     pub effect: Effect,
     /// The sequence number of the last chunk before the attempt started; 0 if there was none.
-    pub began: u64,
+    pub start_seq: u64,
     /// The fencing token of the [writer](Writer) that started the attempt.
     pub fencing_token: u64,
 }
 
 /// The last watermark of a session in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Marked {
+pub struct SessionWatermark {
     /// The log version of the watermark.
     pub version: u64,
     /// The sequence number of the last chunk when the watermark was written, including its
@@ -64,12 +64,12 @@ pub struct Marked {
     pub fencing_token: u64,
 }
 
-impl Marked {
+impl SessionWatermark {
     /// Returns `true` if the watermark is one of the session that was created at this time, and
     /// not of a deleted session with the same id. Fencing tokens are at least as great as the
     /// creation time in milliseconds.
     #[must_use]
-    pub fn is_of(&self, created_at: Timestamp) -> bool {
+    pub fn is_from_session(&self, created_at: Timestamp) -> bool {
         self.fencing_token >= u64::try_from(created_at.0).unwrap_or_default()
     }
 }
@@ -83,7 +83,7 @@ pub struct StreamInfo {
     pub last_seq: u64,
     /// The last watermark of each session that writes to the stream: its own session and child
     /// sessions.
-    pub marked: BTreeMap<SessionId, Marked>,
+    pub marked: BTreeMap<SessionId, SessionWatermark>,
     /// The attempts that were neither settled nor discarded, in the order in which they started.
     pub open: Vec<OpenAttempt>,
 }
@@ -92,8 +92,8 @@ impl StreamInfo {
     /// Returns the log version of the last watermark of the session that was created at this time;
     /// 0 if there is none. A watermark of a deleted session with the same id does not count.
     #[must_use]
-    pub fn marked_by(&self, session: &SessionId, created_at: Timestamp) -> u64 {
-        let marked = self.marked.get(session).filter(|marked| marked.is_of(created_at));
+    pub fn watermark_version(&self, session: &SessionId, created_at: Timestamp) -> u64 {
+        let marked = self.marked.get(session).filter(|marked| marked.is_from_session(created_at));
         marked.map_or(0, |marked| marked.version)
     }
 }
@@ -114,7 +114,7 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 /// - A batch that failed with an error of kind `unavailable`, or whose future was dropped, may have
 ///   been written. It can be retried with the same id through the same handle. It is then written
 ///   only once, and the retry returns the first receipt, even if other batches were written in the
-///   meantime. A handle remembers at least the last [64](Answers::KEPT) batches of a stream, for at
+///   meantime. A handle remembers at least the last [64](Receipts::KEPT) batches of a stream, for at
 ///   least a thousand streams and for every stream with an unanswered batch. This memory ends with
 ///   the process, because no other process repeats a batch.
 /// - The sessions of one tree share the root session's stream. Effects and watermarks of different

@@ -8,7 +8,7 @@ mod rollup;
 mod tokens;
 mod totals;
 
-pub use bounded::{MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHERS};
+pub use bounded::{MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHER_NAMES};
 pub use entry::{UsageEntry, UsageKind};
 pub use groups::{UsageGroup, UsageSource};
 pub use rollup::{CustomRecords, ModelUsage, SubAgentUsage, ToolUsage, UsageRollup};

@@ -17,7 +17,7 @@ use crate::http::Timeouts;
 use crate::retry::cancelled;
 
 /// The maximum number of bytes that are read from an error body.
-const MOST_ERROR_BYTES: usize = 64 * 1024;
+const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// How long the end of a reply may lag behind its last event. After that, the connection is closed
 /// and not reused for the next call.
@@ -158,7 +158,7 @@ impl<'a> Exchange<'a> {
     pub(crate) async fn error_body(&mut self) -> Result<Vec<u8>, Failure> {
         let mut body = Vec::new();
         self.hurry(Duration::from_secs(5));
-        while body.len() < MOST_ERROR_BYTES {
+        while body.len() < MAX_ERROR_BYTES {
             match self.next().await {
                 Ok(Some(piece)) => body.extend_from_slice(&piece),
                 Ok(None) => break,
@@ -168,7 +168,7 @@ impl<'a> Exchange<'a> {
                 Err(_) => break,
             }
         }
-        body.truncate(MOST_ERROR_BYTES);
+        body.truncate(MAX_ERROR_BYTES);
         Ok(body)
     }
 

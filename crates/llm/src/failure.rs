@@ -22,12 +22,12 @@ mod tests;
 pub(crate) struct Failure {
     pub(crate) error: Error,
     /// Whether a retry may succeed. The kind of the error must also be retryable.
-    pub(crate) again: bool,
+    pub(crate) may_retry: bool,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, again: true }
+        Self { error, may_retry: true }
     }
 }
 
@@ -63,7 +63,7 @@ impl Subject<'_> {
             failure.error = failure.error.with_retry_after(wait);
         }
         match headers.get("x-should-retry").map(|value| value.as_bytes()) {
-            Some(b"false") => failure.again = false,
+            Some(b"false") => failure.may_retry = false,
             Some(b"true") if !failure.error.is_retryable() => {
                 let sentence = failure.error.message().to_owned();
                 let mut passing = self.error(ErrorCode::ProviderUnavailable, sentence);
@@ -134,7 +134,7 @@ impl Subject<'_> {
         if let Some(code) = details.code.as_deref().filter(|code| is_word(code)) {
             error = error.with_context("provider_code", code);
         }
-        Failure { error, again: !details.is_out_of_quota() }
+        Failure { error, may_retry: !details.is_out_of_quota() }
     }
 
     /// Returns the failure of a request that got no response.
@@ -220,7 +220,7 @@ fn is_word(code: &str) -> bool {
 }
 
 /// The maximum length of a cause in characters.
-const MOST: usize = 200;
+const MAX_CAUSE_CHARS: usize = 200;
 
 /// Describes a failed connection: the host, the port, and the innermost cause.
 fn whereabouts(error: &reqwest::Error) -> String {
@@ -233,7 +233,7 @@ fn whereabouts(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     if let Some(cause) = causes.last() {
         description.push_str(": ");
-        description.extend(cause.to_string().chars().take(MOST));
+        description.extend(cause.to_string().chars().take(MAX_CAUSE_CHARS));
     }
     description
 }

@@ -11,7 +11,7 @@ use tokio::runtime;
 
 /// The maximum number of clients. There is one per tokio runtime and route; when the limit is
 /// exceeded, the oldest one is dropped.
-const MOST_CLIENTS: usize = 64;
+const MAX_CLIENTS: usize = 64;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -97,7 +97,7 @@ impl HttpClient {
             return Ok(client.clone());
         }
         let client = self.build(route)?;
-        if clients.len() >= MOST_CLIENTS {
+        if clients.len() >= MAX_CLIENTS {
             clients.remove(0);
         }
         clients.push((id, route, client.clone()));

@@ -26,7 +26,7 @@ impl Retries {
     /// Returns how long to wait before the next attempt after `failure`, or `None` if no attempt
     /// follows.
     pub(crate) fn next(&mut self, failure: &Failure) -> Option<Duration> {
-        if !failure.again {
+        if !failure.may_retry {
             return None;
         }
         let jitter = self.random.hash_one(self.used);

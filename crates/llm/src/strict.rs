@@ -17,7 +17,7 @@ const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
 /// The maximum length of a chain of references. A longer one is a cycle.
-const MOST_REFERENCES: usize = 16;
+const MAX_REFERENCES: usize = 16;
 
 /// Returns the schema in the strict subset, or `None` if it cannot be converted.
 pub(crate) fn strict(schema: &Value) -> Option<Value> {
@@ -116,7 +116,7 @@ impl Converter<'_> {
     }
 
     fn may_be_null(&self, schema: &Value, depth: usize) -> bool {
-        if depth > MOST_REFERENCES {
+        if depth > MAX_REFERENCES {
             return false;
         }
         if schema.get("$ref").is_some() {

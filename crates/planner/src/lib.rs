@@ -5,24 +5,24 @@
 //! runs, records and resumes them as usual. The state of a loop, [`RoundState`], is folded from the
 //! transcript and stored nowhere else.
 
-mod ask;
 mod bounds;
 mod command;
 mod decision;
 mod executor;
 mod inject;
-mod instant;
 mod llm;
 mod once;
 mod options;
 mod parse;
 mod plan;
+mod plan_call;
 mod planner;
 mod planning;
 mod plans;
 mod prompt;
 mod record;
 mod round;
+mod watch;
 
 pub use bounds::{MAX_HISTORY_BYTES, MAX_PROMPT_BYTES, MAX_RESULTS_BYTES};
 pub use command::Command;

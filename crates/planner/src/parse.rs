@@ -2,8 +2,8 @@
 
 use serde_json::{Deserializer, Value};
 
-use crate::instant::Watch;
 use crate::plan::Problem;
+use crate::watch::Watch;
 
 /// Parses the first JSON object of a text, with or without code fences or other text around it. A
 /// text without an object is not a plan, which means that the agent answers. `cut_off` is `true` if

@@ -10,12 +10,12 @@ use helix_agents_core::tool::{ToolSet, ToolSpec};
 use helix_agents_core::usage::Usage;
 use serde_json::Value;
 
-use crate::ask::ask;
 use crate::bounds;
 use crate::decision::Decision;
 use crate::options::PlanOptions;
 use crate::parse::parse;
 use crate::plan::{MAX_COMMANDS, Problem};
+use crate::plan_call::stream_plan;
 use crate::planner::PlanRequest;
 use crate::prompt;
 use crate::round::Turn;
@@ -108,7 +108,7 @@ impl Round<'_> {
             cancel: self.request.cancel,
         };
         match &options.planner {
-            None => self.ask(model, sink, &request).await,
+            None => self.request_plan(model, sink, &request).await,
             Some(planner) => Ok(match planner.plan(request).await {
                 Ok(reply) => {
                     Planned { usage: reply.usage, ..Outcome::read(&reply.decision).into() }
@@ -119,7 +119,7 @@ impl Round<'_> {
     }
 
     /// Calls the model to make the plan.
-    async fn ask(
+    async fn request_plan(
         &self,
         model: &dyn LlmAdapter,
         sink: &dyn LlmSink,
@@ -138,7 +138,7 @@ impl Round<'_> {
             agent: request.agent,
             session: self.request.session,
         };
-        let response = ask(model, llm, sink).await?;
+        let response = stream_plan(model, llm, sink).await?;
         Ok(response.map_or_else(|| Outcome::Decided(Decision::default()).into(), read))
     }
 }

@@ -108,7 +108,7 @@ impl DurableRuntimeBuilder {
         let Self { settings, database } = self;
         database.check()?;
         let context = settings.context()?;
-        if context.store.reach() == StoreScope::Process {
+        if context.store.scope() == StoreScope::Process {
             return Err(Error::new(
                 ErrorCode::ConfigInvalid,
                 "no other process can access the sessions of this store, so that no process could continue \

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use crate::config::Database;
 use crate::failure::{self, Stopped};
-use crate::turns::ConcurrencyLimiter;
+use crate::limiter::ConcurrencyLimiter;
 use crate::workflow::{self, RunWorkflow};
 
 /// The timeout of best-effort operations, which may fail without consequences.
@@ -180,8 +180,8 @@ impl Engine for Workflows {
 
     async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let live = Arc::clone(started.driver.live());
-        let (replaced, needs_permit) = (started.over.clone(), !started.in_tool);
-        let run_ref = started.in_parts();
+        let (replaced, needs_permit) = (started.superseded.clone(), !started.in_tool);
+        let run_ref = started.in_work_items();
         if let Some(replaced) = replaced {
             self.cancel(&replaced).await;
         }

@@ -7,17 +7,17 @@ use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 /// Returns one guarantee for each guarantee kind of a runtime.
 pub(crate) fn runtime_guarantees(lease: Duration, is_named: bool) -> Vec<Guarantee> {
     vec![
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::RecordedOnce,
             "the log is authoritative: a step that DBOS executes again finds its effect there",
         ),
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::LosesNoFinishedEffect,
             "each reply and each result is appended as soon as it arrives; an interrupted effect runs \
              again with the same idempotency key, an at-most-once tool never",
         ),
-        Guarantee::given(GuaranteeKind::TakenOver, takeover(lease, is_named)),
-        Guarantee::given(
+        Guarantee::provided(GuaranteeKind::TakenOver, takeover(lease, is_named)),
+        Guarantee::provided(
             GuaranteeKind::OneOwner,
             "every start is an append at the same log position, and the store accepts exactly one",
         ),

@@ -14,11 +14,11 @@ mod engine;
 mod failure;
 mod guarantees;
 mod history;
+mod limiter;
 mod name;
 mod runtime;
 mod server;
 mod step_site;
-mod turns;
 mod workflow;
 
 pub use builder::DurableRuntimeBuilder;

@@ -16,8 +16,8 @@ use helix_agents_runtime::{ChildRef, Next, RunRef, Runtime, WorkItem};
 use tokio::sync::SemaphorePermit;
 
 use crate::failure::{Failure, Stopped};
+use crate::limiter::ConcurrencyLimiter;
 use crate::name;
-use crate::turns::ConcurrencyLimiter;
 
 /// The maximum number of attempts for a work item that fails with a retryable error.
 const MAX_ATTEMPTS: u32 = 6;
@@ -138,7 +138,7 @@ impl<'a> RunExecution<'a> {
                     .is_ok();
             self.run_step(async move {
                 match is_again {
-                    true => self.runtime.perform_call_again(self.run_ref, call).await,
+                    true => self.runtime.retry_call(self.run_ref, call).await,
                     false => self.runtime.perform_call(self.run_ref, call).await,
                 }
             })

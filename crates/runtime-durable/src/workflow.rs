@@ -64,7 +64,7 @@ async fn drive(engine: Arc<Workflows>, run_ref: RunRef) -> Result<(), Stopped> {
     if let Err(stopped) = &done {
         tracing::warn!(session = %run_ref.session, run = %run_ref.run, error = %stopped, "the run stopped");
         if !failure::is_executed_elsewhere(stopped) {
-            runtime.give_up(&run_ref).await;
+            runtime.release_run(&run_ref).await;
         }
     }
     if let Some(registration) = registration {

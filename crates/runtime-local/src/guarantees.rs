@@ -13,13 +13,13 @@ pub(crate) fn runtime_guarantees(
     store: Option<&dyn StateStore>,
 ) -> Vec<Guarantee> {
     vec![
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::RecordedOnce,
             "the next action is derived from the log, and recorded results are never requested again",
         ),
         losses(durability),
         takeover(lease, store),
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::OneOwner,
             "every start is an append at the same log position, and the store accepts exactly one",
         ),
@@ -29,12 +29,12 @@ pub(crate) fn runtime_guarantees(
 fn losses(durability: Durability) -> Guarantee {
     let kind = GuaranteeKind::LosesNoFinishedEffect;
     match durability {
-        Durability::PerEffect => Guarantee::given(
+        Durability::PerEffect => Guarantee::provided(
             kind,
             "PerEffect: each reply and each result is appended as soon as it arrives; an interrupted \
              effect runs again with the same idempotency key, an at-most-once tool never",
         ),
-        Durability::PerStep => Guarantee::not_given(
+        Durability::PerStep => Guarantee::not_provided(
             kind,
             "PerStep: there is one append per step, so a crash repeats the step, including the model \
              call; an at-most-once tool is recorded before it runs and never repeated",
@@ -44,13 +44,13 @@ fn losses(durability: Durability) -> Guarantee {
 
 fn takeover(lease: Duration, store: Option<&dyn StateStore>) -> Guarantee {
     let kind = GuaranteeKind::TakenOver;
-    if store.is_some_and(|store| store.reach() == StoreScope::Process) {
-        return Guarantee::not_given(
+    if store.is_some_and(|store| store.scope() == StoreScope::Process) {
+        return Guarantee::not_provided(
             kind,
             "no other process can access the sessions of this store",
         );
     }
-    Guarantee::given(
+    Guarantee::provided(
         kind,
         format!(
             "once the lease of the crashed process has expired, {} s after its last renewal by the \

@@ -126,7 +126,7 @@ async fn run_calls(
     tasks: &[CallTask],
     children: &[ChildTask],
 ) -> Result<()> {
-    driver.handle_interrupt(lease).await;
+    driver.forward_interrupt(lease).await;
     let cancel = CancellationToken::new();
     let (runs, starts) = driver.calls(lease, tasks, &cancel);
     let children = driver.children(children, &cancel);
@@ -163,7 +163,7 @@ async fn run_calls(
             let unrecorded = settled.get(recorded..).unwrap_or_default();
             let starts = requested.iter().map(|start| start.event().clone());
             let facts = unrecorded.iter().flat_map(Settled::facts).chain(starts).collect();
-            driver.settles(unrecorded.iter().filter_map(Settled::attempt));
+            driver.register_outcomes(unrecorded.iter().filter_map(Settled::attempt));
             recorded = settled.len();
             let more = record_while_running(driver, lease, facts, &mut running).await?;
             debug_assert!(more.len() <= open, "more results than calls");
@@ -186,7 +186,7 @@ async fn run_calls(
     }
     let unrecorded = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = unrecorded.iter().flat_map(Settled::facts).collect();
-    driver.settles(unrecorded.iter().filter_map(Settled::attempt));
+    driver.register_outcomes(unrecorded.iter().filter_map(Settled::attempt));
     driver.record(lease, facts).await
 }
 
@@ -198,7 +198,7 @@ async fn record_while_running(
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
     let ownership = lease.ownership().clone();
-    while_running(&ownership, driver.record_beside(lease, facts), running).await
+    while_running(&ownership, driver.record_concurrently(lease, facts), running).await
 }
 
 /// Starts queued children after others have ended or were suspended, while the other calls continue. Returns the
@@ -212,7 +212,7 @@ async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
     // A runtime that is shutting down starts no children.
     let Ok(Action::StartChildren(tasks)) = driver.next() else { return Ok((0, Vec::new())) };
     let ownership = lease.ownership().clone();
-    let started = Box::pin(driver.start_children_beside(lease, &tasks));
+    let started = Box::pin(driver.start_children_concurrently(lease, &tasks));
     let ended = while_running(&ownership, started, running).await?;
     let children = driver.children(&tasks, cancel);
     let count = children.len();
@@ -249,7 +249,7 @@ async fn abort_calls(
 ) -> Result<()> {
     let unrecorded = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = unrecorded.iter().flat_map(Settled::facts).collect();
-    driver.settles(unrecorded.iter().filter_map(Settled::attempt));
+    driver.register_outcomes(unrecorded.iter().filter_map(Settled::attempt));
     // A suspended child is answered like any other open call.
     let facts: Vec<_> =
         facts.into_iter().filter(|event| !matches!(event, Event::ChildWaiting { .. })).collect();

@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure;
-use crate::nursery::{ChildCollector, PendingChildren};
+use crate::pending_children::{ChildCollector, PendingChildren};
 use crate::runtime::TemporalRuntime;
 use crate::server::Server;
 use crate::workflow::{PerformInput, PerformOutput};
@@ -198,7 +198,7 @@ impl Activities {
         let work = async {
             match is_first {
                 true => self.runtime.perform_call(run_ref, call).await,
-                false => self.runtime.perform_call_again(run_ref, call).await,
+                false => self.runtime.retry_call(run_ref, call).await,
             }
         };
         self.drive(&cx, Box::pin(work)).await
@@ -219,13 +219,13 @@ impl Activities {
 
     /// Releases a run that its workflow will not continue.
     #[activity(name = "give_up")]
-    pub(crate) async fn give_up(
+    pub(crate) async fn release_run(
         self: Arc<Self>,
         cx: ActivityContext,
         run_ref: RunRef,
     ) -> Result<(), ActivityError> {
         let work = async {
-            self.runtime.give_up(&run_ref).await;
+            self.runtime.release_run(&run_ref).await;
             Ok(())
         };
         self.drive(&cx, Box::pin(work)).await

@@ -31,7 +31,7 @@ const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(2);
 const FOLLOW_LIMIT: Duration = Duration::from_secs(30);
 
 /// The default time to wait for an unavailable server.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A builder for [`TemporalRuntime`]. See [`TemporalRuntime::builder`].
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct TemporalRuntimeBuilder {
     queue: String,
     prefix: String,
     identity: Option<String>,
-    patience: Duration,
+    connect_timeout: Duration,
     attempts: u32,
     parts_per_history: u32,
     execution: Option<Duration>,
@@ -63,7 +63,7 @@ impl Default for TemporalRuntimeBuilder {
             queue: QUEUE.to_owned(),
             prefix: PREFIX.to_owned(),
             identity: None,
-            patience: PATIENCE,
+            connect_timeout: CONNECT_TIMEOUT,
             attempts: ATTEMPTS,
             parts_per_history: PARTS_PER_HISTORY,
             execution: None,
@@ -123,8 +123,8 @@ impl TemporalRuntimeBuilder {
     }
 
     /// Sets how long [`connect`](Self::connect) waits for an unavailable server. Default: 30 s.
-    pub fn connect_within(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.connect_timeout = connect_timeout;
         self
     }
 
@@ -188,12 +188,12 @@ impl TemporalRuntimeBuilder {
             execution_ms: self.execution.map(millis),
         };
         let context = self.settings.context()?;
-        if context.store.reach() == StoreScope::Machine {
+        if context.store.scope() == StoreScope::Machine {
             tracing::warn!(
                 "workers on other machines cannot access this store; run all workers on this machine"
             );
         }
-        let client = Box::pin(server::connect(&connection, &client, self.patience)).await?;
+        let client = Box::pin(server::connect(&connection, &client, self.connect_timeout)).await?;
         let server = Server { client, queue: self.queue, prefix: self.prefix, limits };
         Ok(TemporalRuntime::new(context, server, self.own_queue))
     }
@@ -201,7 +201,7 @@ impl TemporalRuntimeBuilder {
     fn check(&self) -> Result<()> {
         let invalid = |message: &'static str| Err(Error::new(ErrorCode::ConfigInvalid, message));
         let store = self.settings.store.as_deref();
-        if store.is_some_and(|store| store.reach() == StoreScope::Process) {
+        if store.is_some_and(|store| store.scope() == StoreScope::Process) {
             return invalid(
                 "no other process can access this store, and runs on Temporal are executed by several; use a \
                  shared store",

@@ -12,18 +12,18 @@ pub(crate) fn runtime_guarantees(
     store: Option<&dyn StateStore>,
 ) -> Vec<Guarantee> {
     vec![
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::RecordedOnce,
             "each work item reads the log first, and recorded results are never requested again; two \
              workers that execute the same item are fenced by its appends",
         ),
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::LosesNoFinishedEffect,
             "each reply and each result is appended as soon as it arrives; an interrupted effect runs \
              again with the same idempotency key, an at-most-once tool never",
         ),
         takeover(lease, own_queue, store),
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::OneOwner,
             "every start is an append at the same log position, and the store accepts exactly one; its \
              workflow has a unique id",
@@ -44,8 +44,8 @@ fn takeover(lease: Duration, own_queue: bool, store: Option<&dyn StateStore>) ->
              heartbeat; requires an agent of the same name, and its model"
         )
     };
-    let near = store.is_some_and(|store| store.reach() == StoreScope::Machine);
+    let near = store.is_some_and(|store| store.scope() == StoreScope::Machine);
     let where_to =
         if near { "; on this machine only, because others cannot access its store" } else { "" };
-    Guarantee::given(GuaranteeKind::TakenOver, format!("{why}{where_to}"))
+    Guarantee::provided(GuaranteeKind::TakenOver, format!("{why}{where_to}"))
 }

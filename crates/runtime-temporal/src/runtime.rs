@@ -10,7 +10,7 @@ use helix_agents_runtime::{
 use temporalio_client::WorkflowExecutionStatus;
 
 use crate::builder::TemporalRuntimeBuilder;
-use crate::nursery::PendingChildren;
+use crate::pending_children::PendingChildren;
 use crate::server::{Server, WorkflowStatus};
 
 /// A runtime that starts runs and has them executed by the [workers](crate::TemporalWorker) of its task queue, in this
@@ -93,13 +93,13 @@ impl Engine for Workflows {
 
     async fn drive(&self, mut started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let parent = started.driver.session().parent().map(|parent| parent.session.clone());
-        let over = started.over.take();
-        let run_ref = started.in_parts();
+        let superseded = started.superseded.take();
+        let run_ref = started.in_work_items();
         if parent.is_none_or(|parent| !self.pending_children.register(&parent, &run_ref)) {
             self.server.start(&run_ref, false).await.map_err(|error| about(error, &run_ref))?;
         }
-        if let Some(over) = over {
-            self.server.end_superseded(&over).await;
+        if let Some(superseded) = superseded {
+            self.server.end_superseded(&superseded).await;
         }
         Ok(None)
     }
@@ -134,7 +134,7 @@ impl Engine for Workflows {
         self.server.ended(run_ref).await;
     }
 
-    async fn goes_on(&self, run_ref: &RunRef) -> Result<bool> {
+    async fn recovers_itself(&self, run_ref: &RunRef) -> Result<bool> {
         Ok(match self.server.status(run_ref).await? {
             // A workflow on the queue of a crashed process has no worker.
             WorkflowStatus::Open { queue } => !self.own_queue || queue == self.server.queue,

@@ -62,7 +62,7 @@ impl fmt::Debug for Server {
 pub(crate) async fn connect(
     to: &ConnectionOptions,
     options: &ClientOptions,
-    patience: Duration,
+    connect_timeout: Duration,
 ) -> Result<Client> {
     let mut to = to.clone();
     if to.target.scheme() == "https" {
@@ -83,7 +83,7 @@ pub(crate) async fn connect(
             sleep(CONNECT_RETRY_DELAY).await;
         }
     };
-    let Ok(Some(connection)) = timeout(patience, attempts).await else {
+    let Ok(Some(connection)) = timeout(connect_timeout, attempts).await else {
         return Err(found.with_context("target", &to.target));
     };
     Client::new(connection, options.clone()).map_err(|error| {

@@ -48,7 +48,7 @@ pub(crate) async fn drive(cx: &Context, input: RunInput) -> WorkflowResult<RunOu
             Err(WorkflowTermination::cancelled())
         }
         Err(stopped) => {
-            run.give_up().await;
+            run.release_run().await;
             Err(match stopped {
                 Stopped::Cancelled => WorkflowTermination::cancelled(),
                 Stopped::Failed { code, message } => {
@@ -206,12 +206,12 @@ impl<'a> RunExecution<'a> {
 
     /// Releases the run, so that another process can take over immediately. This also runs if the workflow was
     /// cancelled.
-    async fn give_up(&self) {
+    async fn release_run(&self) {
         let detached = Some(WorkflowCancellationToken::new());
         let options = self.options("give-up".to_owned(), GIVE_UP_LIMIT, detached);
         let run_ref = self.input.run_ref.clone();
         // If this fails, other processes wait until the lease has expired.
-        drop(self.cx.execute_activity(Activities::give_up, run_ref, options).await);
+        drop(self.cx.execute_activity(Activities::release_run, run_ref, options).await);
     }
 
     fn options(

@@ -13,7 +13,7 @@ use helix_agents_core::hooks::{HookChain, HookContext, HookPoint, changed};
 use helix_agents_core::id::{CallId, RequestId};
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    ChildStatus, RequestKind, SessionOverview, is_benign_race, overview_and_standing,
+    ChildStatus, RequestKind, SessionOverview, is_benign_race, overview_and_status,
 };
 use helix_agents_core::step::{
     ChildSpec, ChildTask, child_outcome, child_refused, child_start_failed,
@@ -53,13 +53,13 @@ impl Driver {
     ///
     /// # Errors
     /// Same as [`start_children`](Self::start_children).
-    pub async fn start_children_beside(
+    pub async fn start_children_concurrently(
         &mut self,
         lease: &mut LeaseKeeper,
         tasks: &[ChildTask],
     ) -> Result<()> {
         let facts = self.start_all(lease, tasks).await?;
-        self.record_beside(lease, facts).await
+        self.record_concurrently(lease, facts).await
     }
 
     /// Returns `true` if a sub-agent call has no child yet because it is queued behind other children.
@@ -104,7 +104,7 @@ async fn show_starts(driver: &mut Driver, tasks: &[ChildTask]) {
         let Some(child_spec) = child_spec(driver, task) else { continue };
         let attempt =
             driver.stream_writer.start_attempt(step, Effect::Child { call: task.call.clone() });
-        driver.stream_writer.show(Some(attempt), step, child_spec.shown());
+        driver.stream_writer.show(Some(attempt), step, child_spec.start_chunk());
         driver.unsettled.push(attempt);
     }
     driver.stream_writer.flush().await;
@@ -121,7 +121,7 @@ pub(crate) async fn start_child(
     spec: ChildSpec,
 ) -> Result<(Result<ChildStart>, Option<Event>)> {
     let session = driver.journal.session();
-    let point = HookPoint::Of("before_sub_agent", spec.start.call.clone());
+    let point = HookPoint::PerCall("before_sub_agent", spec.start.call.clone());
     let place = driver.place(session.last_step());
     let cx = HookContext::new(&place, point, session.step_state());
     let started = match driver.hooks.before_sub_agent(&cx, spec.view()).await {
@@ -222,7 +222,7 @@ impl ChildRun {
                     }
                     return Ok(self.ended(&result, used));
                 }
-                ChildStatus::Waits => return Ok(self.waits()),
+                ChildStatus::Waiting => return Ok(self.waits()),
                 ChildStatus::Interrupted if !self.resumes_interrupted => return Ok(self.waits()),
                 ChildStatus::Live => {
                     let handle = self.runtime.handle(child).await?;
@@ -270,17 +270,17 @@ impl ChildRun {
     /// Returns the status of the child as seen by the waiting run.
     async fn status(&self) -> Result<ChildStatus> {
         let logs = self.runtime.context().logs();
-        let (child, status) = overview_and_standing(logs, &self.start.session).await?;
+        let (child, status) = overview_and_status(logs, &self.start.session).await?;
         Ok(match status {
             // The waiting run has to stop, so it starts nothing. An unfinished run of the child is taken over
             // nevertheless: it handles its requests itself.
             ChildStatus::Ready if self.interrupted && child.current_run().is_none() => {
-                ChildStatus::Waits
+                ChildStatus::Waiting
             }
             ChildStatus::Interrupted if self.has_cleared(&child) => ChildStatus::Ready,
             // The waiting run must not override an interrupt that was requested after its start.
             ChildStatus::Interrupted if child.last_run().and_then(|run| run.ended) > self.since => {
-                ChildStatus::Waits
+                ChildStatus::Waiting
             }
             status => status,
         })
@@ -290,14 +290,14 @@ impl ChildRun {
     fn has_cleared(&self, child: &SessionOverview) -> bool {
         !self.interrupted
             && self.cleared.is_some()
-            && child.honoured_interrupt() == self.cleared.as_ref()
+            && child.handled_interrupt() == self.cleared.as_ref()
     }
 
     /// Returns the event for the parent's log, or `None` if the child is still running.
     pub(crate) async fn current_event(&self) -> Result<Option<Event>> {
         Ok(match self.status().await? {
             ChildStatus::Ended(result, used) => Some(self.ended(&result, used)),
-            ChildStatus::Waits | ChildStatus::Interrupted => Some(self.waits()),
+            ChildStatus::Waiting | ChildStatus::Interrupted => Some(self.waits()),
             ChildStatus::Live | ChildStatus::Ready => None,
         })
     }

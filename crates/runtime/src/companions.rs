@@ -9,7 +9,7 @@ use helix_agents_core::executor::{Input, ResumeOptions};
 use helix_agents_core::fault;
 use helix_agents_core::json::Json;
 use helix_agents_core::session::{
-    OpenCall, end_of_call, fold_and_standing, queue_message, standing as standing_of,
+    OpenCall, child_status, end_of_call, queue_message, session_and_status,
 };
 use helix_agents_core::step::{
     CallTask, ChildSpec, CompanionMessage, CompanionOutcome, CompanionTask, Delivery,
@@ -88,18 +88,18 @@ async fn drive(
 ) -> Result<(CompanionOutcome, Option<Event>)> {
     let logs = driver.context.logs();
     let end = match task {
-        CompanionTask::Begin(spec) => return spawn(driver, *spec, attempt).await,
+        CompanionTask::Start(spec) => return spawn(driver, *spec, attempt).await,
         CompanionTask::Done(outcome) => CompanionOutcome::done(outcome),
-        CompanionTask::Wait(start) => CompanionOutcome::waits(start),
-        CompanionTask::Tell(message) => send(driver, message).await?,
-        CompanionTask::Look(start) => {
-            CompanionOutcome::told(&start, &standing_of(logs, &start.session).await?)
+        CompanionTask::Wait(start) => CompanionOutcome::waiting(start),
+        CompanionTask::Send(message) => send(driver, message).await?,
+        CompanionTask::Status(start) => {
+            CompanionOutcome::status(&start, &child_status(logs, &start.session).await?)
         }
         CompanionTask::List(starts) => {
             let mut children = Vec::with_capacity(starts.len());
             for start in starts {
-                let standing = standing_of(logs, &start.session).await?;
-                children.push((start, standing));
+                let status = child_status(logs, &start.session).await?;
+                children.push((start, status));
             }
             CompanionOutcome::listed(&children)
         }
@@ -119,11 +119,15 @@ async fn spawn(
     spec: ChildSpec,
     attempt: AttemptHandle,
 ) -> Result<(CompanionOutcome, Option<Event>)> {
-    driver.stream_writer.show(Some(attempt), driver.journal.session().last_step(), spec.shown());
+    driver.stream_writer.show(
+        Some(attempt),
+        driver.journal.session().last_step(),
+        spec.start_chunk(),
+    );
     driver.stream_writer.flush().await;
     let (started, change) = children::start_child(driver, spec).await?;
     let end = match started {
-        Ok(start) => CompanionOutcome::given(start),
+        Ok(start) => CompanionOutcome::assigned(start),
         Err(error) => CompanionOutcome::done(child_start_failed(&error)),
     };
     Ok((end, change))
@@ -134,25 +138,25 @@ async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionOut
     let (runtime, context, above) = (&driver.runtime, &driver.context, &driver.inherited_hooks);
     let child = &message.start.session;
     for _ in 0..MAX_TRIES {
-        let (fold, standing) = fold_and_standing(context.logs(), child).await?;
+        let (fold, status) = session_and_status(context.logs(), child).await?;
         let agent = Arc::clone(&message.agent);
-        match message.delivery(&fold, &standing) {
-            Delivery::Known => return Ok(CompanionOutcome::given(message.start)),
+        match message.delivery(&fold, &status) {
+            Delivery::Known => return Ok(CompanionOutcome::assigned(message.start)),
             Delivery::Refused(reason) => return Ok(CompanionMessage::refused(reason)),
             Delivery::NewTurn => {
                 let input = Input::from(message.message.clone());
                 let turn =
                     start::continue_child(runtime, agent, &input, child, &message.run, above);
                 match Box::pin(turn).await {
-                    Ok(_) => return Ok(CompanionOutcome::given(message.start)),
+                    Ok(_) => return Ok(CompanionOutcome::assigned(message.start)),
                     Err(error) if error.code() == ErrorCode::AlreadyRunning => {}
                     Err(error) => return Err(error),
                 }
             }
             Delivery::Queued => {
                 let (request, message) = (&message.request, &message.message);
-                queue_message(context.outside(), child, request, message, None).await?;
-                if standing_of(context.logs(), child).await?.can_go_on() {
+                queue_message(context.request_context(), child, request, message, None).await?;
+                if child_status(context.logs(), child).await?.can_continue() {
                     let options = ResumeOptions::default();
                     let by = &StartedBy::Parent { cleared: None };
                     let resume = start::resume_if_first(runtime, agent, child, options, above, by);

@@ -11,7 +11,8 @@ use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{
-    Durability, Outside, RunRecord, SessionCache, SessionReader, clear_stream, repair_ended_stream,
+    Durability, RequestContext, RunRecord, SessionCache, SessionReader, clear_stream,
+    repair_ended_stream,
 };
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{StreamInfo, StreamManager};
@@ -69,8 +70,8 @@ pub(crate) struct LocalRunContext {
 
 impl RuntimeContext {
     /// Returns the store and id source for appending requests from outside a run.
-    pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside { store: &*self.store, ids: &*self.ids, folds: Some(&self.folds) }
+    pub(crate) fn request_context(&self) -> RequestContext<'_> {
+        RequestContext { store: &*self.store, ids: &*self.ids, folds: Some(&self.folds) }
     }
 
     /// Returns a session reader that uses the session cache and reads only new events.
@@ -109,7 +110,7 @@ impl RuntimeContext {
 
     /// Returns the state of a stream, or `None` if the stream does not answer quickly.
     pub(crate) async fn stream_info(&self, stream: &SessionId) -> Option<StreamInfo> {
-        match self.stream_wait.briefly(self.streams.info(stream)).await? {
+        match self.stream_wait.wait_if_available(self.streams.info(stream)).await? {
             Ok(info) => {
                 self.stream_wait.answered();
                 Some(info)
@@ -125,7 +126,7 @@ impl RuntimeContext {
     /// it only briefly; clients may then see old chunks.
     pub(crate) async fn clear_stream(&self, session: &SessionId) {
         let clear = clear_stream(&*self.store, &*self.streams, session);
-        match self.stream_wait.briefly(clear).await {
+        match self.stream_wait.wait_if_available(clear).await {
             Some(Ok(())) => {}
             Some(Err(error)) => {
                 tracing::warn!(%session, %error, "the stream of an earlier session may not have been removed");

@@ -13,7 +13,7 @@ use helix_agents_core::mutant;
 use helix_agents_core::session::{
     Committed, Journal, Session, StreamRepair, boundaries, poll_children, report_waiting,
 };
-use helix_agents_core::step::{Action, CallResult, Results};
+use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 
 use crate::cancel::CancelReason;
 use crate::context::RuntimeContext;
@@ -42,9 +42,9 @@ pub struct Driver {
     /// Attempts whose outcome is staged but not appended yet.
     pub(crate) unsettled: Vec<AttemptHandle>,
     /// Results for which hooks have not been called yet.
-    pub(crate) results: Results,
+    pub(crate) results: UndeliveredResults,
     /// `true` if the run is executed as work items, so another worker may execute the same work item.
-    pub(crate) in_parts: bool,
+    pub(crate) in_work_items: bool,
 }
 
 /// The results of hook calls for a run whose start is retried until its first append succeeds. They ensure that each
@@ -53,7 +53,7 @@ pub struct Driver {
 pub(crate) struct HookProgress {
     /// The last run of the session when these hook calls were made.
     after: Option<RunId>,
-    results: Results,
+    results: UndeliveredResults,
     /// The state changes made by the hooks.
     changes: Vec<Event>,
 }
@@ -143,7 +143,7 @@ impl Driver {
 
     /// Returns a reference to the run.
     #[must_use]
-    pub fn of(&self) -> RunRef {
+    pub fn run_ref(&self) -> RunRef {
         RunRef::named(self.session(), &self.live.run)
     }
 
@@ -172,7 +172,7 @@ impl Driver {
     }
 
     /// Registers attempts whose outcome is about to be recorded.
-    pub fn settles(&mut self, attempts: impl IntoIterator<Item = AttemptHandle>) {
+    pub fn register_outcomes(&mut self, attempts: impl IntoIterator<Item = AttemptHandle>) {
         self.unsettled.extend(attempts);
     }
 
@@ -233,7 +233,7 @@ impl Driver {
         self.stream_writer.watermark(0, watermark);
         if self.journal.session().companions().next().is_some() {
             let mut polled =
-                Box::pin(poll_children(self.context.outside(), self.journal.session()));
+                Box::pin(poll_children(self.context.request_context(), self.journal.session()));
             self.under_lease(lease, polled.as_mut()).await??;
             drop(polled);
             self.journal.catch_up().await?;
@@ -243,7 +243,7 @@ impl Driver {
         if self.hooks.is_empty() {
             return Ok(());
         }
-        self.results = Results::taken_over(self.journal.session(), &self.agent);
+        self.results = UndeliveredResults::taken_over(self.journal.session(), &self.agent);
         if !starts_turn {
             // A rewind to before the suspension resumes none of the pending calls.
             let went_back = start_events.iter().any(|event| matches!(event, Event::Rewound { .. }));
@@ -288,7 +288,7 @@ impl Driver {
         self.under_lease(lease, hook_call.as_mut()).await?;
         drop(hook_call);
         let events: Vec<_> = changed(&cx, "on_agent_resumed").into_iter().collect();
-        self.journal.hold_back(&events)
+        self.journal.apply_facts(&events)
     }
 
     /// Records facts and the decisions that follow from them, calls hooks, and updates the stream. Results are
@@ -305,7 +305,7 @@ impl Driver {
             facts.clear();
         }
         let mut decided = self.stage(&facts)?;
-        if matches!(self.journal.ending(), Some(RunOutcome::Suspended { .. })) {
+        if matches!(self.journal.pending_outcome(), Some(RunOutcome::Suspended { .. })) {
             // Deadlines are compared with the store's clock. Some may have expired already.
             self.journal.observe_clock().await?;
             decided.extend(self.stage(&[])?);
@@ -317,7 +317,7 @@ impl Driver {
             drop(hook_call);
             self.journal.stage(&changes)?;
         }
-        if let Some(outcome) = self.journal.ending() {
+        if let Some(outcome) = self.journal.pending_outcome() {
             if !self.hooks.is_empty() {
                 let session = self.journal.session();
                 let place = self.place(session.last_step());
@@ -341,7 +341,7 @@ impl Driver {
         let sent = lease.now();
         let committed = self.journal.commit().await?;
         if committed.events.is_empty() {
-            if self.in_parts && is_staged && !has_recorded {
+            if self.in_work_items && is_staged && !has_recorded {
                 // Another process has recorded all of it.
                 self.discard();
             }
@@ -357,7 +357,7 @@ impl Driver {
     ///
     /// # Errors
     /// Same as [`record`](Self::record).
-    pub async fn record_beside(
+    pub async fn record_concurrently(
         &mut self,
         lease: &mut LeaseKeeper,
         facts: Vec<Event>,
@@ -412,7 +412,7 @@ impl Driver {
         facts: &[Event],
     ) -> Result<bool> {
         let step = self.journal.session().last_step();
-        self.journal.hold_back(facts)?;
+        self.journal.apply_facts(facts)?;
         if !self.hooks.is_empty() {
             // The staged form takes precedence: an oversized fact is replaced there.
             self.results.note(self.journal.session(), &self.agent, self.journal.staged());
@@ -422,7 +422,7 @@ impl Driver {
         let sent = lease.now();
         let committed = self.journal.append_facts(&[]).await?;
         if committed.events.is_empty() {
-            if self.in_parts {
+            if self.in_work_items {
                 self.discard();
             } else {
                 let lost = std::mem::take(&mut self.unsettled);
@@ -464,7 +464,7 @@ impl Driver {
         if self.hooks.is_empty() {
             return self.journal.stage(facts);
         }
-        self.journal.hold_back(facts)?;
+        self.journal.apply_facts(facts)?;
         // The calls have to be looked up before the step is closed.
         self.results.note(self.journal.session(), &self.agent, self.journal.staged());
         let decided = self.journal.stage(&[])?;

@@ -153,7 +153,7 @@ impl Driver {
     }
 
     /// Passes a pending interrupt request on to the children that the run waits for.
-    pub async fn handle_interrupt(&self, lease: &mut LeaseKeeper) {
+    pub async fn forward_interrupt(&self, lease: &mut LeaseKeeper) {
         let session = self.journal.session();
         if let Some(request) = session.interrupt_request() {
             lease.note_interrupt(request);

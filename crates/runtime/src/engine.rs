@@ -51,7 +51,7 @@ pub trait Engine: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the engine cannot determine this now.
-    async fn goes_on(&self, _run_ref: &RunRef) -> Result<bool> {
+    async fn recovers_itself(&self, _run_ref: &RunRef) -> Result<bool> {
         Ok(false)
     }
 }
@@ -67,7 +67,7 @@ pub struct StartedRun {
     pub events: Vec<Event>,
     /// The unfinished run that this run took over. An engine can stop executing it, because it can no longer append to
     /// the log.
-    pub over: Option<RunRef>,
+    pub superseded: Option<RunRef>,
     /// `true` if a tool of this process started the run. The tool may wait for the run's end, so an engine that
     /// limits concurrent runs must not let the run wait for the tool.
     pub in_tool: bool,
@@ -76,8 +76,8 @@ pub struct StartedRun {
 impl StartedRun {
     /// Prepares the run for execution as [work items](crate::WorkItem), by this process or another one.
     #[must_use]
-    pub fn in_parts(self) -> RunRef {
-        let run_ref = self.driver.of();
+    pub fn in_work_items(self) -> RunRef {
+        let run_ref = self.driver.run_ref();
         if self.driver.runtime().engine().is_in_process() {
             let context = Arc::clone(self.driver.context());
             let here =

@@ -10,8 +10,8 @@ use helix_agents_core::event::ChildStart;
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
-    CompletionNotice, Request, RequestKind, Session, SessionOverview, StopAction, is_benign_race,
-    pass_down, standing,
+    CompletionNotice, Request, RequestKind, Session, SessionOverview, StopAction, child_status,
+    is_benign_race, pass_down,
 };
 
 use crate::context::RuntimeContext;
@@ -21,31 +21,34 @@ use crate::start;
 /// The maximum number of attempts to stop a child that starts and ends runs concurrently.
 const MAX_TRIES: u32 = 16;
 
-/// Stops a child. With `for_good`, a completed child is aborted, too, so that it accepts no further messages. `above`
+/// Stops a child. With `permanently`, a completed child is aborted, too, so that it accepts no further messages. `above`
 /// contains the hooks of the child's ancestors.
 pub(crate) fn stop<'a>(
     runtime: &'a Runtime,
     agent: AnyAgent,
     child: &'a SessionId,
     reason: Option<String>,
-    for_good: bool,
+    permanently: bool,
     above: &'a HookChain,
 ) -> BoxFuture<'a, Result<()>> {
     async move {
         for _ in 0..MAX_TRIES {
             let (agent, reason) = (Arc::clone(&agent), reason.clone());
-            let stopped = match standing(runtime.context().logs(), child).await?.stopping(for_good)
-            {
-                StopAction::Done => {
-                    // The owner may have crashed before it wrote the end to the stream.
-                    runtime.context().show_end(child).await;
-                    return Ok(());
-                }
-                StopAction::Ask => runtime.append_request(child, RequestKind::Abort, reason).await,
-                StopAction::Abort => {
-                    start::abort(runtime, agent, child, reason, for_good, above).await
-                }
-            };
+            let stopped =
+                match child_status(runtime.context().logs(), child).await?.stop_action(permanently)
+                {
+                    StopAction::None => {
+                        // The owner may have crashed before it wrote the end to the stream.
+                        runtime.context().show_end(child).await;
+                        return Ok(());
+                    }
+                    StopAction::Request => {
+                        runtime.append_request(child, RequestKind::Abort, reason).await
+                    }
+                    StopAction::Abort => {
+                        start::abort(runtime, agent, child, reason, permanently, above).await
+                    }
+                };
             match stopped {
                 // The child has started or ended a run concurrently.
                 Err(error) if is_benign_race(&error) => {}
@@ -100,7 +103,7 @@ pub(crate) async fn interrupt_below(
     let children: Vec<_> = session.open_children().map(|child| child.session.clone()).collect();
     if !children.is_empty() {
         let sessions =
-            pass_down(context.outside(), &children, RequestKind::Interrupt, request).await;
+            pass_down(context.request_context(), &children, RequestKind::Interrupt, request).await;
         sessions.iter().for_each(|session| context.wakeups.notify(session));
     }
 }
@@ -109,7 +112,7 @@ pub(crate) async fn interrupt_below(
 async fn notify(context: &RuntimeContext, fold: &SessionOverview) {
     let Some(notice) = CompletionNotice::of(fold) else { return };
     // The parent reads the message between two steps, or polls its children when it resumes.
-    if let Err(error) = notice.tell(context.outside()).await {
+    if let Err(error) = notice.send(context.request_context()).await {
         tracing::warn!(session = %fold.id(), %error, "the parent was not notified");
     }
 }

@@ -104,9 +104,10 @@ impl Control {
     }
 
     async fn append_request(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
-        let outside = self.context.outside();
+        let request_context = self.context.request_context();
         let sessions =
-            request(outside, &self.run_ref.session, Some(&self.run_ref.run), kind, reason).await?;
+            request(request_context, &self.run_ref.session, Some(&self.run_ref.run), kind, reason)
+                .await?;
         sessions.iter().for_each(|session| self.context.wakeups.notify(session));
         Ok(())
     }

@@ -137,7 +137,7 @@ impl LeaseKeeper {
                         return event;
                     }
                 }
-                () = self.ownership.wanted() => {
+                () = self.ownership.renewal_requested() => {
                     if let Some(event) = self.renew(known).await {
                         return event;
                     }

@@ -91,7 +91,7 @@ impl Ownership {
     }
 
     /// Waits until a call requests a renewal.
-    pub(crate) async fn wanted(&self) {
+    pub(crate) async fn renewal_requested(&self) {
         loop {
             self.0.wanted.notified().await;
             if !self.has(LeaseMargin::Half) {

@@ -14,8 +14,8 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
     Lineage, PendingView, RequestKind, SessionPage, Submission, UsageQuery, UsageReport,
-    delete_session, fork, lineage, news_below, pending_calls, queue_message, request, session_page,
-    submit, usage_of_sessions,
+    delete_session, fork, has_ready_child, lineage, pending_calls, queue_message, request,
+    session_page, submit, usage_of_sessions,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
@@ -107,7 +107,7 @@ impl Runtime {
         kind: RequestKind,
         reason: Option<String>,
     ) -> Result<()> {
-        let sessions = request(self.context.outside(), session, None, kind, reason).await?;
+        let sessions = request(self.context.request_context(), session, None, kind, reason).await?;
         sessions.iter().for_each(|session| self.context.wakeups.notify(session));
         Ok(())
     }
@@ -152,7 +152,7 @@ impl AgentExecutor for Runtime {
         if let Some(chosen) = &options.session {
             self.context.clear_stream(chosen).await;
         }
-        let new = fork(self.context.outside(), session, &options).await?;
+        let new = fork(self.context.request_context(), session, &options).await?;
         // If the process crashes here, the first run repairs the stream.
         self.context.show_end(&new).await;
         Ok(new)
@@ -190,7 +190,7 @@ impl AgentExecutor for Runtime {
         root: &SessionId,
         submission: Submission,
     ) -> Result<Submitted> {
-        let session = submit(self.context.outside(), root, &submission).await?;
+        let session = submit(self.context.request_context(), root, &submission).await?;
         let resumption = match self.context.auto_resume {
             true => self.resume_answered(root).await,
             false => Resumption::NotRequested,
@@ -204,7 +204,7 @@ impl AgentExecutor for Runtime {
 
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
         let request = self.context.ids.request();
-        queue_message(self.context.outside(), session, &request, &message, None).await
+        queue_message(self.context.request_context(), session, &request, &message, None).await
     }
 
     async fn recover(&self) -> Result<Vec<RunHandle>> {
@@ -245,8 +245,9 @@ impl AgentExecutor for Runtime {
             SessionStatus::Active if head.summary.run.is_none() => {
                 let mut fold = self.context.logs().overview(session).await?;
                 fold.observe(head.read_at);
-                let has_news = fold.has_news() || news_below(self.context.logs(), &fold).await?;
-                if has_news { Resumable::Yes } else { Resumable::Waiting }
+                let can_continue_step =
+                    fold.can_continue_step() || has_ready_child(self.context.logs(), &fold).await?;
+                if can_continue_step { Resumable::Yes } else { Resumable::Waiting }
             }
             SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {
                 Resumable::Yes

@@ -44,7 +44,7 @@ pub struct Settings {
     /// The lease duration: how long a run counts as owned after its last renewal.
     pub lease: Duration,
     /// How long operations on an unavailable store are retried. Default: two thirds of the lease.
-    pub patience: Option<Duration>,
+    pub store_retry_timeout: Option<Duration>,
     /// The grace period in which cancelled tools can stop.
     pub grace: Duration,
     /// Whether a session is resumed automatically after an answer to a pending call was submitted.
@@ -64,7 +64,7 @@ impl Default for Settings {
             ids: None,
             durability: Durability::default(),
             lease: Duration::from_secs(15),
-            patience: None,
+            store_retry_timeout: None,
             grace: Duration::from_secs(5),
             auto_resume: false,
             tasks_on: None,
@@ -87,11 +87,17 @@ impl Settings {
         let store = self.store.ok_or_else(|| missing("store; call `store`"))?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let ids = self.ids.unwrap_or_else(|| Arc::new(SystemIds));
-        let patience = self.patience.unwrap_or(self.lease * 2 / 3);
+        let store_retry_timeout = self.store_retry_timeout.unwrap_or(self.lease * 2 / 3);
         let streams = self.streams.ok_or_else(|| missing("stream manager; call `store`"))?;
-        let store = RetryingStore::new(store, Arc::clone(&clock), Arc::clone(&ids), patience);
+        let store =
+            RetryingStore::new(store, Arc::clone(&clock), Arc::clone(&ids), store_retry_timeout);
         let stream_wait = StreamWait::new(Arc::clone(&clock), self.lease);
-        let streams = RetryingStreams::new(streams, Arc::clone(&clock), Arc::clone(&ids), patience);
+        let streams = RetryingStreams::new(
+            streams,
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            store_retry_timeout,
+        );
         Ok(Arc::new(RuntimeContext {
             store: Arc::new(store),
             streams: Arc::new(streams),
@@ -178,8 +184,8 @@ macro_rules! builder_methods {
         /// pending stream chunks are dropped. Default: two thirds of the lease, because after that
         /// the lease is lost anyway. See [`RetryingStore`]($crate::core::store::RetryingStore) and
         /// [`RetryingStreams`]($crate::core::stream::RetryingStreams).
-        pub fn store_retry_timeout(mut self, patience: ::std::time::Duration) -> Self {
-            self.settings.patience = Some(patience);
+        pub fn store_retry_timeout(mut self, store_retry_timeout: ::std::time::Duration) -> Self {
+            self.settings.store_retry_timeout = Some(store_retry_timeout);
             self
         }
 

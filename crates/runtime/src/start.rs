@@ -15,9 +15,10 @@ use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
     Journal, JournalConfig, RunRecord, RunStatus, Session, StartOutcome, StartRun, abort_events,
-    execute_events, is_benign_race, news_below, resume_events, rewind_events, terminate_events,
+    execute_events, has_ready_child, is_benign_race, resume_events, rewind_events,
+    terminate_events,
 };
-use helix_agents_core::step::Results;
+use helix_agents_core::step::UndeliveredResults;
 use helix_agents_core::store::{Head, NewSession};
 
 use crate::context::RuntimeContext;
@@ -94,11 +95,11 @@ pub(crate) async fn execute(
 ) -> Result<RunHandle> {
     let context = runtime.context();
     let session = match &options.session {
-        Some(chosen) => SessionId::chosen(chosen.as_str())?,
+        Some(chosen) => SessionId::validated(chosen.as_str())?,
         None => context.ids.session(),
     };
     let run = match &options.run {
-        Some(chosen) => RunId::chosen(chosen.as_str())?,
+        Some(chosen) => RunId::validated(chosen.as_str())?,
         None => context.ids.run(),
     };
     let known = options.session.is_some();
@@ -184,7 +185,7 @@ async fn start_turn(
     check_model(context, &agent)?;
     let TurnRequest { session, run, known, tags, parent, budget, hooks, by } = turn;
     for _ in 0..MAX_TRIES {
-        let found = if known { context.logs().look(&session).await? } else { None };
+        let found = if known { context.logs().find(&session).await? } else { None };
         let (head, fold) = match found {
             Some((head, fold)) => (Some(head), fold),
             None => (None, Session::new(session.clone())),
@@ -239,7 +240,7 @@ pub(crate) async fn resume(
     let mut waited = Duration::ZERO;
     let mut cleared = None;
     for _ in 0..MAX_TRIES {
-        let (_, fold) = context.logs().look(session).await?.ok_or_else(|| not_found(session))?;
+        let (_, fold) = context.logs().find(session).await?.ok_or_else(|| not_found(session))?;
         // An interrupt that is requested while this function waits for the lease is not cleared.
         let cleared = cleared.get_or_insert_with(|| by.clears(&fold));
         if after.is_none() {
@@ -324,21 +325,21 @@ async fn wait_for_lease(
     Ok(false)
 }
 
-/// Marks a session without a live run as aborted. With `for_good`, a completed session is aborted, too, so that it
+/// Marks a session without a live run as aborted. With `permanently`, a completed session is aborted, too, so that it
 /// accepts no further messages. `above` contains the hooks of the ancestor sessions.
 pub(crate) async fn abort(
     runtime: &Runtime,
     agent: AnyAgent,
     session: &SessionId,
     reason: Option<String>,
-    for_good: bool,
+    permanently: bool,
     above: &HookChain,
 ) -> Result<()> {
     let context = runtime.context();
     let mut run = context.ids.run();
     let mut progress = HookProgress::default();
     for _ in 0..MAX_TRIES {
-        let (head, fold) = context.logs().look(session).await?.ok_or_else(|| not_found(session))?;
+        let (head, fold) = context.logs().find(session).await?.ok_or_else(|| not_found(session))?;
         if head.is_leased() {
             return Err(running(session));
         }
@@ -348,7 +349,7 @@ pub(crate) async fn abort(
         let start = prepare_start(runtime, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
         let (request, reason) = (context.ids.request(), reason.clone());
-        let events = if for_good {
+        let events = if permanently {
             terminate_events(&fold, &start, request, reason)
         } else {
             abort_events(&fold, &start, request, reason)?
@@ -387,7 +388,8 @@ async fn prepare_start(
     };
     let stream_from = match known {
         Some(known) => {
-            let in_line = known.marked_by(fold.id(), fold.created_at()) >= fold.position().version;
+            let in_line =
+                known.watermark_version(fold.id(), fold.created_at()) >= fold.position().version;
             let ended = exists && fold.current_run().is_none();
             if ended && (!in_line || fold.open_children().next().is_some()) {
                 // Missing chunks of the previous run must not appear as part of this run.
@@ -401,8 +403,8 @@ async fn prepare_start(
         // An unavailable stream does not prevent a start. Use the last known position.
         None => fold.last_run().map_or(0, |run| run.stream_from),
     };
-    let news_below = news_below(context.logs(), fold).await?;
-    Ok(StartRun { news_below, ..StartRun::new(run, runtime.engine().kind(), stream_from) })
+    let has_ready_child = has_ready_child(context.logs(), fold).await?;
+    Ok(StartRun { has_ready_child, ..StartRun::new(run, runtime.engine().kind(), stream_from) })
 }
 
 pub(crate) fn journal(
@@ -447,8 +449,8 @@ pub(crate) fn driver(
         stream_writer,
         live: LiveRun::new(session, run),
         unsettled: Vec::new(),
-        results: Results::default(),
-        in_parts: false,
+        results: UndeliveredResults::default(),
+        in_work_items: false,
     });
     driver.drop_hooks_after_max_takeovers();
     driver
@@ -519,7 +521,8 @@ impl Launch {
 
     async fn drive(self, in_tool: bool) -> Result<Launched> {
         let Self { runtime, agent, mut journal, hooks, events, new } = self;
-        let over = journal.session().current_run().map(|run| RunRef::new(journal.session(), run));
+        let superseded =
+            journal.session().current_run().map(|run| RunRef::new(journal.session(), run));
         // From here on, a shutdown either waits for this task or has already started.
         runtime.context().check_open()?;
         let sent = runtime.context().clock.monotonic();
@@ -537,17 +540,17 @@ impl Launch {
         }
         let driver = driver(&runtime, agent, journal, hooks);
         let lease = lease(&driver, sent);
-        let run_ref = driver.of();
+        let run_ref = driver.run_ref();
         let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
-        if let Some(over) = &over {
-            runtime.context().local_runs().remove(&over.run);
+        if let Some(superseded) = &superseded {
+            runtime.context().local_runs().remove(&superseded.run);
         }
-        let started = StartedRun { driver, lease, events, over, in_tool };
+        let started = StartedRun { driver, lease, events, superseded, in_tool };
         match runtime.engine().drive(started).await {
             Ok(live) => Ok(Launched::Started(handle(&runtime, run_ref, root, from, live))),
             Err(error) => {
                 // The run is in the log; another process can take it over immediately.
-                runtime.give_up(&run_ref).await;
+                runtime.release_run(&run_ref).await;
                 Err(error)
             }
         }

@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(1);
 
 /// A wait is also limited to the lease duration divided by this number, because the lease is not renewed during the
 /// wait, and two thirds of it may already have passed.
-const LEASE_FRACTION: u32 = 8;
+const LEASE_DIVISOR: u32 = 8;
 
 /// The number of slices of a wait. After each slice the wait checks whether the process was paused.
 const SLICES: u32 = 4;
@@ -40,21 +40,21 @@ struct Inner {
 impl StreamWait {
     /// Creates limits for runs with this lease duration.
     pub(crate) fn new(clock: Arc<dyn Clock>, lease: Duration) -> Self {
-        let limit = LIMIT.min(lease / LEASE_FRACTION);
+        let limit = LIMIT.min(lease / LEASE_DIVISOR);
         Self(Arc::new(Inner { clock, limit, unavailable_until: Mutex::default() }))
     }
 
     /// Waits for work on streams, unless they are unavailable. Returns `None` if the work was not done in time.
-    pub(crate) async fn briefly<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn wait_if_available<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         if mutant!("stream-waited-for") {
             return Some(work.await);
         }
-        if self.are_unavailable() { None } else { self.last_chance(work).await }
+        if self.are_unavailable() { None } else { self.wait_once(work).await }
     }
 
     /// Waits for the last stream writes of a run, even if streams count as unavailable. Returns `None` if the work was
     /// not done in time.
-    pub(crate) async fn last_chance<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn wait_once<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             done = work => Some(done),

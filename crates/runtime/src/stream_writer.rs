@@ -216,12 +216,12 @@ impl StreamWriter {
 
     /// Writes the buffered chunks, waiting briefly. Chunks that are not written in time are written later.
     pub(crate) async fn flush(&self) {
-        self.0.wait.briefly(self.write_all()).await;
+        self.0.wait.wait_if_available(self.write_all()).await;
     }
 
     /// Writes the buffered chunks at the end of the run, even if the stream counts as unavailable.
     pub(crate) async fn close(&self) {
-        self.0.wait.last_chance(self.write_all()).await;
+        self.0.wait.wait_once(self.write_all()).await;
     }
 
     /// Writes all buffered chunks.
@@ -258,7 +258,7 @@ impl StreamWriter {
                     tracing::info!(%session, "a later run of the session has taken over the stream");
                 }
                 let started = std::mem::take(&mut unwritten.started);
-                self.batch().set_numbers(started, &written.begun);
+                self.batch().set_numbers(started, &written.started);
             }
             Err(error) if error.is_retryable() && !self.batch().exceeds_limit() => {
                 tracing::warn!(%session, %error, "chunks could not be written yet");

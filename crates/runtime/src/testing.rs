@@ -33,8 +33,8 @@ impl Engine for Kept {
         "kept"
     }
 
-    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
         Ok(None)
     }
 

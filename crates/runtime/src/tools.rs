@@ -18,7 +18,7 @@ use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
 use helix_agents_core::stream::{ChunkKind, Effect};
 use helix_agents_core::tool::{
-    ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolError, judge, settle,
+    ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolError, complete_record, to_outcome,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -138,7 +138,7 @@ impl CallRun {
             attempts: attempt_number,
             child: None,
         };
-        let finish = Arc::new(settle(&self.agent, &self.tool, finish));
+        let finish = Arc::new(complete_record(&self.agent, &self.tool, finish));
         Some(CallEnd { tool: self.call.name, finish, usage: done.usage, attempt })
     }
 
@@ -252,7 +252,7 @@ impl CallRun {
         attempt: AttemptHandle,
         cancel: CancellationToken,
     ) -> Result<Prepared, AttemptOutcome> {
-        let point = HookPoint::Of("before_tool", self.call.id.clone());
+        let point = HookPoint::PerCall("before_tool", self.call.id.clone());
         let cx = HookContext::new(&self.place, point, Arc::clone(&self.state));
         let view = ToolCallView { call: &self.call.id, tool: &self.call.name, input: &self.input };
         let changed = match self.hooks.before_tool(&cx, view).await {
@@ -285,7 +285,7 @@ impl CallRun {
         let effects = context.effects();
         let is_transient = returned.as_ref().is_err_and(|error| error.is_retryable());
         AttemptOutcome {
-            outcome: judge(&self.agent, &self.tool, returned),
+            outcome: to_outcome(&self.agent, &self.tool, returned),
             is_transient,
             patch: before.then(effects.state_patch),
             input: changed,

@@ -22,7 +22,7 @@ use helix_agents_core::event::{Event, decode};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::{Lineage, lineage};
-use helix_agents_core::step::{Action, CallTask, ChildTask, Results};
+use helix_agents_core::step::{Action, CallTask, ChildTask, UndeliveredResults};
 use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -105,7 +105,7 @@ impl Runtime {
     pub async fn perform(&self, run_ref: &RunRef, item: &WorkItem, is_first: bool) -> Result<Next> {
         for round in 0..MAX_TRIES {
             let Some(mut run) = self.attach(run_ref, true).await? else {
-                return self.over(run_ref).await;
+                return self.finish_ended(run_ref).await;
             };
             let prior = match (is_first, round) {
                 (true, 0) => PriorExecution::Never,
@@ -142,7 +142,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Same as [`perform`](Self::perform).
-    pub async fn perform_call_again(&self, run_ref: &RunRef, call: &CallId) -> Result<()> {
+    pub async fn retry_call(&self, run_ref: &RunRef, call: &CallId) -> Result<()> {
         self.one_of_several(run_ref, call, false).await
     }
 
@@ -170,7 +170,7 @@ impl Runtime {
     }
 
     /// Releases the lease of a run without an active worker, so that another process can take over immediately.
-    pub async fn give_up(&self, run_ref: &RunRef) {
+    pub async fn release_run(&self, run_ref: &RunRef) {
         let context = self.context();
         context.local_runs().remove(&run_ref.run);
         context.folds.forget(&run_ref.session);
@@ -192,7 +192,7 @@ impl Runtime {
         fold.observe(head.read_at);
         let journal = start::journal(context, &agent, fold, &run_ref.run);
         let mut driver = start::driver(self, agent, journal, hooks);
-        driver.in_parts = true;
+        driver.in_work_items = true;
         Ok(Some(AttachedRun { driver, lease }))
     }
 
@@ -213,7 +213,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error if the run is current after all, because it started concurrently.
-    async fn over(&self, run_ref: &RunRef) -> Result<Next> {
+    async fn finish_ended(&self, run_ref: &RunRef) -> Result<Next> {
         let context = self.context();
         let fold = context.logs().overview(&run_ref.session).await?;
         if fold.current_run().is_some_and(|run| run.id == run_ref.run) {
@@ -256,7 +256,7 @@ impl AttachedRun {
         let is_first = prior == PriorExecution::Never;
         if !is_first {
             // An earlier execution may have crashed before it updated the stream.
-            self.driver.realign(&mut self.lease).await?;
+            self.driver.repair_stream(&mut self.lease).await?;
         }
         // All items run user code, except those that only wait for children.
         let waits = matches!(item, WorkItem::Settle(calls) if calls.is_empty());
@@ -345,7 +345,7 @@ impl AttachedRun {
     async fn settle(&mut self, calls: &[CallId], next: &Action, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         if is_first && !driver.hooks.is_empty() {
-            driver.results = Results::left_by(driver.session(), driver.agent(), calls);
+            driver.results = UndeliveredResults::of_calls(driver.session(), driver.agent(), calls);
         }
         let children = match next {
             Action::RunTools { children, .. } => &**children,
@@ -449,14 +449,14 @@ impl AttachedRun {
             }
         };
         let Some(end) = end else { return Ok(None) };
-        driver.settles([end.attempt]);
+        driver.register_outcomes([end.attempt]);
         Ok(Some(end.facts().collect()))
     }
 
     /// Follows one of several children.
     async fn follow(&mut self, call: &CallId) -> Result<()> {
         let Self { driver, lease } = self;
-        driver.handle_interrupt(lease).await;
+        driver.forward_interrupt(lease).await;
         let Action::RunTools { children, .. } = driver.next()? else { return Ok(()) };
         let (own, others): (Vec<_>, Vec<_>) =
             children.into_iter().partition(|child| child.call == *call);
@@ -535,7 +535,7 @@ async fn any_idle(children: &[ChildRun]) {
 /// Registers all results for which hooks may not have been called.
 fn note_all(driver: &mut Driver) {
     if !driver.hooks.is_empty() {
-        driver.results = Results::left_before(driver.session(), driver.agent());
+        driver.results = UndeliveredResults::of_open_step(driver.session(), driver.agent());
     }
 }
 

@@ -195,16 +195,16 @@ impl MemoryStore {
 
 #[async_trait]
 impl StateStore for MemoryStore {
-    fn reach(&self) -> StoreScope {
+    fn scope(&self) -> StoreScope {
         StoreScope::Process
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
         let lost = "data lives in the memory of the process and is lost with it";
         vec![
-            Guarantee::not_given(GuaranteeKind::SurvivesKill, lost),
-            Guarantee::not_given(GuaranteeKind::SurvivesPowerLoss, lost),
-            Guarantee::not_given(
+            Guarantee::not_provided(GuaranteeKind::SurvivesKill, lost),
+            Guarantee::not_provided(GuaranteeKind::SurvivesPowerLoss, lost),
+            Guarantee::not_provided(
                 GuaranteeKind::SharedByProcesses,
                 "the memory of this process is not visible to other processes",
             ),

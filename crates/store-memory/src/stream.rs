@@ -8,7 +8,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::mutant;
 use helix_agents_core::stream::{
-    Answers, Attempt, Batch, BatchReceipt, Chunk, Discarded, StoredChunk, StreamInfo, StreamState,
+    Attempt, Batch, BatchReceipt, Chunk, Discarded, Receipts, StoredChunk, StreamInfo, StreamState,
     resync,
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct Stream {
     trimmed: u64,
     /// The chunks after `trimmed`. A slot is `None` if its chunk was discarded.
     chunks: VecDeque<Option<StoredChunk>>,
-    receipts: Answers,
+    receipts: Receipts,
 }
 
 impl Stream {
@@ -36,7 +36,7 @@ impl Stream {
             self.push(attempt, chunk, retention);
         }
         self.discard(&change.discarded);
-        self.receipts.note(batch.id, change.written.clone());
+        self.receipts.insert(batch.id, change.written.clone());
         Ok(change.written)
     }
 
@@ -114,8 +114,10 @@ impl Stream {
 
     /// Removes the chunks of the given attempts.
     fn discard(&mut self, discarded: &[Discarded]) {
-        let Some(began) = discarded.iter().map(|attempt| attempt.began).min() else { return };
-        let since = usize::try_from(self.last_seq() - began).unwrap_or(usize::MAX);
+        let Some(start_seq) = discarded.iter().map(|attempt| attempt.start_seq).min() else {
+            return;
+        };
+        let since = usize::try_from(self.last_seq() - start_seq).unwrap_or(usize::MAX);
         for slot in self.chunks.iter_mut().rev().take(since) {
             let attempt = slot.as_ref().and_then(|chunk| chunk.attempt);
             if attempt.is_some_and(|attempt| {

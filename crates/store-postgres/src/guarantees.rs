@@ -12,12 +12,12 @@ pub(crate) struct Settings {
 /// Returns one guarantee per [`GuaranteeKind`].
 pub(crate) fn of(settings: &Settings) -> Vec<Guarantee> {
     vec![
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::SurvivesKill,
             "an append is acknowledged after the server, a separate process, has committed it",
         ),
         power_loss(settings),
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::SharedByProcesses,
             "processes on any machine that reaches the server synchronize through its row locks, \
              and its clock decides lease expiry",
@@ -28,20 +28,20 @@ pub(crate) fn of(settings: &Settings) -> Vec<Guarantee> {
 fn power_loss(settings: &Settings) -> Guarantee {
     let kind = GuaranteeKind::SurvivesPowerLoss;
     if !settings.fsync {
-        return Guarantee::not_given(
+        return Guarantee::not_provided(
             kind,
             "the server runs with fsync=off: a crash of its system may damage the whole \
              database",
         );
     }
     if settings.synchronous_commit == "off" {
-        return Guarantee::not_given(
+        return Guarantee::not_provided(
             kind,
             "with synchronous_commit=off a server crash may lose the last appends; the log stays \
              consistent, and a writer that knew of the lost appends gets `HistoryLost`",
         );
     }
-    Guarantee::given(
+    Guarantee::provided(
         kind,
         format!(
             "with fsync=on and synchronous_commit={} an append is acknowledged only after the \

@@ -38,7 +38,7 @@ pub(crate) struct Statements {
     fork: Sql,
     head: Sql,
     list: list::Statements,
-    look: Sql,
+    lookup: Sql,
     renew: Sql,
     snapshot: snapshot::Statements,
 }
@@ -52,7 +52,7 @@ impl Statements {
             fork: fork::statement(schema),
             head: head::statement(schema),
             list: list::Statements::new(schema),
-            look: log::statement(schema),
+            lookup: log::statement(schema),
             renew: renew::statement(schema),
             snapshot: snapshot::Statements::new(schema),
         }
@@ -61,7 +61,7 @@ impl Statements {
 
 #[async_trait]
 impl StateStore for PostgresStore {
-    fn reach(&self) -> StoreScope {
+    fn scope(&self) -> StoreScope {
         StoreScope::Network
     }
 
@@ -125,9 +125,9 @@ impl StateStore for PostgresStore {
         }
         let (inner, session) = (Arc::clone(&self.inner), session.clone());
         let reading = async move {
-            let look = &inner.state.look;
+            let lookup = &inner.state.lookup;
             let result = drive!(inner.connections, |connection| log::read(
-                connection, look, &session, after, limit
+                connection, lookup, &session, after, limit
             ));
             located(result, OPERATION, &session)
         };
@@ -139,13 +139,13 @@ impl StateStore for PostgresStore {
             return Ok(None);
         }
         let (inner, session) = (Arc::clone(&self.inner), session.clone());
-        let look = async move {
+        let lookup = async move {
             let sql = &inner.state.head;
             let found =
                 drive!(inner.connections, |connection| head::find(connection, sql, &session));
             located(found, "store::head", &session)
         };
-        detached(look).await
+        detached(lookup).await
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
@@ -206,14 +206,14 @@ impl StateStore for PostgresStore {
             return Ok(None);
         }
         let (inner, session) = (Arc::clone(&self.inner), session.clone());
-        let look = async move {
+        let lookup = async move {
             let statements = &inner.state.snapshot;
             let found = drive!(inner.connections, |connection| snapshot::find(
                 connection, statements, &session
             ));
             located(found, "store::snapshot", &session)
         };
-        detached(look).await
+        detached(lookup).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -52,7 +52,7 @@ impl PostgresStore {
 
     async fn write_batch(
         &self,
-        memory: &tokio::sync::Mutex<CacheEntry>,
+        entry: &tokio::sync::Mutex<CacheEntry>,
         stream: &SessionId,
         batch: &Batch,
     ) -> Result<BatchReceipt> {
@@ -60,7 +60,7 @@ impl PostgresStore {
         let encoded = located(Encoded::new(&batch.ops), OPERATION, stream)?;
         // Within this process, writes to a stream are serialized. Each write continues from the
         // cached state of the previous one.
-        let mut memory = memory.lock().await;
+        let mut entry = entry.lock().await;
         let shared = write::Stream {
             connections: &self.inner.connections,
             statements: &self.inner.streams,
@@ -68,18 +68,18 @@ impl PostgresStore {
             session: stream,
             encoded: &encoded,
         };
-        let written = write_shared(shared, &mut memory, batch).await;
+        let written = write_shared(shared, &mut entry, batch).await;
         let written = located(written, OPERATION, stream)?;
         self.wake(stream);
-        self.trim(stream, &mut memory).await;
+        self.trim(stream, &mut entry).await;
         Ok(written)
     }
 
     /// Trims a stream that exceeds its retention. A failure is harmless: the next batch tries
     /// again.
-    async fn trim(&self, session: &SessionId, memory: &mut CacheEntry) {
+    async fn trim(&self, session: &SessionId, entry: &mut CacheEntry) {
         let (statements, retention) = (&self.inner.streams.write, self.inner.stream_retention);
-        let Some(mut known) = memory.known.take_if(|known| write::is_too_long(known, retention))
+        let Some(mut known) = entry.known.take_if(|known| write::is_too_long(known, retention))
         else {
             return;
         };
@@ -87,7 +87,7 @@ impl PostgresStore {
             write::trim(connection, statements, session, &mut known, retention)
         });
         match trimmed {
-            Ok(()) => memory.known = Some(known),
+            Ok(()) => entry.known = Some(known),
             Err(error) => tracing::debug!(%error, "a stream could not be trimmed"),
         }
     }
@@ -96,10 +96,10 @@ impl PostgresStore {
 #[async_trait]
 impl StreamManager for PostgresStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
-        let asked = self.inner.stream_cache.ask(stream, batch.id);
-        let (store, memory, stream) = (self.clone(), asked.memory(), stream.clone());
-        let written = detached(async move { store.write_batch(&memory, &stream, &batch).await });
-        asked.answer(written.await)
+        let pending = self.inner.stream_cache.register(stream, batch.id);
+        let (store, entry, stream) = (self.clone(), pending.cached(), stream.clone());
+        let written = detached(async move { store.write_batch(&entry, &stream, &batch).await });
+        pending.complete(written.await)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
@@ -117,14 +117,14 @@ impl StreamManager for PostgresStore {
 
     async fn info(&self, session: &SessionId) -> Result<StreamInfo> {
         let (inner, session) = (Arc::clone(&self.inner), session.clone());
-        let look = async move {
+        let lookup = async move {
             let sql = &inner.streams.row;
             let known =
                 drive!(inner.connections, |connection| row::find(connection, sql, &session));
-            let CachedStream { ledger, trimmed, .. } = located(known, "stream::info", &session)?;
-            Ok(ledger.info(trimmed))
+            let CachedStream { state, trimmed, .. } = located(known, "stream::info", &session)?;
+            Ok(state.info(trimmed))
         };
-        detached(look).await
+        detached(lookup).await
     }
 
     async fn reset(&self, session: &SessionId) -> Result<()> {

@@ -8,7 +8,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::stream::StreamCache;
 
 use crate::connection::Server;
-use crate::place::Place;
+use crate::location::Location;
 use crate::streams::watch::Watch;
 use crate::{Inner, Inspection, RedisStore, inspect, settings};
 
@@ -108,11 +108,11 @@ impl RedisBuilder {
     }
 
     async fn connect(self) -> Result<RedisStore> {
-        let place = Place::of(&self)?;
-        let settings = settings::ask(&place.client, self.operation_timeout).await?;
+        let location = Location::parse(&self)?;
+        let settings = settings::read(&location.client, self.operation_timeout).await?;
         settings.check()?;
-        let server = Server::connect(&place, settings.is_cluster, &self).await?;
-        let Place { keys, client, .. } = place;
+        let server = Server::connect(&location, settings.is_cluster, &self).await?;
+        let Location { keys, client, .. } = location;
         settings::check_schema(&server, &keys).await?;
         let watch = Arc::new(Watch::new(client, keys.clone(), self.operation_timeout));
         let streams = self.streams;
@@ -138,9 +138,9 @@ impl RedisBuilder {
     /// Same as [`open`](Self::open).
     #[doc(hidden)]
     pub async fn destroy(self) -> Result<()> {
-        let place = Place::of(&self)?;
-        let server = Server::connect(&place, false, &self).await?;
-        server.remove_all(&place.keys.pattern()).await
+        let location = Location::parse(&self)?;
+        let server = Server::connect(&location, false, &self).await?;
+        server.remove_all(&location.keys.pattern()).await
     }
 }
 

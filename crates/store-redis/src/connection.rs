@@ -15,7 +15,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use crate::config::RedisBuilder;
 use crate::detached::detached;
 use crate::error::classify;
-use crate::place::Place;
+use crate::location::Location;
 use crate::reply::Reply;
 use crate::script::Script;
 
@@ -44,15 +44,16 @@ impl fmt::Debug for Server {
 
 impl Server {
     pub(crate) async fn connect(
-        place: &Place,
+        location: &Location,
         is_cluster: bool,
         options: &RedisBuilder,
     ) -> Result<Self> {
         let connection = if is_cluster {
-            let mut cluster = ClusterClient::builder([place.client.get_connection_info().clone()])
-                .connection_timeout(options.operation_timeout)
-                .response_timeout(options.operation_timeout);
-            if let Some(certificates) = &place.certificates {
+            let mut cluster =
+                ClusterClient::builder([location.client.get_connection_info().clone()])
+                    .connection_timeout(options.operation_timeout)
+                    .response_timeout(options.operation_timeout);
+            if let Some(certificates) = &location.certificates {
                 cluster = cluster.certs(certificates.clone());
             }
             let connection = cluster.build().map_err(classify)?.get_async_connection().await;
@@ -64,7 +65,7 @@ impl Server {
                 .set_max_delay(PAUSES.1)
                 .set_connection_timeout(Some(options.operation_timeout))
                 .set_response_timeout(Some(options.operation_timeout));
-            let manager = ConnectionManager::new_with_config(place.client.clone(), config).await;
+            let manager = ConnectionManager::new_with_config(location.client.clone(), config).await;
             Connection::Single(manager.map_err(classify)?)
         };
         Ok(Self { connection, is_closed: Arc::default() })
@@ -99,9 +100,9 @@ impl Server {
             cmd.arg(args);
             cmd
         };
-        let result = match self.ask(command("EVALSHA", script.digest())).await? {
+        let result = match self.send(command("EVALSHA", script.digest())).await? {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.ask(command("EVAL", script.text())).await?
+                self.send(command("EVAL", script.text())).await?
             }
             result => result,
         };
@@ -111,7 +112,7 @@ impl Server {
     /// Runs a command.
     pub(crate) async fn run(&self, cmd: &Cmd) -> Result<Value> {
         self.check_open()?;
-        self.ask(cmd.clone()).await?.map_err(classify)
+        self.send(cmd.clone()).await?.map_err(classify)
     }
 
     /// Removes all keys that match a pattern. Only for a single server.
@@ -137,13 +138,13 @@ impl Server {
     /// the driver opens. The server may therefore run a command twice. A script whose first reply
     /// was lost must recognize its own effect, or a later read must determine whether it took
     /// effect. The store's caller handles retries while a server is unavailable.
-    async fn ask(&self, cmd: Cmd) -> Result<RedisResult<Value>> {
+    async fn send(&self, cmd: Cmd) -> Result<RedisResult<Value>> {
         let connection = self.connection.clone();
         // Runs on its own task, because the driver's queue is short and grants its slots in order:
         // an unpolled caller would block others.
         let asking = async move {
-            Ok(match connection.ask(&cmd).await {
-                Err(error) if error.is_connection_dropped() => connection.ask(&cmd).await,
+            Ok(match connection.send(&cmd).await {
+                Err(error) if error.is_connection_dropped() => connection.send(&cmd).await,
                 result => result,
             })
         };
@@ -152,7 +153,7 @@ impl Server {
 }
 
 impl Connection {
-    async fn ask(&self, cmd: &Cmd) -> RedisResult<Value> {
+    async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
         let result = match self.clone() {
             Self::Single(mut connection) => connection.req_packed_command(cmd).await,
             Self::Cluster(mut connection) => connection.req_packed_command(cmd).await,

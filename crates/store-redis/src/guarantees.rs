@@ -7,12 +7,12 @@ use crate::settings::{Persistence, ServerSettings};
 /// Returns one guarantee per [`GuaranteeKind`].
 pub(crate) fn of(settings: &ServerSettings) -> Vec<Guarantee> {
     vec![
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::SurvivesKill,
             "an append is acknowledged after the server, a separate process, has applied it",
         ),
         power_loss(settings),
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::SharedByProcesses,
             "all processes that reach the server share its sessions; a script decides each append",
         ),
@@ -22,32 +22,32 @@ pub(crate) fn of(settings: &ServerSettings) -> Vec<Guarantee> {
 fn power_loss(settings: &ServerSettings) -> Guarantee {
     let kind = GuaranteeKind::SurvivesPowerLoss;
     match settings.persistence {
-        Persistence::Always if settings.replicas == 0 => Guarantee::given(
+        Persistence::Always if settings.replicas == 0 => Guarantee::provided(
             kind,
             "with appendfsync=always an append is acknowledged only after the disk has confirmed \
              it",
         ),
-        Persistence::Always => Guarantee::given(
+        Persistence::Always => Guarantee::provided(
             kind,
             "with appendfsync=always an append is acknowledged only after the disk has confirmed \
              it; a replica that is promoted may lack the last ones, and a writer that knew of them \
              gets `HistoryLost`",
         ),
-        Persistence::EverySecond => Guarantee::not_given(
+        Persistence::EverySecond => Guarantee::not_provided(
             kind,
             "with appendfsync=everysec a power loss may lose about the last second; a log stays consistent up to \
              there, and a writer that knew of more gets `HistoryLost`",
         ),
-        Persistence::SomeTime => Guarantee::not_given(
+        Persistence::SomeTime => Guarantee::not_provided(
             kind,
             "with appendfsync=no a power loss may lose about the last 30 seconds; a log \
              stays consistent up to there, and a writer that knew of more gets `HistoryLost`",
         ),
-        Persistence::Unknown => Guarantee::not_given(
+        Persistence::Unknown => Guarantee::not_provided(
             kind,
             "the server does not reveal how often it syncs its append-only file to the disk",
         ),
-        Persistence::Snapshots => Guarantee::not_given(
+        Persistence::Snapshots => Guarantee::not_provided(
             kind,
             "the server keeps no append-only file: a restart loses everything since the last snapshot; \
              set appendonly=yes",

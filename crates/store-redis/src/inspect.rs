@@ -5,7 +5,7 @@ use helix_agents_core::guarantee::Guarantee;
 
 use crate::config::RedisBuilder;
 use crate::connection::Server;
-use crate::place::Place;
+use crate::location::Location;
 use crate::settings::{self, Persistence, SCHEMA, ServerSettings};
 use crate::{error, guarantees};
 
@@ -80,10 +80,10 @@ impl Inspection {
 }
 
 pub(crate) async fn inspect(options: &RedisBuilder) -> Result<Inspection> {
-    let place = Place::of(options)?;
-    let settings = settings::ask(&place.client, options.operation_timeout).await?;
-    let server = Server::connect(&place, settings.is_cluster, options).await?;
-    let keys = &place.keys;
+    let location = Location::parse(options)?;
+    let settings = settings::read(&location.client, options.operation_timeout).await?;
+    let server = Server::connect(&location, settings.is_cluster, options).await?;
+    let keys = &location.keys;
     Ok(Inspection {
         schema: settings::schema(&server, keys).await?,
         newest_schema: SCHEMA,

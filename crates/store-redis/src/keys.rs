@@ -76,18 +76,18 @@ impl SessionKeys {
         self.key("snapshot")
     }
 
-    /// The forks that share this log, by life, each with the version up to which it shares the log.
+    /// The forks that share this log, by generation, each with the version up to which it shares the log.
     pub(crate) fn shares(&self) -> String {
         self.key("shares")
     }
 
-    /// The log of a deleted session, identified by its life, that forks still share.
-    pub(crate) fn kept_log(&self, life: &str) -> String {
-        self.key(&format!("log:{life}"))
+    /// The log of a deleted session, identified by its generation, that forks still share.
+    pub(crate) fn kept_log(&self, generation: &str) -> String {
+        self.key(&format!("log:{generation}"))
     }
 
-    pub(crate) fn kept_shares(&self, life: &str) -> String {
-        self.key(&format!("shares:{life}"))
+    pub(crate) fn kept_shares(&self, generation: &str) -> String {
+        self.key(&format!("shares:{generation}"))
     }
 
     /// The index of the sessions in the tree below this root, by creation time.

@@ -16,7 +16,7 @@ mod error;
 mod guarantees;
 mod inspect;
 mod keys;
-mod place;
+mod location;
 mod purge;
 mod reply;
 mod script;

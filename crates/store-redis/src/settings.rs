@@ -98,7 +98,7 @@ impl ServerSettings {
 }
 
 /// Queries the server's settings on a separate connection.
-pub(crate) async fn ask(client: &Client, timeout: Duration) -> Result<ServerSettings> {
+pub(crate) async fn read(client: &Client, timeout: Duration) -> Result<ServerSettings> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(timeout))
         .set_response_timeout(Some(timeout));

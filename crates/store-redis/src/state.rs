@@ -31,7 +31,7 @@ fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
 
 #[async_trait]
 impl StateStore for RedisStore {
-    fn reach(&self) -> StoreScope {
+    fn scope(&self) -> StoreScope {
         StoreScope::Network
     }
 

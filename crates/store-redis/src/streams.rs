@@ -14,7 +14,7 @@ use crate::error::of_session;
 use crate::{RedisStore, script};
 
 mod read;
-mod standing;
+mod stream_state;
 pub(crate) mod watch;
 mod write;
 
@@ -28,11 +28,11 @@ impl StreamManager for RedisStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         let of = of("stream::write", stream);
         stream.check().map_err(&of)?;
-        let asked = self.inner.stream_cache.ask(stream, batch.id);
-        let (store, memory) = (Arc::clone(&self.inner), asked.memory());
+        let pending = self.inner.stream_cache.register(stream, batch.id);
+        let (store, cached) = (Arc::clone(&self.inner), pending.cached());
         let session = stream.clone();
-        let written = detached(async move { store.write(&memory, &session, &batch).await });
-        asked.answer(written.await.map_err(of))
+        let written = detached(async move { store.write(&cached, &session, &batch).await });
+        pending.complete(written.await.map_err(of))
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
@@ -54,8 +54,8 @@ impl StreamManager for RedisStore {
     async fn info(&self, session: &SessionId) -> Result<StreamInfo> {
         let of = of("stream::info", session);
         session.check().map_err(&of)?;
-        let found = standing::look(&self.inner, session, &[]).await.map_err(of)?;
-        Ok(found.known.ledger.info(found.known.trimmed))
+        let found = stream_state::lookup(&self.inner, session, &[]).await.map_err(of)?;
+        Ok(found.known.state.info(found.known.trimmed))
     }
 
     async fn reset(&self, session: &SessionId) -> Result<()> {

@@ -7,13 +7,13 @@ use crate::config::Synchronous;
 /// Returns one guarantee per [`GuaranteeKind`].
 pub(crate) fn of(synchronous: Synchronous) -> Vec<Guarantee> {
     vec![
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::SurvivesKill,
             "an append is acknowledged after the operating system has accepted it into the write-ahead \
              log, which the next process that opens the file reads",
         ),
         power_loss(synchronous),
-        Guarantee::given(
+        Guarantee::provided(
             GuaranteeKind::SharedByProcesses,
             "processes of one machine synchronize through SQLite's locks on the file, which has to be on \
              a local disk",
@@ -24,12 +24,12 @@ pub(crate) fn of(synchronous: Synchronous) -> Vec<Guarantee> {
 fn power_loss(synchronous: Synchronous) -> Guarantee {
     let kind = GuaranteeKind::SurvivesPowerLoss;
     match synchronous {
-        Synchronous::Full => Guarantee::given(
+        Synchronous::Full => Guarantee::provided(
             kind,
             "with synchronous=FULL an append is acknowledged only after the disk has confirmed it; \
              streams may lose their last chunks",
         ),
-        Synchronous::Normal => Guarantee::not_given(
+        Synchronous::Normal => Guarantee::not_provided(
             kind,
             "with synchronous=NORMAL a system crash may lose the last appends; the log stays consistent, \
              and a writer that knew of the lost appends gets `HistoryLost`",

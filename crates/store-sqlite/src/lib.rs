@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use helix_agents_core::error::Result;
-use helix_agents_core::stream::{Answers, StreamCache};
+use helix_agents_core::stream::{Receipts, StreamCache};
 use tokio::sync::mpsc;
 
 mod clock;
@@ -18,8 +18,8 @@ mod error;
 mod guarantees;
 mod inspect;
 mod migrations;
-mod place;
 mod prepared;
+mod row_key;
 mod state;
 mod streams;
 mod worker;
@@ -71,7 +71,7 @@ struct Inner {
     readers: Readers,
     watch: Arc<Watch>,
     /// The receipts of the last batches of each stream.
-    answers: StreamCache<Mutex<Answers>>,
+    receipts: StreamCache<Mutex<Receipts>>,
     stream_retention: u64,
     synchronous: Synchronous,
     /// A channel that closes when all threads have ended.
@@ -114,7 +114,7 @@ impl SqliteStore {
                 Synchronous::Normal => Durability::Process,
             },
             readers: Readers::start(connections.readers, &shared)?,
-            answers: StreamCache::default(),
+            receipts: StreamCache::default(),
             stream_retention: config.stream_retention.max(1),
             synchronous: config.synchronous,
             watch: Arc::new(Watch::new(config, shared)),

@@ -67,7 +67,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl StateStore for SqliteStore {
-    fn reach(&self) -> StoreScope {
+    fn scope(&self) -> StoreScope {
         StoreScope::Machine
     }
 

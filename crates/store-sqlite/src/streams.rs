@@ -47,28 +47,28 @@ impl StreamManager for SqliteStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         const OPERATION: &str = "stream::write";
         let id = batch.id;
-        let asked = self.inner.answers.ask(stream, id);
+        let pending = self.inner.receipts.register(stream, id);
         let prepared = match write::Prepared::new(batch) {
             Ok(prepared) => prepared,
             Err(error) => {
-                return asked.answer(Err(of_session(error, stream).with_operation(OPERATION)));
+                return pending.complete(Err(of_session(error, stream).with_operation(OPERATION)));
             }
         };
         let (of, retention) = (stream.clone(), self.inner.stream_retention);
         // The writing thread looks up and records the receipt, because the caller may be dropped in
         // between.
-        let (known, answers) = (asked.memory(), asked.memory());
+        let (known, receipts) = (pending.cached(), pending.cached());
         let write = move |tables: &mut Tables<'_>| match lock(&known).find(id) {
             Some(written) => Ok(written.clone()),
             None => write::write(tables, &of, &prepared, retention),
         };
         let note = move |written: &BatchReceipt| {
-            let mut answers = lock(&answers);
-            if answers.find(id).is_none() {
-                answers.note(id, written.clone());
+            let mut receipts = lock(&receipts);
+            if receipts.find(id).is_none() {
+                receipts.insert(id, written.clone());
             }
         };
-        asked.answer(self.write_stream(OPERATION, stream, write, note).await)
+        pending.complete(self.write_stream(OPERATION, stream, write, note).await)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -104,8 +104,8 @@ impl ChaosStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for ChaosStore {
-    fn reach(&self) -> StoreScope {
-        self.inner.reach()
+    fn scope(&self) -> StoreScope {
+        self.inner.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
@@ -239,8 +239,8 @@ impl<H> ChaosHarness<H> {
 
 #[async_trait]
 impl<H: StoreHarness> StoreHarness for ChaosHarness<H> {
-    fn reach(&self) -> StoreScope {
-        self.harness.reach()
+    fn scope(&self) -> StoreScope {
+        self.harness.scope()
     }
 
     async fn open(&self) -> Arc<dyn StateStore> {

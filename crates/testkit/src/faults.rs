@@ -150,8 +150,8 @@ impl FaultStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for FaultStore {
-    fn reach(&self) -> StoreScope {
-        self.inner.reach()
+    fn scope(&self) -> StoreScope {
+        self.inner.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

@@ -108,7 +108,8 @@ fn line(event: &Event) -> String {
 fn reply_text(reply: &ModelReply) -> String {
     let mut out = format!("step {} reply", reply.step);
     if let Some(error) = &reply.error {
-        write!(out, " error={} should_stop={}", told(error), reply.should_stop).unwrap_or_default();
+        write!(out, " error={} should_stop={}", error_text(error), reply.should_stop)
+            .unwrap_or_default();
     }
     if let Some(output) = &reply.output {
         write!(out, " output={}", output.text()).unwrap_or_default();
@@ -148,7 +149,7 @@ fn result(finish: &ToolFinish) -> String {
             write!(out, " finishes {}", output.text()).unwrap_or_default();
         }
         Some(FinishOutput::Invalid(error)) => {
-            write!(out, " fails the turn: {}", told(error)).unwrap_or_default();
+            write!(out, " fails the turn: {}", error_text(error)).unwrap_or_default();
         }
         None => {}
     }
@@ -169,13 +170,13 @@ fn result(finish: &ToolFinish) -> String {
 fn tool_outcome(outcome: &ToolOutcome) -> String {
     match outcome {
         ToolOutcome::Success(result) => result.text().to_owned(),
-        ToolOutcome::Error(error) => format!("error {}", told(error)),
+        ToolOutcome::Error(error) => format!("error {}", error_text(error)),
         ToolOutcome::Acknowledged => "acknowledged".to_owned(),
     }
 }
 
 /// Returns an error as the log contains it.
-fn told(error: &ErrorRecord) -> String {
+fn error_text(error: &ErrorRecord) -> String {
     format!("{}: {}", error.code, error.in_full())
 }
 
@@ -183,7 +184,7 @@ fn outcome_text(outcome: &RunOutcome) -> String {
     match outcome {
         RunOutcome::Completed { output: Some(output) } => format!("completed {}", output.text()),
         RunOutcome::Completed { output: None } => "completed".to_owned(),
-        RunOutcome::Failed { error } => format!("failed {}", told(error)),
+        RunOutcome::Failed { error } => format!("failed {}", error_text(error)),
         RunOutcome::Interrupted { reason } => format!("interrupted {reason:?}"),
         RunOutcome::Aborted { reason } => format!("aborted {reason:?}"),
         RunOutcome::Suspended { on } => {
@@ -320,14 +321,16 @@ fn chunk_text(kind: &ChunkKind) -> Option<String> {
             let result = result.as_deref().map(|result| format!(" {result}")).unwrap_or_default();
             format!("tool_end {call} success={success}{result}")
         }
-        ChunkKind::ToolError { call, error, .. } => format!("tool_error {call} {}", told(error)),
+        ChunkKind::ToolError { call, error, .. } => {
+            format!("tool_error {call} {}", error_text(error))
+        }
         ChunkKind::Custom { name, data } => format!("custom {name} {data}"),
         ChunkKind::StatePatch { patch } => {
             format!("state_patch {}", serde_json::to_string(patch).unwrap_or_default())
         }
         ChunkKind::Checkpoint { .. } => "checkpoint".to_owned(),
         ChunkKind::Output { output } => format!("output {output}"),
-        ChunkKind::Error { error } => format!("error {}", told(error)),
+        ChunkKind::Error { error } => format!("error {}", error_text(error)),
         ChunkKind::RunStarted => "run_started".to_owned(),
         ChunkKind::RunEnded { status } => format!("run_ended {status}"),
         ChunkKind::RunInterrupted { reason } => format!("run_interrupted {reason:?}"),

@@ -17,7 +17,7 @@ use crate::scripted::{Reply, ScriptedLlm, SeenRequest};
 #[derive(Debug, Clone)]
 pub struct PlanningScript {
     plans: BTreeMap<u64, ScriptedLlm>,
-    again: Arc<Mutex<BTreeMap<u64, Vec<ScriptedLlm>>>>,
+    revise: Arc<Mutex<BTreeMap<u64, Vec<ScriptedLlm>>>>,
     answers: ScriptedLlm,
     seen: Arc<Mutex<Vec<(u64, SeenRequest)>>>,
 }
@@ -27,15 +27,15 @@ impl PlanningScript {
     pub fn new(plans: impl IntoIterator<Item = Reply>, answers: ScriptedLlm) -> Self {
         let plans = (0..).zip(plans.into_iter().map(|plan| ScriptedLlm::new([plan])));
         let plans = plans.collect();
-        Self { plans, again: Arc::default(), answers, seen: Arc::default() }
+        Self { plans, revise: Arc::default(), answers, seen: Arc::default() }
     }
 
     /// Adds a plan for a round that this process requests once more.
     #[must_use]
-    pub fn again(self, round: u64, plan: Reply) -> Self {
-        let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
-        again.entry(round).or_default().push(ScriptedLlm::new([plan]));
-        drop(again);
+    pub fn revise(self, round: u64, plan: Reply) -> Self {
+        let mut revise = self.revise.lock().unwrap_or_else(PoisonError::into_inner);
+        revise.entry(round).or_default().push(ScriptedLlm::new([plan]));
+        drop(revise);
         self
     }
 
@@ -56,8 +56,8 @@ impl PlanningScript {
         if seen == 0 {
             return self.plans.get(&round).cloned();
         }
-        let again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
-        again.get(&round).and_then(|plans| plans.get(seen - 1)).cloned()
+        let revise = self.revise.lock().unwrap_or_else(PoisonError::into_inner);
+        revise.get(&round).and_then(|plans| plans.get(seen - 1)).cloned()
     }
 }
 

@@ -48,7 +48,7 @@ pub use usage::*;
 #[async_trait]
 pub trait StoreHarness: Send + Sync {
     /// Returns the scope within which the data of this back end is visible.
-    fn reach(&self) -> StoreScope;
+    fn scope(&self) -> StoreScope;
 
     /// Opens a handle. Every handle of one harness sees the same data. No two harnesses share data.
     /// Acknowledged data stays when all handles are dropped, as long as the harness lives.

@@ -90,7 +90,7 @@ pub struct Booted {
     /// The sweeper of the process.
     pub sweep: Sweep,
     /// Whether its engine repeats work items.
-    pub again: Redelivery,
+    pub redelivery: Redelivery,
     /// The time after which its engine notices a crashed process. Nothing may make progress for that long.
     pub misses: Duration,
 }

@@ -7,7 +7,9 @@
 use anyhow::{Result, bail};
 use helix_agents::prelude::*;
 use helix_agents::runtime_local::SystemIds;
-use helix_agents::session::{CallRef, Outside, SessionReader, Submission, pending_calls, submit};
+use helix_agents::session::{
+    CallRef, RequestContext, SessionReader, Submission, pending_calls, submit,
+};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,8 +70,8 @@ async fn answer(store: &SqliteStore, answer: impl FnOnce(CallRef) -> Submission)
     println!("{} {}", pending_call.pending.tool, pending_call.arguments.text());
     // The digest ties the decision to the arguments that were shown above.
     let answer = answer(pending_call.reference()).digest(pending_call.pending.digest.clone());
-    let outside = Outside { store, ids: &SystemIds, folds: None };
-    submit(outside, &session, &answer).await?;
+    let request_context = RequestContext { store, ids: &SystemIds, folds: None };
+    submit(request_context, &session, &answer).await?;
     println!("recorded; now run: resume");
     Ok(())
 }

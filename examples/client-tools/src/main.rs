@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use helix_agents::prelude::*;
 use helix_agents::runtime_local::SystemIds;
-use helix_agents::session::{Outside, SessionReader, Submission, pending_calls, submit};
+use helix_agents::session::{RequestContext, SessionReader, Submission, pending_calls, submit};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -77,8 +77,8 @@ async fn answer(store: &SqliteStore, result: &str) -> Result<()> {
     };
     let result: Value = serde_json::from_str(result).context("the answer must be JSON")?;
     let answer = Submission::result(pending_call.reference(), &result)?;
-    let outside = Outside { store, ids: &SystemIds, folds: None };
-    match submit(outside, &session, &answer).await {
+    let request_context = RequestContext { store, ids: &SystemIds, folds: None };
+    match submit(request_context, &session, &answer).await {
         Ok(_) => println!("recorded; now run: resume"),
         // The call is still pending and accepts another answer.
         Err(error) if error.code() == ErrorCode::AnswerInvalid => {

@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
     for line in run.result().await?.into_output()?.lines {
         println!("{line}");
     }
-    let session = run.fold().await?;
+    let session = run.load_session().await?;
     for (name, critic) in session.companions() {
         let critic = load(&store, &critic.start.session).await?;
         println!("{name} reviewed {} versions", critic.turn());

@@ -41,8 +41,13 @@ async fn main() -> Result<()> {
     println!("{}", handle.result().await?.into_output()?);
 
     // The first checkpoint: the trains are known, but nothing is recommended yet.
-    let checkpoint =
-        handle.fold().await?.checkpoints().first().context("the run has no checkpoint")?.version;
+    let checkpoint = handle
+        .load_session()
+        .await?
+        .checkpoints()
+        .first()
+        .context("the run has no checkpoint")?
+        .version;
     let fork = fork_runtime.fork(handle.session(), ForkOptions::default().at(checkpoint)).await?;
 
     // The original starts another turn. The fork continues the turn that was active at the
@@ -54,7 +59,7 @@ async fn main() -> Result<()> {
     let (original_result, fork_result) = tokio::try_join!(original.result(), fork.result())?;
     println!("original: {}", original_result.into_output()?);
     println!("fork:     {}", fork_result.into_output()?);
-    compare(&original.fold().await?, &fork.fold().await?);
+    compare(&original.load_session().await?, &fork.load_session().await?);
     store.close().await;
     Ok(())
 }

@@ -11,7 +11,7 @@ use helix_agents::session::Journal;
 use helix_agents::step::CallTask;
 use helix_agents::stream::ChunkKind;
 use helix_agents::tool::{
-    ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolStream, judge, settle,
+    ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolStream, complete_record, to_outcome,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -40,14 +40,14 @@ pub(crate) async fn run(agent: &AnyAgent, journal: &Journal, task: &CallTask) ->
     let outcome = if task.in_doubt { reconcile(tool, &input, &cx).await } else { None };
     let outcome = match outcome {
         Some(outcome) => outcome,
-        None => judge(agent, tool, tool.invoke(&input, cx.clone()).await),
+        None => to_outcome(agent, tool, tool.invoke(&input, cx.clone()).await),
     };
     let finish = ToolFinish {
         state_patch: cx.effects().state_patch,
         attempts: task.attempt,
         ..ToolFinish::without_run(task.call.clone(), outcome)
     };
-    Ok(Event::from(settle(agent, tool, finish)))
+    Ok(Event::from(complete_record(agent, tool, finish)))
 }
 
 /// Finds out whether an interrupted call was executed. Returns `None` if it was not, so that it can

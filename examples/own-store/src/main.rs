@@ -19,7 +19,7 @@ async fn main() -> Result<()> {
     let options = ExecuteOptions::default().session("greetings");
     let run = runtime.start(&agent, "Hello!", options).await?;
     println!("{}", run.result().await?.into_output()?);
-    println!("turn {}", run.fold().await?.turn());
+    println!("turn {}", run.load_session().await?.turn());
     Ok(())
 }
 

@@ -20,21 +20,21 @@ use crate::{FileStore, Inner, now};
 
 #[async_trait]
 impl StateStore for FileStore {
-    fn reach(&self) -> StoreScope {
+    fn scope(&self) -> StoreScope {
         StoreScope::Machine
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
         vec![
-            Guarantee::given(
+            Guarantee::provided(
                 GuaranteeKind::SurvivesKill,
                 "an append is acknowledged after it is in the file, and an incomplete record is truncated",
             ),
-            Guarantee::given(
+            Guarantee::provided(
                 GuaranteeKind::SurvivesPowerLoss,
                 "an append is acknowledged only after the disk has confirmed it; streams are lost",
             ),
-            Guarantee::given(
+            Guarantee::provided(
                 GuaranteeKind::SharedByProcesses,
                 "processes of one machine synchronize through a lock on the file",
             ),

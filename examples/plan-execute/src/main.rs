@@ -65,7 +65,7 @@ async fn main() -> Result<()> {
         }
     }
     println!("{}", run.result().await?.into_output()?);
-    let session = run.fold().await?;
+    let session = run.load_session().await?;
     println!("{} records, {} steps", tool_logs(session.transcript()).len(), session.last_step());
     Ok(())
 }

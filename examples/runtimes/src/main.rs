@@ -158,7 +158,7 @@ async fn tour(executor: &dyn AgentExecutor, agent: &Agent, session: &str) -> Res
 
 /// Prints the messages and the token usage of a session.
 async fn print_history(run: &RunHandle) -> Result<()> {
-    for message in run.fold().await?.transcript() {
+    for message in run.load_session().await?.transcript() {
         match &**message {
             Message::System { .. } => {}
             Message::User(user) => println!("user: {}", user.content),

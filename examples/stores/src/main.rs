@@ -60,7 +60,7 @@ async fn main() -> Result<()> {
     let options = ExecuteOptions::default().session(SessionId::from(SESSION));
     let turn = runtime.start(&agent, "We need apples.", options).await?;
     println!("{}", turn.result().await?.into_output()?);
-    let fold = turn.fold().await?;
+    let fold = turn.load_session().await?;
     println!("turn {}, list: {}", fold.turn(), fold.state()["items"]);
     runtime.shutdown().await;
     Ok(())

@@ -3,7 +3,7 @@
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::json;
 
-use crate::kill_matrix::{difference, problem, told};
+use crate::kill_matrix::{difference, problem, read_outcome};
 use crate::support::{Extent, Story, answer, on_each_store, write_report_on};
 use crate::sweep::{blocking, sweep_on};
 
@@ -19,14 +19,14 @@ const MORE_POINTS: usize = 6;
 /// Checks that the engine and the local runtime produce the same logs and streams, with and without kills.
 fn same(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
     let here = Story::new(kind, scenario, MODE);
-    let whole = here.tell(None);
+    let whole = here.run_to_end(None);
     assert_eq!(answer(&whole).get("status").unwrap(), "completed", "{}", whole.stderr);
-    let expected = blocking().block_on(told(&here));
+    let expected = blocking().block_on(read_outcome(&here));
 
     let story = Story::on(runtime, kind, scenario, MODE);
-    let whole = story.tell(None);
+    let whole = story.run_to_end(None);
     assert_eq!(answer(&whole).get("status").unwrap(), "completed", "{}", whole.stderr);
-    let got = blocking().block_on(told(&story));
+    let got = blocking().block_on(read_outcome(&story));
     let problems = [
         (got.logs != expected.logs).then(|| difference(&expected.logs, &got.logs)),
         (got.stream != expected.stream).then(|| difference(&expected.stream, &got.stream)),

@@ -94,7 +94,7 @@ async fn ids_of_any_text(kind: &Kind) {
     ];
     let mut results: Vec<String> = Vec::new();
     for text in texts {
-        let session = SessionId::chosen(text).unwrap();
+        let session = SessionId::validated(text).unwrap();
         let options = ExecuteOptions::default().session(session.clone());
         let handle = runtime.execute(Arc::clone(&child.agent), "go".into(), options).await.unwrap();
         assert_eq!(handle.result().await.unwrap().status, RunStatus::Completed, "{text:?}");
@@ -139,7 +139,7 @@ async fn ids_that_nobody_may_choose(kind: &Kind) {
 /// The store that all processes open is created once, and the session that all of them run is run once.
 fn eight_processes_at_once(kind: &'static Kind) {
     let expected = Story::new(kind, "plain", "per_effect");
-    drop(expected.tell(None));
+    drop(expected.run_to_end(None));
     let story = Story::new(kind, "plain", "per_effect");
     let spawn = |_| {
         let mut command = story.command("tell");

@@ -32,7 +32,7 @@ fn log_text(log: &[RecordedEvent]) -> String {
     [rest, queued].concat().join("\n")
 }
 
-pub(crate) async fn told(story: &Story) -> Expected {
+pub(crate) async fn read_outcome(story: &Story) -> Expected {
     let logs: SessionReader = story.logs().await;
     let mut streams = Vec::new();
     for root in logs.iter().filter(|(_, log)| is_root(log)).map(|(root, _)| root) {
@@ -62,7 +62,7 @@ pub(crate) async fn problem(
     kill_at: usize,
     expected: &Expected,
 ) -> Result<(), String> {
-    let killed = story.tell(Some(kill_at));
+    let killed = story.run_to_end(Some(kill_at));
     // Results of concurrent calls share an append, so some runs have fewer fault points.
     if killed.points.len() < kill_at && killed.stdout.contains("completed") {
         return Ok(());
@@ -95,12 +95,12 @@ impl Recorded {
         expected: &Expected,
         times: usize,
     ) -> Result<(), String> {
-        let end = story.tell(None);
+        let end = story.run_to_end(None);
         let answer = answer(&end);
         if answer.get("status").and_then(Value::as_str) != Some("completed") {
             return Err(format!("it did not complete: {answer} {}", end.stderr));
         }
-        let Expected { logs, stream } = told(story).await;
+        let Expected { logs, stream } = read_outcome(story).await;
         let in_doubt = logs.contains("tool_outcome_unknown") && expected.logs.contains(" pay");
         if logs != expected.logs && !in_doubt {
             return Err(format!("different logs:\n{}", difference(&expected.logs, &logs)));
@@ -186,10 +186,10 @@ pub(crate) fn difference(expected: &str, got: &str) -> String {
 
 fn matrix(kind: &'static Kind, scenario: &'static str, mode: &'static str) {
     let story = Story::new(kind, scenario, mode);
-    let whole = story.tell(None);
+    let whole = story.run_to_end(None);
     assert_eq!(answer(&whole).get("status").unwrap(), "completed", "{}", whole.stderr);
     assert!(whole.points.len() > 10, "fault points are missing: {:?}", whole.points);
-    let expected = blocking().block_on(told(&story));
+    let expected = blocking().block_on(read_outcome(&story));
     let points: Vec<_> = (1..).zip(whole.points).collect();
     sweep(kind, ["kill matrix"], [scenario, mode], &points, |kill_at| {
         let story = Story::new(kind, scenario, mode);

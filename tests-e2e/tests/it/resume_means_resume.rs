@@ -17,7 +17,7 @@ use helix_agents_testkit::normalise;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
-use crate::kill_matrix::{difference, logs_text, runs_once, told};
+use crate::kill_matrix::{difference, logs_text, read_outcome, runs_once};
 use crate::support::{Extent, SessionReader, Story, Trace, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep_on};
 use evidence::{Case, Stage, begins_with, ran_and_refused};
@@ -120,8 +120,8 @@ fn effect_exactly_once(
 /// Exactly one of the resuming processes ran the session, and the logs are those of a run without kills, except for the
 /// outcome of a payment that is unknown.
 fn recovery_determinism(case: &Case, story: &Story) -> Result<(), String> {
-    drop(story.tell(None));
-    let (is, expected) = (blocking().block_on(told(story)), &case.whole.expected);
+    drop(story.run_to_end(None));
+    let (is, expected) = (blocking().block_on(read_outcome(story)), &case.whole.expected);
     if case.scenario == "at_most_once" && is.logs.contains("tool_outcome_unknown") {
         return Ok(());
     }
@@ -259,7 +259,7 @@ fn one_answer_is_heard(case: &Case) -> Result<(), String> {
     if !heard.is_empty() && ran != 1 {
         return Err(format!("{ran} resumed with the answers: {refused:?}"));
     }
-    drop(story.tell(None));
+    drop(story.run_to_end(None));
     let logs = blocking().block_on(story.logs());
     consumed(&story, &logs[&SessionId::from("story")], &heard)
 }

@@ -15,7 +15,7 @@ use helix_agents_testkit::trees::Rng;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
-use crate::kill_matrix::{Expected, Recorded, told};
+use crate::kill_matrix::{Expected, Recorded, read_outcome};
 use crate::support::{Extent, Story, answer, on_each_store};
 use crate::sweep::{blocking, sweep_on};
 
@@ -100,12 +100,12 @@ async fn problem(
     wakes: Wakes,
     expected: &Expected,
 ) -> Result<(), String> {
-    let stopped = story.tell_and_stop("stopped", stop_at);
+    let stopped = story.run_and_stop("stopped", stop_at);
     let before = Recorded::of(&story).await;
     let (successor, stalls) = match wakes {
-        Wakes::Late => (story.tell(None), 1),
+        Wakes::Late => (story.run_to_end(None), 1),
         Wakes::Between(point) | Wakes::Beside(point) => {
-            let successor = story.tell_and_stop("successor", StopAt::Point(point));
+            let successor = story.run_and_stop("successor", StopAt::Point(point));
             stopped.wake();
             if wakes == Wakes::Between(point) {
                 // Both results are correct: the worker may have to wait for its successor.
@@ -144,9 +144,9 @@ pub(crate) fn undisturbed(
     scenario: &'static str,
 ) -> (Expected, Vec<String>) {
     let story = Story::on(runtime, kind, scenario, MODE);
-    let whole = story.tell(None);
+    let whole = story.run_to_end(None);
     assert_eq!(answer(&whole).get("status").unwrap(), "completed", "{}", whole.stderr);
-    (blocking().block_on(told(&story)), whole.points)
+    (blocking().block_on(read_outcome(&story)), whole.points)
 }
 
 fn stalled(runtime: &str, kind: &'static Kind, scenario: &'static str) -> Story {
@@ -192,9 +192,9 @@ fn moments(runtime: &'static str, kind: &'static Kind) {
         let delay = u64::try_from(dice.below(DELAY_MICROS)).unwrap();
         let stop_at = StopAt::After { point, delay: Duration::from_micros(delay) };
         let wakes = Wakes::of(dice.below(21));
-        let told = problem(stalled(runtime, kind, scenario), scenario, stop_at, wakes, expected);
+        let checked = problem(stalled(runtime, kind, scenario), scenario, stop_at, wakes, expected);
         let again = format!("HELIX_SEED={seed}: {scenario}, {stop_at:?}, {wakes:?}");
-        [blocking().block_on(told).map_err(|problem| format!("{again}: {problem}"))]
+        [blocking().block_on(checked).map_err(|problem| format!("{again}: {problem}"))]
     });
 }
 

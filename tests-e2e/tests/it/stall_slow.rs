@@ -75,14 +75,16 @@ fn report(
     runtime: &str,
     kind: &Kind,
     [holds, scenario]: [&str; 2],
-    told: Vec<(String, Result<(), String>)>,
+    outcome: Vec<(String, Result<(), String>)>,
 ) {
-    let points: Vec<_> =
-        told.iter().map(|(name, told)| json!({ "name": name, "ok": told.is_ok() })).collect();
+    let points: Vec<_> = outcome
+        .iter()
+        .map(|(name, outcome)| json!({ "name": name, "ok": outcome.is_ok() }))
+        .collect();
     write_report_on(runtime, kind, [holds, scenario, MODE], &points);
-    let wrong: Vec<_> = told
+    let wrong: Vec<_> = outcome
         .into_iter()
-        .filter_map(|(name, told)| told.err().map(|problem| format!("{name}: {problem}")))
+        .filter_map(|(name, outcome)| outcome.err().map(|problem| format!("{name}: {problem}")))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -96,22 +98,22 @@ fn slow_hooks(runtime: &'static str, kind: &'static Kind) {
     let story = story.with_env("HELIX_HOOK_MS", takes.as_millis().to_string());
     let hooks = story.folder().join("hooks");
 
-    let begun = Instant::now();
+    let started = Instant::now();
     let owner = start(&story);
     until(|| !lines(&hooks).is_empty());
     let other = end(start(&story));
     let owner = end(owner);
-    let told = fits("the other process", &other).and(completed(&owner)).and_then(|()| {
+    let outcome = fits("the other process", &other).and(completed(&owner)).and_then(|()| {
         blocking().block_on(problem(runtime, &story, &expected))?;
         let again = lines(&hooks).into_iter().find(|(_, times)| *times > most(runtime));
         match again {
             Some((key, times)) => Err(format!("the hook {key} ran {times} times")),
             None if lines(&hooks).len() != 2 => Err("not all hooks ran".to_owned()),
-            None if begun.elapsed() < takes * 2 => Err("the hooks were not slow".to_owned()),
+            None if started.elapsed() < takes * 2 => Err("the hooks were not slow".to_owned()),
             None => Ok(()),
         }
     });
-    report(runtime, kind, ["slow hooks", SCENARIO], vec![("hooks".to_owned(), told)]);
+    report(runtime, kind, ["slow hooks", SCENARIO], vec![("hooks".to_owned(), outcome)]);
 }
 
 /// The store answers each operation on streams later than the lease ends, while another process tries to take over. The
@@ -126,24 +128,24 @@ fn slow_streams(runtime: &'static str, kind: &'static Kind) {
         .with_env("HELIX_HOOK_MS", hook.as_millis().to_string());
     let (hooks, writes) = (story.folder().join("hooks"), story.folder().join("streams"));
 
-    let begun = Instant::now();
+    let started = Instant::now();
     let owner = start(&story);
     until(|| !lines(&writes).is_empty());
     let other = end(start(&story));
     let owner = end(owner);
-    let told = fits("the other process", &other).and(completed(&owner)).and_then(|()| {
+    let outcome = fits("the other process", &other).and(completed(&owner)).and_then(|()| {
         blocking().block_on(problem(runtime, &story, &expected))?;
         let again = lines(&hooks).into_iter().find(|(_, times)| *times > most(runtime));
         match again {
             Some((key, times)) => Err(format!("the hook {key} ran {times} times")),
             None if lines(&hooks).len() != 2 => Err("not all hooks ran".to_owned()),
-            None if begun.elapsed() < hook * 2 => {
+            None if started.elapsed() < hook * 2 => {
                 Err("the run was not longer than the lease".to_owned())
             }
             None => Ok(()),
         }
     });
-    report(runtime, kind, ["slow streams", SCENARIO], vec![("streams".to_owned(), told)]);
+    report(runtime, kind, ["slow streams", SCENARIO], vec![("streams".to_owned(), outcome)]);
 }
 
 fn completed(end: &WorkerEnd) -> Result<(), String> {
@@ -155,9 +157,9 @@ fn completed(end: &WorkerEnd) -> Result<(), String> {
 /// Waits for another process.
 #[expect(clippy::disallowed_methods, reason = "nothing in this process signals the change")]
 fn until(mut condition: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < PATIENCE, "it did not happen in time");
+        assert!(started.elapsed() < PATIENCE, "it did not happen in time");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

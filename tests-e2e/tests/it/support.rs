@@ -172,12 +172,12 @@ impl Story {
     }
 
     /// Runs the story to its end.
-    pub(crate) fn tell(&self, kill_at: Option<usize>) -> WorkerEnd {
+    pub(crate) fn run_to_end(&self, kill_at: Option<usize>) -> WorkerEnd {
         run_worker(self.command("tell"), self.folder(), kill_at)
     }
 
     /// Starts a worker that runs the story to its end, and stops it on the way.
-    pub(crate) fn tell_and_stop(&self, name: &str, stop_at: StopAt) -> StoppedWorker {
+    pub(crate) fn run_and_stop(&self, name: &str, stop_at: StopAt) -> StoppedWorker {
         StoppedWorker::start(self.command("tell"), self.folder(), name, stop_at)
     }
 

@@ -9,7 +9,7 @@ use helix_agents_testkit::kill::{WorkerEnd, run_worker};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::stores::{self, KINDS, Kind, Place};
-use helix_agents_tests_e2e::telling::Worker;
+use helix_agents_tests_e2e::verbs::Worker;
 use serde_json::Value;
 
 use crate::kill_matrix::{difference, logs_text};
@@ -47,7 +47,7 @@ impl TestStore {
     }
 
     /// Executes a verb on this store and returns the status of the session.
-    async fn tell(&self, verb: &str) -> String {
+    async fn execute_verb(&self, verb: &str) -> String {
         let (mode, store) = (Durability::PerEffect, self.store.clone());
         let worker =
             Worker::new("local:", SCENARIO, mode, store, &self.trace_file()).await.unwrap();
@@ -88,7 +88,7 @@ fn logs(export: &SessionExport) -> SessionReader {
 /// Runs a part of the story, and exports it into each kind of store, where it continues.
 async fn continues_everywhere(from: &'static str) {
     let here = TestStore::of(Kind::named(from).unwrap()).await;
-    assert_eq!(here.tell("run").await, "suspended_step_partial");
+    assert_eq!(here.execute_verb("run").await, "suspended_step_partial");
     let (export, before) = (here.export().await, here.trace());
     assert_eq!(export.sessions().len(), 3, "the session, its child and its companion");
     let mut ends = Vec::new();
@@ -96,15 +96,15 @@ async fn continues_everywhere(from: &'static str) {
         let there = TestStore::of(kind).await;
         import_session(&*there.store.state, &export).await.unwrap();
         assert!(there.logs().await == logs(&export), "{from} to {}: other logs", kind.name);
-        assert_eq!(there.tell("tell").await, "completed", "{from} to {}", kind.name);
-        let again: Vec<_> =
+        assert_eq!(there.execute_verb("tell").await, "completed", "{from} to {}", kind.name);
+        let repeated: Vec<_> =
             there.trace().into_keys().filter(|call| before.contains_key(call)).collect();
-        assert!(again.is_empty(), "{from} to {}: {again:?} ran again", kind.name);
+        assert!(repeated.is_empty(), "{from} to {}: {repeated:?} ran again", kind.name);
         ends.push((kind.name, logs_text(&there.logs().await), there.transcripts().await));
     }
     // The original does not change, and has the same end.
     assert!(here.logs().await == logs(&export));
-    assert_eq!(here.tell("tell").await, "completed");
+    assert_eq!(here.execute_verb("tell").await, "completed");
     let (expected, transcripts) = (logs_text(&here.logs().await), here.transcripts().await);
     for (to, end, transcript) in ends {
         assert!(end == expected, "{from} to {to}:\n{}", difference(&expected, &end));
@@ -142,7 +142,7 @@ on_each_store! {
 fn exported() -> (SessionExport, tempfile::TempDir) {
     let export = blocking().block_on(async {
         let here = TestStore::of(Kind::named("memory").unwrap()).await;
-        assert_eq!(here.tell("tell").await, "completed");
+        assert_eq!(here.execute_verb("tell").await, "completed");
         here.export().await
     });
     let folder = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ async fn problem(
     export: &SessionExport,
     there: &TestStore,
     killed: &WorkerEnd,
-    again: impl Fn() -> WorkerEnd,
+    import_again: impl Fn() -> WorkerEnd,
 ) -> Result<(), String> {
     if !killed.was_killed() {
         return Err(format!("the worker was not killed: {} {}", killed.stdout, killed.stderr));
@@ -195,7 +195,7 @@ async fn problem(
     }
     let recorded = recorded_calls(&expected);
     for _ in 0..2 {
-        let end = again();
+        let end = import_again();
         if answer(&end).get("status").is_none() {
             return Err(format!("the second import failed: {} {}", end.stdout, end.stderr));
         }
@@ -206,7 +206,7 @@ async fn problem(
         }
     }
     // A caller gets the results that were recorded before the export.
-    if there.tell("tell").await != "completed" || there.logs().await != expected {
+    if there.execute_verb("tell").await != "completed" || there.logs().await != expected {
         return Err("the status or the logs have changed".to_owned());
     }
     let ran: Vec<_> = there.trace().into_keys().filter(|call| recorded.contains(call)).collect();

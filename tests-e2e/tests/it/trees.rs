@@ -13,7 +13,7 @@ use helix_agents_testkit::kill::run_worker;
 use helix_agents_testkit::trees::{Process, Redelivery, Rng, Stats, Story};
 use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind};
-use helix_agents_tests_e2e::trees::{again, boot};
+use helix_agents_tests_e2e::trees::{boot, redelivery};
 use serde_json::{Value, json};
 
 use crate::support::{on_each_store, write_report_on};
@@ -70,9 +70,9 @@ fn run_killed(runtime: &str, kind: &Kind, seed: u64) -> Outcome {
     }
     let end = blocking().block_on(async {
         let stores = stores::open(&place.url).await.unwrap();
-        let again = again(&runtime);
-        let outlived = if again == Redelivery::Never { 0 } else { killed_at.len() };
-        Story::new(seed).check(&stores, again, outlived, folder.path()).await
+        let redelivery = redelivery(&runtime);
+        let engine_recoveries = if redelivery == Redelivery::Never { 0 } else { killed_at.len() };
+        Story::new(seed).check(&stores, redelivery, engine_recoveries, folder.path()).await
     });
     Outcome { killed_at, end }
 }

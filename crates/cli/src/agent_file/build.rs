@@ -13,7 +13,7 @@ use crate::builtin::{self, Notes};
 use crate::text::{one_line, shortened};
 
 /// The maximum length of an error message from core that is shown.
-const MOST_CHARS: usize = 2000;
+const MAX_CHARS: usize = 2000;
 
 impl AgentFile {
     /// Builds the agent with the model `model`. `files` overrides the folder that the file tools access.
@@ -61,7 +61,7 @@ impl AgentFile {
         let file = one_line(&file);
         Error::new(
             ErrorCode::AgentInvalid,
-            format!("{file}: {}", shortened(error.message(), MOST_CHARS)),
+            format!("{file}: {}", shortened(error.message(), MAX_CHARS)),
         )
         .with_context(FILE, &file)
     }

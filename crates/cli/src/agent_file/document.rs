@@ -19,7 +19,7 @@ use super::source_map::SourceMap;
 use crate::safe_read;
 
 /// The maximum size in bytes of an agent file and of each file that it references.
-const MOST_BYTES: u64 = 256 * 1024;
+const MAX_BYTES: u64 = 256 * 1024;
 
 /// A parsed and validated agent file, with the contents of the files that it references. Only the
 /// setup of its tools can still fail.
@@ -47,7 +47,7 @@ impl AgentFile {
             let message = format!("the agent file cannot be read: {error}");
             Error::new(ErrorCode::InputInvalid, message).with_context("file", path.display())
         };
-        let text = safe_read::read_text(path, MOST_BYTES).map_err(unreadable)?;
+        let text = safe_read::read_text(path, MAX_BYTES).map_err(unreadable)?;
         // Resolves links: the folder that counts is the one of the file itself, not of a link to it.
         let path = path.canonicalize().map_err(unreadable)?;
         if path.to_str().is_none() {
@@ -180,7 +180,7 @@ impl ReferencedFiles<'_> {
     }
 
     fn read(&mut self, pointer: &str, name: &str) -> Result<String> {
-        let text = safe_read::read_text_below(self.folder, Path::new(name), MOST_BYTES);
+        let text = safe_read::read_text_below(self.folder, Path::new(name), MAX_BYTES);
         let text = text.map_err(|error| {
             let message = format!(
                 "`{name}` cannot be read: {error} (it has to be a file in the agent file's folder \

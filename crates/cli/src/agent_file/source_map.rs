@@ -12,14 +12,14 @@ use crate::number;
 use crate::text::{one_line, shortened};
 
 /// The maximum number of problems in one error.
-const MOST: usize = 50;
+const MAX_PROBLEMS: usize = 50;
 /// The maximum length of a problem in characters.
-const MOST_CHARS: usize = 500;
+const MAX_CHARS: usize = 500;
 
 /// The maximum length of a key in characters.
-const MOST_KEY_CHARS: usize = 200;
+const MAX_KEY_CHARS: usize = 200;
 /// The maximum number of keys and list items in a file.
-const MOST_PARTS: usize = 20_000;
+const MAX_PARTS: usize = 20_000;
 
 /// The context key that marks an error as one of an agent file.
 pub(super) const FILE: &str = "file";
@@ -99,8 +99,8 @@ impl SourceMap {
     pub(crate) fn error(&self, mut problems: Vec<Problem>) -> Error {
         problems.sort_by_key(|problem| problem.at);
         let mut lines: Vec<String> =
-            problems.iter().take(MOST).map(|problem| self.describe(problem)).collect();
-        if let Some(more) = problems.len().checked_sub(MOST).filter(|more| *more > 0) {
+            problems.iter().take(MAX_PROBLEMS).map(|problem| self.describe(problem)).collect();
+        if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|more| *more > 0) {
             lines.push(format!("and {more} more"));
         }
         let mut error = Error::new(ErrorCode::AgentInvalid, lines.join("\n"));
@@ -116,7 +116,7 @@ impl SourceMap {
 
     /// Formats a problem as one line without control characters.
     fn describe(&self, problem: &Problem) -> String {
-        let message = shortened(&problem.message, MOST_CHARS);
+        let message = shortened(&problem.message, MAX_CHARS);
         match problem.at.map(|at| Position::of(&self.text, at)) {
             Some(Position { line, column }) => {
                 format!("{}, line {line}, column {column}: {message}", self.file)
@@ -150,8 +150,8 @@ impl Reader {
             if !self.has_room(at) {
                 break;
             }
-            if name.chars().count() > MOST_KEY_CHARS {
-                let message = format!("the key is longer than {MOST_KEY_CHARS} characters");
+            if name.chars().count() > MAX_KEY_CHARS {
+                let message = format!("the key is longer than {MAX_KEY_CHARS} characters");
                 self.problems.push(SourceMap::problem_at(at, message));
                 continue;
             }
@@ -165,12 +165,12 @@ impl Reader {
     /// is recorded as a problem.
     fn has_room(&mut self, at: usize) -> bool {
         self.parts = self.parts.saturating_add(1);
-        if self.parts == MOST_PARTS + 1 {
+        if self.parts == MAX_PARTS + 1 {
             let message =
-                format!("the file has more than {MOST_PARTS} keys and items; the rest is not read");
+                format!("the file has more than {MAX_PARTS} keys and items; the rest is not read");
             self.problems.push(SourceMap::problem_at(at, message));
         }
-        self.parts <= MOST_PARTS
+        self.parts <= MAX_PARTS
     }
 
     fn value(&mut self, node: &mut SourceNode, value: &Spanned<DeValue<'_>>) -> Value {

@@ -21,7 +21,7 @@ use crate::summary;
 use crate::text::quoted;
 
 /// The maximum number of calls that an error lists.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// The command line arguments that name a call.
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ impl WhichCall {
     async fn ambiguous(&self, store: &Store) -> Result<Error> {
         let mut named = Vec::new();
         for waiting in all(store, usize::MAX).await? {
-            if waiting.view.pending.call.as_str() == self.call && named.len() < MOST_NAMED {
+            if waiting.view.pending.call.as_str() == self.call && named.len() < MAX_NAMED {
                 named.push(waiting.reference);
             }
         }

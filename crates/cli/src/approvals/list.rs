@@ -10,7 +10,7 @@ use crate::store::Store;
 use crate::text::{shortened, table};
 
 /// The maximum length of the arguments in the table. `show` and `--json` print them in full.
-const MOST: usize = 80;
+const MAX_CHARS: usize = 80;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -61,6 +61,6 @@ fn row(waiting: &WaitingCall) -> [String; 7] {
         kind(view).to_owned(),
         view.since.map(|since| since.to_string()).unwrap_or_default(),
         if *expired { format!("{deadline} (passed)") } else { deadline },
-        shortened(&waiting.arguments(), MOST),
+        shortened(&waiting.arguments(), MAX_CHARS),
     ]
 }

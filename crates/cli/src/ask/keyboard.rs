@@ -12,7 +12,7 @@ use crate::signals::Signals;
 use crate::terminal::{self, Output};
 
 /// The maximum length of a line in bytes, which is the limit of a terminal.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// The polling interval. A thread that blocks on the keyboard could not be cancelled and would consume
 /// the line typed after the question.
@@ -53,7 +53,7 @@ async fn line(keyboard: &Stdin) -> Result<Option<String>> {
     while !is_there(keyboard)? {
         tokio::time::sleep(LOOK).await;
     }
-    let mut bytes = vec![0; MOST_BYTES];
+    let mut bytes = vec![0; MAX_BYTES];
     let read = rustix::io::read(keyboard, &mut bytes[..])?;
     bytes.truncate(read);
     Ok((read > 0).then(|| String::from_utf8_lossy(&bytes).into_owned()))

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::number;
 
 /// The maximum nesting depth of parentheses, calls and operators.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// The calculator. It has no settings.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
@@ -47,7 +47,7 @@ async fn calculate(input: Calculation) -> Result<Computed, ToolError> {
 }
 
 fn compute(expression: &str) -> Result<Computed, ToolError> {
-    let evaluator = Evaluator::<_, 32>::new(&Math).max_depth(MOST_DEPTH);
+    let evaluator = Evaluator::<_, 32>::new(&Math).max_depth(MAX_DEPTH);
     let value: f64 = evaluator.evaluate(expression).map_err(|error| explain(expression, error))?;
     let not_finite = || ToolError::new("the result is not a finite number");
     let value = number::json(value).ok_or_else(not_finite)?;

@@ -26,9 +26,9 @@ use crate::agent_file::{Period, SourceMap};
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// The maximum length of a URL in bytes.
-const MOST_URL_BYTES: usize = 2000;
+const MAX_URL_BYTES: usize = 2000;
 /// The maximum length of other text from a server, such as header values, in characters.
-const MOST_CHARS: usize = 200;
+const MAX_CHARS: usize = 200;
 
 /// HTTP GET requests to the listed hosts.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]

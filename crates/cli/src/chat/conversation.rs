@@ -14,7 +14,7 @@ use helix_agents::session::load;
 use helix_agents::usage::Usage;
 
 use super::aside;
-use super::plain::MOST;
+use super::plain::MAX_MESSAGE_BYTES;
 use crate::ask::Approver;
 use crate::drive;
 use crate::exit::Exit;
@@ -114,8 +114,10 @@ impl<'a> Conversation<'a> {
     /// Runs a turn with a message.
     pub(super) async fn turn(&mut self, message: String) -> Result<Exit> {
         let started = Instant::now();
-        if message.len() > MOST {
-            return Err(unusable(format!("a message must not be longer than {MOST} bytes")));
+        if message.len() > MAX_MESSAGE_BYTES {
+            return Err(unusable(format!(
+                "a message must not be longer than {MAX_MESSAGE_BYTES} bytes"
+            )));
         }
         let mut options = ExecuteOptions::default();
         options.tags = self.session_agent.tags();

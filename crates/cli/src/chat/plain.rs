@@ -6,7 +6,7 @@ use anyhow::Result;
 use helix_agents::error::{Error, ErrorCode};
 
 /// The maximum length of an entry in bytes.
-pub(super) const MOST: usize = 1 << 20;
+pub(super) const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Returns `true` if a line continues on the next line: it ends with a `\` that is not escaped by
 /// another one.
@@ -31,15 +31,15 @@ pub(super) fn joined(lines: &str) -> String {
 pub(super) fn read(input: &mut impl BufRead) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     loop {
-        let left = (MOST + 1).saturating_sub(bytes.len());
+        let left = (MAX_MESSAGE_BYTES + 1).saturating_sub(bytes.len());
         let read = input.by_ref().take(left as u64).read_until(b'\n', &mut bytes)?;
-        if bytes.len() > MOST {
+        if bytes.len() > MAX_MESSAGE_BYTES {
             if !bytes.ends_with(b"\n") {
                 skip_line(input)?;
             }
             let message = "a line of standard input exceeds the maximum length of a message";
             return Err(Error::new(ErrorCode::InputInvalid, message)
-                .with_context("most_bytes", MOST)
+                .with_context("most_bytes", MAX_MESSAGE_BYTES)
                 .into());
         }
         let line = std::str::from_utf8(&bytes).map_err(|source| {

@@ -18,7 +18,7 @@ use crate::model::Model;
 const MODELS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The maximum number of models listed per provider.
-const MOST_MODELS: usize = 8;
+const MAX_MODELS: usize = 8;
 
 /// The models section of the report.
 #[derive(Debug, Serialize)]
@@ -198,7 +198,7 @@ impl Provider {
                 .is_none_or(|failed| failed.code == ErrorCode::Unsupported.as_str()),
             error,
             model_count: all_models.len(),
-            models: all_models.iter().take(MOST_MODELS).cloned().collect(),
+            models: all_models.iter().take(MAX_MODELS).cloned().collect(),
             traits: traits.into_iter().map(Trait::from).collect(),
         };
         CheckedProvider { provider, all_models, remedy }

@@ -17,7 +17,7 @@ const FRAME: Duration = Duration::from_millis(100);
 const NAMED: usize = 3;
 
 /// The maximum length of a tool's name or progress message.
-const MOST: usize = 40;
+const MAX_CHARS: usize = 40;
 
 /// The number of blocks in a progress bar.
 const BLOCKS: usize = 10;
@@ -65,10 +65,10 @@ impl Activity {
     pub(super) fn take(&mut self, chunk: &Chunk, now: Instant) {
         match &chunk.kind {
             ChunkKind::ToolArgDelta { .. } => return,
-            ChunkKind::ToolArgStart { tool, .. } => self.writing = Some(shortened(tool, MOST)),
+            ChunkKind::ToolArgStart { tool, .. } => self.writing = Some(shortened(tool, MAX_CHARS)),
             ChunkKind::ToolProgress { call, message, fraction } => {
                 if let Some(tool) = self.tools.iter_mut().find(|tool| tool.is(chunk, call)) {
-                    tool.message = shortened(message, MOST);
+                    tool.message = shortened(message, MAX_CHARS);
                     tool.fraction = *fraction;
                 }
             }
@@ -79,7 +79,7 @@ impl Activity {
                 self.tools.push(RunningTool {
                     session: chunk.session.clone(),
                     call: call.clone(),
-                    name: shortened(name, MOST),
+                    name: shortened(name, MAX_CHARS),
                     started: now,
                     message: String::new(),
                     fraction: None,

@@ -9,10 +9,10 @@ use crate::text::shortened;
 const BELOW: [&str; 2] = ["-sub-", "-agent-"];
 
 /// The maximum indentation level.
-const MOST_LEVELS: usize = 8;
+const MAX_LEVELS: usize = 8;
 
 /// The maximum length of a sub-agent's name.
-const MOST_NAME: usize = 40;
+const MAX_NAME: usize = 40;
 
 /// The prefix of each line of a sub-agent: its indentation and its name. Empty for the root session.
 pub(super) fn margin(chunk: &Chunk) -> String {
@@ -25,8 +25,8 @@ pub(super) fn margin(chunk: &Chunk) -> String {
         "-sub-" => format!("{} {rest}", chunk.agent),
         _ => rest.to_owned(),
     };
-    let space = "  ".repeat(levels.min(MOST_LEVELS) + 1);
-    format!("{space}[{}] ", shortened(&name, MOST_NAME))
+    let space = "  ".repeat(levels.min(MAX_LEVELS) + 1);
+    format!("{space}[{}] ", shortened(&name, MAX_NAME))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::store::Store;
 use crate::text::{shortened, table};
 
 /// The maximum length of a reply in the table.
-const MOST: usize = 80;
+const MAX_CHARS: usize = 80;
 
 /// Runs the command.
 pub(crate) async fn run(which: &Which, store: &Store, screen: &Screen) -> Result<()> {
@@ -31,7 +31,7 @@ pub(crate) async fn run(which: &Which, store: &Store, screen: &Screen) -> Result
                 checkpoint.step.to_string(),
                 checkpoint.messages.to_string(),
                 checkpoint.at.map(|at| at.to_string()).unwrap_or_default(),
-                shortened(&reply, MOST),
+                shortened(&reply, MAX_CHARS),
             ]
         })
         .collect();

@@ -18,7 +18,7 @@ use crate::store::Store;
 use crate::text::{count, duration, shortened};
 
 /// The maximum length of a text. `--json` prints it in full.
-const MOST: usize = 120;
+const MAX_CHARS: usize = 120;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub(crate) async fn show(
 fn describe(event: &RecordedEvent, screen: &Screen) -> String {
     let at = screen.styled(Style::Dim, event.at);
     let name = screen.styled(Style::Bold, event.event.name());
-    let details = shortened(&details(&event.event), MOST);
+    let details = shortened(&details(&event.event), MAX_CHARS);
     format!("{:>4}  {at}  {name} {details}", event.seq).trim_end().to_owned()
 }
 

@@ -15,7 +15,7 @@ use crate::summary;
 use crate::text::{duration, shortened, table};
 
 /// The maximum length of the custom state. `--json` prints it in full.
-const MOST_STATE: usize = 500;
+const MAX_STATE: usize = 500;
 
 /// Runs the command.
 pub(crate) async fn run(which: &Which, store: &Store, db: &Path, screen: &Screen) -> Result<()> {
@@ -66,7 +66,7 @@ pub(crate) async fn run(which: &Which, store: &Store, db: &Path, screen: &Screen
     }
     if !session.state().is_null() {
         let state = session.state().to_string();
-        screen.field("state", shortened(&state, MOST_STATE))?;
+        screen.field("state", shortened(&state, MAX_STATE))?;
     }
     screen.line("")?;
     for line in table(["RUN", "TRIGGER", "STATUS", "STEPS", "TOOK"], &runs(&session)) {

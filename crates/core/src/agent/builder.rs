@@ -360,7 +360,7 @@ impl Parts {
 
     fn budget_problems(&self) -> Vec<String> {
         let mut problems: Vec<_> = self.budget.problem().map(str::to_owned).into_iter().collect();
-        for model in self.prices.unsound() {
+        for model in self.prices.invalid_prices() {
             problems.push(format!("the price of `{model}` is not an amount of money"));
         }
         if self.budget.cost.is_some() {

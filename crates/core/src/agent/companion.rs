@@ -87,11 +87,11 @@ pub enum CompanionCall {
     /// Lists the companions.
     List,
     /// Sends a command to a companion that was started.
-    Of {
+    Command {
         /// The companion's name.
         name: String,
         /// The command.
-        ask: CompanionCommand,
+        command: CompanionCommand,
     },
 }
 
@@ -223,9 +223,9 @@ impl CompanionTool {
                 format!("the arguments do not fit: {}", excerpt_of(error, MAX_QUOTED))
             })
         }
-        let of = |arguments, ask| {
+        let of = |arguments, command| {
             let NameInput { name } = typed(arguments)?;
-            Ok::<_, String>(CompanionCall::Of { name, ask })
+            Ok::<_, String>(CompanionCall::Command { name, command })
         };
         Ok(match self {
             Self::Spawn => {
@@ -234,7 +234,7 @@ impl CompanionTool {
             }
             Self::Send => {
                 let SendInput { name, message } = typed(arguments)?;
-                CompanionCall::Of { name, ask: CompanionCommand::Message(message) }
+                CompanionCall::Command { name, command: CompanionCommand::Message(message) }
             }
             Self::List => CompanionCall::List,
             Self::Status => of(arguments, CompanionCommand::Status)?,

@@ -87,7 +87,7 @@ impl PriceTable {
     }
 
     /// Returns the models whose price is not a valid amount.
-    pub(crate) fn unsound(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn invalid_prices(&self) -> impl Iterator<Item = &str> {
         self.prices.iter().filter(|(_, price)| !price.is_sound()).map(|(model, _)| model.as_str())
     }
 }

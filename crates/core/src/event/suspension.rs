@@ -56,7 +56,7 @@ impl Suspension {
     }
 
     /// Returns the pending calls that no earlier suspension of the step has reported.
-    pub fn news(&self) -> impl Iterator<Item = &PendingCall> {
+    pub fn new_calls(&self) -> impl Iterator<Item = &PendingCall> {
         let calls = self.calls.iter().filter(|pending| !self.before.contains(&pending.call));
         calls.map(|pending| &**pending)
     }

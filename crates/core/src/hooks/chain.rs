@@ -17,7 +17,7 @@ use crate::llm::{LlmConfig, LlmResponse};
 use crate::message::{Message, UserMessage};
 use crate::panics::{caught, caught_async};
 use crate::session::result_message;
-use crate::step::{CallResult, ResultOf};
+use crate::step::{CallResult, ResultKind};
 
 /// All hooks of a run, in execution order; for runtimes. The hooks of ancestor sessions come first,
 /// then those of the agent, then those of the execution.
@@ -187,13 +187,13 @@ impl HookChain {
         state: Arc<Value>,
         result: &CallResult,
     ) -> Option<Event> {
-        let CallResult { call, finish, input, of } = result;
-        let hook = match of {
-            ResultOf::Tool => "after_tool",
-            ResultOf::Child { .. } => "after_sub_agent",
-            ResultOf::Finish => "on_message",
+        let CallResult { call, finish, input, kind } = result;
+        let hook = match kind {
+            ResultKind::Tool => "after_tool",
+            ResultKind::Child { .. } => "after_sub_agent",
+            ResultKind::Finish => "on_message",
         };
-        let cx = HookContext::new(place, HookPoint::Of(hook, call.id.clone()), state);
+        let cx = HookContext::new(place, HookPoint::PerCall(hook, call.id.clone()), state);
         let (id, outcome) = (&call.id, &finish.outcome);
         if !finish.state_patch.is_empty() {
             for hooks in self.0.iter() {
@@ -203,16 +203,16 @@ impl HookChain {
         }
         self.message(&cx, &Message::Tool(result_message(call, outcome))).await;
         for hooks in self.0.iter() {
-            let returned = match of {
-                ResultOf::Tool => {
+            let returned = match kind {
+                ResultKind::Tool => {
                     let view = ToolCallView { call: id, tool: &call.name, input };
                     contained(|| hooks.after_tool(&cx, view, outcome)).await
                 }
-                ResultOf::Child { agent, session } => {
+                ResultKind::Child { agent, session } => {
                     let view = SubAgentView { call: id, agent, session, input };
                     contained(|| hooks.after_sub_agent(&cx, view, outcome)).await
                 }
-                ResultOf::Finish => Ok(()),
+                ResultKind::Finish => Ok(()),
             };
             log_failure(&cx, hook, returned);
         }

@@ -7,36 +7,40 @@ use crate::error::ErrorCode;
 fn ordinary_text_is_a_valid_id() {
     for text in ["a", "user/42", "日本語", "with space", "subagent", "agent-1", "a-sub", "ses_0"]
     {
-        assert_eq!(SessionId::chosen(text).unwrap().as_str(), text);
-        assert_eq!(RunId::chosen(text).unwrap().as_str(), text);
+        assert_eq!(SessionId::validated(text).unwrap().as_str(), text);
+        assert_eq!(RunId::validated(text).unwrap().as_str(), text);
     }
 }
 
 #[test]
 fn an_id_has_at_most_two_hundred_bytes() {
-    assert!(SessionId::chosen("x".repeat(MAX_ID_BYTES)).is_ok());
-    let error = SessionId::chosen("x".repeat(MAX_ID_BYTES + 1)).unwrap_err();
+    assert!(SessionId::validated("x".repeat(MAX_ID_BYTES)).is_ok());
+    let error = SessionId::validated("x".repeat(MAX_ID_BYTES + 1)).unwrap_err();
     assert_eq!(error.code(), ErrorCode::IdInvalid);
     assert_eq!(error.message(), "the session id is longer than 200 bytes");
     let wide = "ü".repeat(101);
-    assert!(RunId::chosen(wide).is_err(), "bytes, not characters");
+    assert!(RunId::validated(wide).is_err(), "bytes, not characters");
 }
 
 #[test]
 fn an_id_is_not_empty_and_holds_no_control_character() {
     for text in ["", "a\nb", "a\0", "\u{7f}", "\u{85}"] {
-        assert_eq!(SessionId::chosen(text).unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
-        assert_eq!(RunId::chosen(text).unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+        assert_eq!(
+            SessionId::validated(text).unwrap_err().code(),
+            ErrorCode::IdInvalid,
+            "{text:?}"
+        );
+        assert_eq!(RunId::validated(text).unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
     }
 }
 
 #[test]
 fn names_of_childrens_sessions_are_reserved() {
     for text in ["a-sub-1.0", "-sub-", "a-agent-critic"] {
-        let error = SessionId::chosen(text).unwrap_err();
+        let error = SessionId::validated(text).unwrap_err();
         assert_eq!(error.code(), ErrorCode::IdInvalid);
         assert!(error.message().contains("-sub-"), "{error}");
-        assert!(RunId::chosen(text).is_ok(), "runs have no children");
+        assert!(RunId::validated(text).is_ok(), "runs have no children");
     }
 }
 

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 /// The maximum nesting depth of a schema, and the maximum length of a reference chain.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// The maximum number of schemas after expanding all references, and the maximum length of a path
 /// into the schema.
-const MOST_EXPANDED: usize = 10_000;
-const MOST_EXPANDED_DEPTH: usize = 256;
+const MAX_EXPANDED: usize = 10_000;
+const MAX_EXPANDED_DEPTH: usize = 256;
 
 /// Keywords whose schemas apply to the same value as the enclosing schema. A cycle through them
 /// describes nothing.
@@ -41,9 +41,9 @@ pub(super) fn check(schema: &Value) -> Result<bool, String> {
     let mut walk =
         Walk { root: schema, seen: HashMap::new(), sizes: HashMap::new(), returns: false };
     walk.visit(schema, 0)?;
-    if walk.size(schema, 0)? > MOST_EXPANDED {
+    if walk.size(schema, 0)? > MAX_EXPANDED {
         return Err(format!(
-            "its references multiply to more than {MOST_EXPANDED} schemas; refer less often to \
+            "its references multiply to more than {MAX_EXPANDED} schemas; refer less often to \
              what refers to other schemas itself"
         ));
     }
@@ -69,8 +69,8 @@ enum Followed {
 
 impl<'a> Walk<'a> {
     fn visit(&mut self, schema: &'a Value, depth: usize) -> Result<(), String> {
-        if depth > MOST_DEPTH {
-            return Err(format!("it is nested more than {MOST_DEPTH} levels deep"));
+        if depth > MAX_DEPTH {
+            return Err(format!("it is nested more than {MAX_DEPTH} levels deep"));
         }
         match schema {
             Value::Array(items) => items.iter().try_for_each(|item| self.visit(item, depth + 1)),
@@ -99,9 +99,9 @@ impl<'a> Walk<'a> {
     /// Returns the number of schemas in `schema` after expanding references. A recursive reference
     /// counts once, because the value determines the depth.
     fn size(&mut self, schema: &'a Value, depth: usize) -> Result<usize, String> {
-        if depth > MOST_EXPANDED_DEPTH {
+        if depth > MAX_EXPANDED_DEPTH {
             return Err(format!(
-                "it refers to itself through more than {MOST_EXPANDED_DEPTH} levels"
+                "it refers to itself through more than {MAX_EXPANDED_DEPTH} levels"
             ));
         }
         if let Some(size) = self.sizes.get(&std::ptr::from_ref(schema)) {
@@ -142,8 +142,8 @@ impl<'a> Walk<'a> {
         match self.seen.insert(schema, Followed::UnderWay) {
             Some(Followed::UnderWay) => return Err("a `$ref` in it forms a cycle".to_owned()),
             Some(Followed::Ends) => {}
-            None if depth > MOST_DEPTH => {
-                return Err(format!("more than {MOST_DEPTH} references in a row"));
+            None if depth > MAX_DEPTH => {
+                return Err(format!("more than {MAX_DEPTH} references in a row"));
             }
             None => {
                 if let Some(Value::String(reference)) = members.get("$ref")

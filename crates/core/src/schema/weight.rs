@@ -12,8 +12,8 @@ use super::check::{SAME_VALUE, SAME_VALUE_LISTS, SAME_VALUE_NAMED, parts, target
 pub(super) const ENDLESS: u64 = u64::MAX;
 
 /// The maximum nesting depth of schemas and values while weighing, and of pairs of both.
-const MOST_DEPTH: usize = 512;
-const MOST_PAIRS: usize = 500_000;
+const MAX_DEPTH: usize = 512;
+const MAX_PAIRS: usize = 500_000;
 
 /// Returns the number of schema checks of a validator that checks every part that applies to the
 /// value, once per path. Each path is counted, but each pair of a schema and a value is visited
@@ -35,7 +35,7 @@ impl<'a> Scales<'a> {
         if let Some(weight) = self.weights.get(&pair) {
             return *weight;
         }
-        if depth > MOST_DEPTH || self.weights.len() > MOST_PAIRS {
+        if depth > MAX_DEPTH || self.weights.len() > MAX_PAIRS {
             return ENDLESS;
         }
         self.weights.insert(pair, ENDLESS);

@@ -23,8 +23,8 @@ use crate::store::{SessionStatus, StoredAppend};
 use crate::usage::UsageKind;
 
 impl Session {
-    /// Applies the next event of this run. Its append is [settled](Self::settle) once the store has
-    /// accepted it.
+    /// Applies the next event of this run. Its append is [acknowledged](Self::acknowledge) once the
+    /// store has accepted it.
     ///
     /// # Errors
     /// Returns an error if the event is illegal here. Nothing is changed then.
@@ -60,7 +60,7 @@ impl Session {
     }
 
     /// Records that the store accepted the events applied since the last append, as this append.
-    pub fn settle(&mut self, append: AppendId, at: Timestamp) {
+    pub fn acknowledge(&mut self, append: AppendId, at: Timestamp) {
         self.end_append(append);
         self.observe(at);
         self.overview.stamp(at);
@@ -94,16 +94,16 @@ impl SessionOverview {
     /// # Errors
     /// Returns an error if the append cannot be read, or is illegal here. The overview must be
     /// discarded then.
-    pub fn apply_append(&mut self, append: &StoredAppend) -> Result<Folding> {
+    pub fn apply_append(&mut self, append: &StoredAppend) -> Result<FoldOutcome> {
         let events = decode(&self.id, append)?;
         if events.iter().any(|recorded| takes_history(&recorded.event)) {
-            return Ok(Folding::NeedsHistory);
+            return Ok(FoldOutcome::NeedsHistory);
         }
         for recorded in events {
             self.fold_recorded(&recorded, None)?;
         }
         self.end_append(append.id.clone());
-        Ok(Folding::Done)
+        Ok(FoldOutcome::Done)
     }
 
     fn fold_recorded(
@@ -135,7 +135,7 @@ impl SessionOverview {
     /// Infers from a resumption without another reason that a deadline has passed. The store's
     /// clock may have gone back after the resuming process read it and before its append.
     fn observe_passed_deadline(&mut self) {
-        if !self.is_suspended_without_news() {
+        if !self.is_waiting_for_answers() {
             return;
         }
         let deadline = self.pending_calls().filter_map(|pending| pending.deadline).min();
@@ -569,7 +569,7 @@ impl SessionOverview {
 /// The outcome of folding one append into an overview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Folding {
+pub enum FoldOutcome {
     /// The append was applied to the overview.
     Done,
     /// The append contains a rewind, which needs the whole session. Nothing was changed.

@@ -70,7 +70,7 @@ impl SessionOverview {
 
     /// Returns the budget that is reserved for children that have not ended.
     #[must_use]
-    pub fn set_aside(&self) -> BudgetUsage {
+    pub fn reserved(&self) -> BudgetUsage {
         let mut reserved = BudgetUsage::default();
         for allowance in self.open_children().filter_map(|child| child.allowance.as_ref()) {
             reserved += BudgetUsage::all_of(allowance);

@@ -68,7 +68,7 @@ impl<'a> SessionReader<'a> {
     /// # Errors
     /// As [`load`](super::load), and [`StoreBusy`](crate::error::ErrorCode::StoreBusy) if others
     /// append continuously.
-    pub async fn look(self, session: &SessionId) -> Result<Option<(Head, Session)>> {
+    pub async fn find(self, session: &SessionId) -> Result<Option<(Head, Session)>> {
         load_with_head(self, session).await
     }
 
@@ -84,11 +84,11 @@ impl<'a> SessionReader<'a> {
     }
 
     /// Returns the head of a session and its overview at the same position, or `None` if the
-    /// session does not exist. It works like [`look`](Self::look), without the history.
+    /// session does not exist. It works like [`find`](Self::find), without the history.
     ///
     /// # Errors
-    /// As [`look`](Self::look).
-    pub async fn look_at_overview(
+    /// As [`find`](Self::find).
+    pub async fn find_overview(
         self,
         session: &SessionId,
     ) -> Result<Option<(Head, SessionOverview)>> {

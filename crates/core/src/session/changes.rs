@@ -84,7 +84,7 @@ impl Changes {
     }
 
     /// Restores changes that [`split_off`](Self::split_off) removed.
-    pub(super) fn put_back(&mut self, tail: Self) {
+    pub(super) fn restore(&mut self, tail: Self) {
         self.made.extend(tail.made);
         self.wholes.extend(tail.wholes);
         self.weights = tail.weights;

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::load::not_found;
-use super::request::{Outside, head, queue_message};
+use super::request::{RequestContext, head, queue_message};
 use super::{RunStatus, Session, SessionOverview, SessionReader};
 use crate::agent::{AgentRegistry, AnyAgent, FactoryContext};
 use crate::error::{Error, ErrorCode, Result};
@@ -32,36 +32,36 @@ pub enum ChildStatus {
     /// The child was interrupted.
     Interrupted,
     /// The child waits for submissions.
-    Waits,
+    Waiting,
 }
 
 /// The action that stops a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopAction {
     /// No action is needed.
-    Done,
+    None,
     /// Request the child's owner to stop it.
-    Ask,
+    Request,
     /// Abort the child directly, because it has no owner.
     Abort,
 }
 
 impl ChildStatus {
     /// Returns the status of the session in this fold. `alive` tells whether its run is leased,
-    /// `news_below` whether a child that it waits for can continue or has ended. Returns `None` if
+    /// `has_ready_child` whether a child that it waits for can continue or has ended. Returns `None` if
     /// the session has no run.
     #[must_use]
-    pub fn of(fold: &SessionOverview, alive: bool, news_below: bool) -> Option<Self> {
+    pub fn of(fold: &SessionOverview, alive: bool, has_ready_child: bool) -> Option<Self> {
         let run = fold.last_run()?;
         Some(match run.status {
             RunStatus::Running if alive => Self::Live,
             RunStatus::Running | RunStatus::Superseded => Self::Ready,
             RunStatus::Interrupted => Self::Interrupted,
             status if status.is_suspended() => {
-                if fold.has_news() || news_below {
+                if fold.can_continue_step() || has_ready_child {
                     Self::Ready
                 } else {
-                    Self::Waits
+                    Self::Waiting
                 }
             }
             _ => Self::Ended(Box::new(AgentResult::of(run)), Arc::new(fold.tree_usage())),
@@ -70,19 +70,19 @@ impl ChildStatus {
 
     /// Returns `true` if another run can continue the child.
     #[must_use]
-    pub fn can_go_on(&self) -> bool {
+    pub fn can_continue(&self) -> bool {
         matches!(self, Self::Ready | Self::Interrupted)
     }
 
-    /// Returns the action that stops the child. With `for_good`, a completed child is aborted as
+    /// Returns the action that stops the child. With `permanently`, a completed child is aborted as
     /// well, so that it accepts no further messages.
     #[must_use]
-    pub fn stopping(&self, for_good: bool) -> StopAction {
+    pub fn stop_action(&self, permanently: bool) -> StopAction {
         match self {
-            Self::Ended(result, _) if !for_good || result.status == RunStatus::Aborted => {
-                StopAction::Done
+            Self::Ended(result, _) if !permanently || result.status == RunStatus::Aborted => {
+                StopAction::None
             }
-            Self::Live => StopAction::Ask,
+            Self::Live => StopAction::Request,
             _ => StopAction::Abort,
         }
     }
@@ -91,21 +91,21 @@ impl ChildStatus {
 /// Returns the current status of a child.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and the errors of [`SessionReader::look_at_overview`].
-pub async fn standing(logs: SessionReader<'_>, child: &SessionId) -> Result<ChildStatus> {
-    Ok(overview_and_standing(logs, child).await?.1)
+/// [`ErrorCode::SessionNotFound`], and the errors of [`SessionReader::find_overview`].
+pub async fn child_status(logs: SessionReader<'_>, child: &SessionId) -> Result<ChildStatus> {
+    Ok(overview_and_status(logs, child).await?.1)
 }
 
 /// Returns the overview and the current status of a child.
 ///
 /// # Errors
-/// Same as [`standing`].
-pub async fn overview_and_standing(
+/// Same as [`child_status`].
+pub async fn overview_and_status(
     logs: SessionReader<'_>,
     child: &SessionId,
 ) -> Result<(SessionOverview, ChildStatus)> {
-    let (head, fold) = logs.look_at_overview(child).await?.ok_or_else(|| not_found(child))?;
-    let below = news_below(logs, &fold).await?;
+    let (head, fold) = logs.find_overview(child).await?.ok_or_else(|| not_found(child))?;
+    let below = has_ready_child(logs, &fold).await?;
     let status = ChildStatus::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
     Ok((fold, status))
 }
@@ -113,13 +113,13 @@ pub async fn overview_and_standing(
 /// Returns a child with its history and its current status, for callers that need all of its runs.
 ///
 /// # Errors
-/// Same as [`standing`].
-pub async fn fold_and_standing(
+/// Same as [`child_status`].
+pub async fn session_and_status(
     logs: SessionReader<'_>,
     child: &SessionId,
 ) -> Result<(Session, ChildStatus)> {
-    let (head, fold) = logs.look(child).await?.ok_or_else(|| not_found(child))?;
-    let below = news_below(logs, &fold).await?;
+    let (head, fold) = logs.find(child).await?.ok_or_else(|| not_found(child))?;
+    let below = has_ready_child(logs, &fold).await?;
     let status = ChildStatus::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
     Ok((fold, status))
 }
@@ -127,15 +127,15 @@ pub async fn fold_and_standing(
 /// Returns `true` if a child that a suspended session waits for can continue or has ended.
 ///
 /// # Errors
-/// Same as [`standing`].
-pub fn news_below<'a>(
+/// Same as [`child_status`].
+pub fn has_ready_child<'a>(
     logs: SessionReader<'a>,
     fold: &'a SessionOverview,
 ) -> BoxFuture<'a, Result<bool>> {
     async move {
         let waits = fold.last_run().is_some_and(|run| run.status.is_suspended());
         for child in fold.open_children().filter(|_| waits) {
-            if !matches!(standing(logs, &child.session).await?, ChildStatus::Waits) {
+            if !matches!(child_status(logs, &child.session).await?, ChildStatus::Waiting) {
                 return Ok(true);
             }
         }
@@ -247,13 +247,13 @@ impl CompletionNotice {
     ///
     /// # Errors
     /// Same as [`queue_message`].
-    pub async fn tell(&self, outside: Outside<'_>) -> Result<()> {
+    pub async fn send(&self, request_context: RequestContext<'_>) -> Result<()> {
         fault::point("companion.before_notice");
         let Self { parent, request, message, from } = self;
-        match queue_message(outside, parent, request, message, Some(from)).await {
+        match queue_message(request_context, parent, request, message, Some(from)).await {
             Err(error) if error.code() == ErrorCode::TooLarge => {
                 let message = shortened(message);
-                queue_message(outside, parent, request, &message, Some(from)).await
+                queue_message(request_context, parent, request, &message, Some(from)).await
             }
             outcome => outcome,
         }
@@ -271,13 +271,16 @@ fn shortened(message: &UserMessage) -> UserMessage {
 ///
 /// # Errors
 /// Same as [`SessionReader::overview`] and [`queue_message`].
-pub async fn poll_children(outside: Outside<'_>, fold: &SessionOverview) -> Result<()> {
+pub async fn poll_children(
+    request_context: RequestContext<'_>,
+    fold: &SessionOverview,
+) -> Result<()> {
     for (_, record) in fold.companions() {
         let ChildStart { session, companion, .. } = &*record.start;
         if companion.as_ref().is_some_and(CompanionRef::is_background) {
-            let child = outside.logs().overview(session).await?;
+            let child = request_context.logs().overview(session).await?;
             if let Some(notice) = CompletionNotice::of(&child) {
-                notice.tell(outside).await?;
+                notice.send(request_context).await?;
             }
         }
     }

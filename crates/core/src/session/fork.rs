@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::start::healed;
-use super::{Outside, Session, load};
+use super::{RequestContext, Session, load};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
 use crate::executor::ForkOptions;
@@ -28,13 +28,13 @@ const PAGE: u32 = 256;
 /// When the function returns, the new session is in the store. It is created by a single append, so
 /// it exists completely or not at all.
 pub async fn fork(
-    outside: Outside<'_>,
+    request_context: RequestContext<'_>,
     from: &SessionId,
     options: &ForkOptions,
 ) -> Result<SessionId> {
     let session = match &options.session {
-        Some(chosen) => SessionId::chosen(chosen.as_str())?,
-        None => outside.ids.session(),
+        Some(chosen) => SessionId::validated(chosen.as_str())?,
+        None => request_context.ids.session(),
     };
     if session == *from {
         return Err(exists(&session));
@@ -42,12 +42,13 @@ pub async fn fork(
     let at = match options.checkpoint {
         Some(version) => version,
         None => {
-            let whole = outside.logs().load(from).await?;
+            let whole = request_context.logs().load(from).await?;
             let last = whole.checkpoints().last().map_or(0, |last| last.version);
             whole.checkpoint(last)?.version
         }
     };
-    let Shared { mut fold, base, partial } = shared(outside.store, from, &session, at).await?;
+    let Shared { mut fold, base, partial } =
+        shared(request_context.store, from, &session, at).await?;
     let mut tags = fold.tags().clone();
     tags.extend(options.tags.iter().map(|(key, value)| (key.clone(), value.clone())));
     let new = NewSession {
@@ -68,7 +69,7 @@ pub async fn fork(
     let append = Append {
         session: session.clone(),
         expected: base,
-        id: outside.ids.append(),
+        id: request_context.ids.append(),
         run: partial.run,
         schema,
         count: u32::try_from(events.len()).unwrap_or(u32::MAX),
@@ -80,7 +81,7 @@ pub async fn fork(
         guard: Guard::None,
     };
     fault::point("fork.before_append");
-    let outcome = send(outside, from, new, append).await?;
+    let outcome = send(request_context, from, new, append).await?;
     fault::point("fork.after_append");
     match outcome {
         ForkOutcome::Created { .. } => Ok(session),
@@ -93,12 +94,12 @@ pub async fn fork(
 }
 
 async fn send(
-    outside: Outside<'_>,
+    request_context: RequestContext<'_>,
     from: &SessionId,
     new: NewSession,
     append: Append,
 ) -> Result<ForkOutcome> {
-    let store = outside.store;
+    let store = request_context.store;
     if append.expected == Position::start() {
         // The checkpoint is within the first append, as in a log that was imported in one append.
         return Ok(match store.create_session(new, append).await? {

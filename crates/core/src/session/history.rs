@@ -189,7 +189,7 @@ impl History {
             self.checkpoints.truncate(checkpoints);
             self.checkpoint_states.truncate(checkpoints);
             self.changes.split_off(changes);
-            self.changes.put_back(cut.changes);
+            self.changes.restore(cut.changes);
             self.transcript.extend(cut.messages);
             self.checkpoints.extend(cut.checkpoints);
             self.checkpoint_states.extend(cut.checkpoint_states);

@@ -2,9 +2,9 @@
 
 mod batch;
 mod committed;
-mod fit;
 mod hold;
 mod late;
+mod oversize;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -147,8 +147,8 @@ impl Journal {
 
     /// Returns the outcome of the run if the run ends next.
     #[must_use]
-    pub fn ending(&self) -> Option<RunOutcome> {
-        self.iterator.ending()
+    pub fn pending_outcome(&self) -> Option<RunOutcome> {
+        self.iterator.pending_outcome()
     }
 
     /// Returns the last version that the store has acknowledged.
@@ -237,7 +237,7 @@ impl Journal {
     ///
     /// # Errors
     /// Same as [`stage`](Self::stage).
-    pub fn hold_back(&mut self, facts: &[Event]) -> Result<()> {
+    pub fn apply_facts(&mut self, facts: &[Event]) -> Result<()> {
         self.hold(facts, Oversize::Replaced)
     }
 
@@ -247,7 +247,7 @@ impl Journal {
     /// # Errors
     /// Returns an error if an event is illegal.
     pub fn end_run(&mut self) -> Result<()> {
-        if let Some(outcome) = self.ending() {
+        if let Some(outcome) = self.pending_outcome() {
             self.hold(&[Event::RunEnded { outcome }], Oversize::Replaced)?;
         }
         Ok(())
@@ -476,7 +476,7 @@ impl Journal {
     }
 
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
-        self.iterator.settle(append, at);
+        self.iterator.acknowledge(append, at);
         self.savepoint = None;
         self.reported_usage = Some(Arc::clone(self.session().own_usage()));
         std::mem::take(&mut self.held).into_events()

@@ -1,6 +1,6 @@
 //! Loading sessions from their logs.
 
-use super::{Folding, Session, SessionOverview, SessionReader};
+use super::{FoldOutcome, Session, SessionOverview, SessionReader};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
@@ -18,7 +18,7 @@ pub(super) trait Fold {
     fn overview(&self) -> &SessionOverview;
 
     /// Applies the next append.
-    fn take(&mut self, append: &StoredAppend) -> Result<Folding>;
+    fn take(&mut self, append: &StoredAppend) -> Result<FoldOutcome>;
 }
 
 impl Fold for Session {
@@ -26,8 +26,8 @@ impl Fold for Session {
         self.overview()
     }
 
-    fn take(&mut self, append: &StoredAppend) -> Result<Folding> {
-        self.apply_append(append).map(|()| Folding::Done)
+    fn take(&mut self, append: &StoredAppend) -> Result<FoldOutcome> {
+        self.apply_append(append).map(|()| FoldOutcome::Done)
     }
 }
 
@@ -36,7 +36,7 @@ impl Fold for SessionOverview {
         self
     }
 
-    fn take(&mut self, append: &StoredAppend) -> Result<Folding> {
+    fn take(&mut self, append: &StoredAppend) -> Result<FoldOutcome> {
         self.apply_append(append)
     }
 }
@@ -166,7 +166,7 @@ pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Resu
             }
         }
         for append in &page {
-            if fold.take(append)? == Folding::NeedsHistory {
+            if fold.take(append)? == FoldOutcome::NeedsHistory {
                 return Ok(CatchUpOutcome::NeedsHistory);
             }
         }
@@ -195,7 +195,7 @@ pub(super) async fn catch_up_from_cache(
         return Ok(CatchUpOutcome::OfAnotherLog);
     }
     for append in appends {
-        if fold.take(append)? == Folding::NeedsHistory {
+        if fold.take(append)? == FoldOutcome::NeedsHistory {
             return Ok(CatchUpOutcome::NeedsHistory);
         }
     }

@@ -74,13 +74,13 @@ impl SessionOverview {
     }
 
     /// Returns the end of the log. The append id is that of the last
-    /// [settled](super::Session::settle) append.
+    /// [acknowledged](super::Session::acknowledge) append.
     #[must_use]
     pub fn position(&self) -> &Position {
         &self.fold_state.position
     }
 
-    /// Returns the versions before and after the last [settled](super::Session::settle) append.
+    /// Returns the versions before and after the last [acknowledged](super::Session::acknowledge) append.
     #[must_use]
     pub fn last_append(&self) -> Range<u64> {
         self.fold_state.last_append.clone()
@@ -188,7 +188,7 @@ impl SessionOverview {
     /// Returns `true` if the session has made this call, as far as the overview can tell without
     /// the transcript: a call of the last step, or one whose id belongs to an earlier step.
     #[must_use]
-    pub fn may_have_made(&self, call: &CallId) -> bool {
+    pub fn may_have_call(&self, call: &CallId) -> bool {
         let last = self.open_step().or(self.closed_step());
         let of_last = |step: &StepRecord| step.tool_call(call).is_some();
         let earlier = |step: u32| {

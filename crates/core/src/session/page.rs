@@ -44,7 +44,8 @@ impl StreamStatus {
     /// Returns the status of the stream whose root session has this head.
     #[must_use]
     pub fn of(head: &Head, info: &StreamInfo) -> Self {
-        let is_in_line = info.marked_by(&head.session, head.created_at) >= head.position.version;
+        let is_in_line =
+            info.watermark_version(&head.session, head.created_at) >= head.position.version;
         if head.summary.run.is_some() || !is_in_line {
             return Self::Active;
         }
@@ -87,7 +88,7 @@ pub async fn session_page(
     } else {
         load_until(logs.store, session, version).await?
     };
-    let first = info.open.iter().map(|open| open.began).filter(|seq| *seq < marked.seq).min();
+    let first = info.open.iter().map(|open| open.start_seq).filter(|seq| *seq < marked.seq).min();
     let mut live = Vec::new();
     if let Some(first) = first {
         let mut chunks = streams.read(session, first + 1).await?;

@@ -21,7 +21,7 @@ pub fn report_waiting(session: &Session, events: &[Event]) {
     for event in events {
         match event {
             Event::RunEnded { outcome: RunOutcome::Suspended { on } } => {
-                for pending in on.news() {
+                for pending in on.new_calls() {
                     let (call, tool) = (&pending.call, &pending.tool);
                     tracing::info!(session = %id, %call, %tool, "client_tool.suspended");
                 }
@@ -89,7 +89,7 @@ impl SessionOverview {
     /// contain the state of its children, so a session that waits for children is always due.
     pub(super) fn wake_at(&self) -> Option<Timestamp> {
         if self.current_run().is_none()
-            && (self.open_children().next().is_some() || self.has_news())
+            && (self.open_children().next().is_some() || self.can_continue_step())
         {
             return Some(self.fold_state.clock);
         }
@@ -99,7 +99,7 @@ impl SessionOverview {
     /// Returns `true` if a suspended step can continue because a call has its answer or has
     /// expired.
     #[must_use]
-    pub fn has_news(&self) -> bool {
+    pub fn can_continue_step(&self) -> bool {
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
         calls.iter().filter(|call| call.finish.is_none()).any(|call| {
             let waiting = call.waiting.as_deref();

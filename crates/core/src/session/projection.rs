@@ -74,7 +74,9 @@ pub(super) fn push_event_chunks<'a>(
         }
         Event::RunEnded { outcome } => {
             if let RunOutcome::Suspended { on } = outcome {
-                chunks.extend(on.news().filter_map(|pending| pending_call_chunk(session, pending)));
+                chunks.extend(
+                    on.new_calls().filter_map(|pending| pending_call_chunk(session, pending)),
+                );
             }
             chunks.extend(end_of_run(outcome));
         }

@@ -55,12 +55,11 @@ async fn missing_operations(
     info: StreamInfo,
 ) -> Result<StreamRepair> {
     let mut found = StreamRepair::default();
-    let marked = info.marked_by(session.id(), session.created_at());
+    let marked = info.watermark_version(session.id(), session.created_at());
     let open = info.open.into_iter().filter(|open| open.session == *session.id());
     // A late result is shown together with the start of its call.
-    let (recorded, unrecorded): (Vec<_>, Vec<_>) = open.partition(|open| {
-        session.has_outcome(&open.effect) && !is_late(session, &open.effect)
-    });
+    let (recorded, unrecorded): (Vec<_>, Vec<_>) =
+        open.partition(|open| session.has_outcome(&open.effect) && !is_late(session, &open.effect));
     let is_of_earlier_run =
         |open: &OpenAttempt| open.fencing_token < session.stream_writer().fencing_token;
     let events = if marked < version || recorded.iter().any(is_of_earlier_run) {
@@ -126,9 +125,10 @@ fn has_recorded(session: &Session, events: &[RecordedEvent], open: &OpenAttempt)
         _ => false,
     };
     let run = |recorded: &RecordedEvent| session.run(recorded.run.as_ref()?);
-    events.iter().filter(|recorded| is_outcome(&recorded.event)).any(|recorded| {
-        run(recorded).is_some_and(|run| run.fencing_token == open.fencing_token)
-    })
+    events
+        .iter()
+        .filter(|recorded| is_outcome(&recorded.event))
+        .any(|recorded| run(recorded).is_some_and(|run| run.fencing_token == open.fencing_token))
 }
 
 /// Returns `true` if an earlier run recorded the outcome of an effect late, and the current run has
@@ -185,7 +185,8 @@ pub async fn repair_ended_stream(
     let stream = &head.created.root;
     let info = streams.info(stream).await?;
     let open = info.open.iter().any(|open| open.session == *session);
-    let in_line = info.marked_by(session, head.created_at) >= head.position.version && !open;
+    let in_line =
+        info.watermark_version(session, head.created_at) >= head.position.version && !open;
     // Without a current run, only a session that waits for calls or children has this status.
     let waits = head.summary.status == SessionStatus::Active;
     if in_line && !waits {

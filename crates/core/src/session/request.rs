@@ -50,14 +50,14 @@ impl SessionOverview {
 
     /// Returns the last interrupt that ended a run.
     #[must_use]
-    pub fn honoured_interrupt(&self) -> Option<&RequestId> {
+    pub fn handled_interrupt(&self) -> Option<&RequestId> {
         self.fold_state.honoured.as_ref()
     }
 }
 
 /// The access to a store for processes that append requests from outside a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Outside<'a> {
+pub struct RequestContext<'a> {
     /// The store. Use a [`RetryingStore`](crate::store::RetryingStore) if the store can be
     /// temporarily unavailable.
     pub store: &'a dyn StateStore,
@@ -75,25 +75,25 @@ pub struct Outside<'a> {
 /// [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the given run has ended (or,
 /// without a given run, if no run is current), and the errors of the store.
 pub async fn request(
-    outside: Outside<'_>,
+    request_context: RequestContext<'_>,
     session: &SessionId,
     run: Option<&RunId>,
     kind: RequestKind,
     reason: Option<String>,
 ) -> Result<Vec<SessionId>> {
-    let request = Request { id: outside.ids.request(), reason };
-    ask(outside, session, run, kind, &request).await
+    let request = Request { id: request_context.ids.request(), reason };
+    request_tree(request_context, session, run, kind, &request).await
 }
 
-async fn ask(
-    outside: Outside<'_>,
+async fn request_tree(
+    request_context: RequestContext<'_>,
     session: &SessionId,
     run: Option<&RunId>,
     kind: RequestKind,
     request: &Request,
 ) -> Result<Vec<SessionId>> {
     let mut children = Vec::new();
-    let ask = |fold: &SessionOverview| {
+    let decide = |fold: &SessionOverview| {
         children = recipients_below(fold, kind).collect();
         if fold.knows_request(&request.id) {
             return Ok(None);
@@ -110,10 +110,10 @@ async fn ask(
         };
         Ok(Some((event, Guard::None)))
     };
-    outside.append(session, ask).await?;
-    let mut asked = pass_down(outside, &children, kind, request).await;
-    asked.push(session.clone());
-    Ok(asked)
+    request_context.append(session, decide).await?;
+    let mut requested = pass_down(request_context, &children, kind, request).await;
+    requested.push(session.clone());
+    Ok(requested)
 }
 
 /// Returns the direct children that a request to a session applies to as well.
@@ -130,15 +130,15 @@ fn recipients_below(fold: &SessionOverview, kind: RequestKind) -> impl Iterator<
 /// a child cannot be reached, the run that waits for it handles the request. Returns the sessions
 /// that received the request.
 pub async fn pass_down(
-    outside: Outside<'_>,
+    request_context: RequestContext<'_>,
     children: &[SessionId],
     kind: RequestKind,
     request: &Request,
 ) -> Vec<SessionId> {
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for child in children {
-        match Box::pin(ask(outside, child, None, kind, request)).await {
-            Ok(below) => asked.extend(below),
+        match Box::pin(request_tree(request_context, child, None, kind, request)).await {
+            Ok(below) => requested.extend(below),
             Err(error)
                 if matches!(
                     error.code(),
@@ -147,7 +147,7 @@ pub async fn pass_down(
             Err(error) => tracing::warn!(session = %child, %error, "a request was not passed down"),
         }
     }
-    asked
+    requested
 }
 
 /// Queues a message for a session. The message enters the transcript between two steps, and the
@@ -156,7 +156,7 @@ pub async fn pass_down(
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], and the errors of the store.
 pub async fn queue_message(
-    outside: Outside<'_>,
+    request_context: RequestContext<'_>,
     session: &SessionId,
     request: &RequestId,
     message: &UserMessage,
@@ -167,10 +167,10 @@ pub async fn queue_message(
         let (request, message, from) = (request.clone(), message.clone(), from.cloned());
         Ok((!known).then_some((Event::MessageQueued { request, message, from }, Guard::None)))
     };
-    outside.append(session, queue).await
+    request_context.append(session, queue).await
 }
 
-impl<'a> Outside<'a> {
+impl<'a> RequestContext<'a> {
     /// Returns a reader of the store's sessions.
     pub(super) fn logs(self) -> SessionReader<'a> {
         SessionReader { store: self.store, folds: self.folds }
@@ -181,13 +181,13 @@ impl<'a> Outside<'a> {
     pub(super) async fn append(
         self,
         session: &SessionId,
-        mut ask: impl FnMut(&SessionOverview) -> Result<Option<(Event, Guard)>> + Send,
+        mut decide: impl FnMut(&SessionOverview) -> Result<Option<(Event, Guard)>> + Send,
     ) -> Result<()> {
         let mut fold = self.logs().overview(session).await?;
         for _ in 0..MAX_CONFLICTS {
             let head = head(self.store, session).await?;
             fold.observe(head.read_at);
-            let Some((event, guard)) = ask(&fold)? else { return Ok(()) };
+            let Some((event, guard)) = decide(&fold)? else { return Ok(()) };
             let expected = fold.position().clone();
             let before = fold.clone();
             // Applying the event first keeps duplicate and void requests out of the log.

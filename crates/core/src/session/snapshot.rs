@@ -9,7 +9,7 @@ use crate::store::Snapshot;
 /// The version of the fold, which snapshots carry. It must be raised whenever a log results in a
 /// different overview than before, or an overview in different JSON. Snapshots of other fold
 /// versions are ignored.
-pub const FOLD: u32 = 3;
+pub const FOLD_VERSION: u32 = 3;
 
 /// The number of events after which the run that writes a log saves another snapshot. It bounds the
 /// number of events that a first read covers, unless saving a snapshot failed.
@@ -18,7 +18,7 @@ pub const SNAPSHOT_EVENTS: u64 = 1_000;
 impl SessionOverview {
     /// Returns a snapshot of this overview, for
     /// [`save_snapshot`](crate::store::StateStore::save_snapshot). The events applied to the
-    /// overview must have been [settled](Session::settle).
+    /// overview must have been [acknowledged](Session::acknowledge).
     ///
     /// # Errors
     /// [`ErrorCode::Internal`] if the overview cannot be written as JSON.
@@ -27,7 +27,7 @@ impl SessionOverview {
             let message = "a session's overview cannot be written as JSON";
             Error::new(ErrorCode::Internal, message).with_source(error)
         })?;
-        Ok(Snapshot { position: self.position().clone(), fold: FOLD, body: body.into() })
+        Ok(Snapshot { position: self.position().clone(), fold: FOLD_VERSION, body: body.into() })
     }
 
     /// Returns the overview in a snapshot of a session, or `None` if another fold version made it,
@@ -35,7 +35,7 @@ impl SessionOverview {
     /// not check whether the log has that position.
     #[must_use]
     pub fn from_snapshot(session: &SessionId, snapshot: &Snapshot) -> Option<Self> {
-        if snapshot.fold != FOLD {
+        if snapshot.fold != FOLD_VERSION {
             return None;
         }
         let overview: Self = serde_json::from_slice(&snapshot.body).ok()?;

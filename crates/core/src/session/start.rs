@@ -31,7 +31,7 @@ pub struct StartRun {
     pub parent: Option<ParentRef>,
     /// Whether a child that the session waits for can continue or has ended, according to the
     /// child's log.
-    pub news_below: bool,
+    pub has_ready_child: bool,
     /// Limits on the session's usage. Limits that are not set stay as they are.
     pub budget: Option<Budget>,
     /// The interrupt that the run clears: one that an explicit resume of this session or of its
@@ -48,7 +48,7 @@ impl StartRun {
             runtime: runtime.into(),
             stream_from,
             parent: None,
-            news_below: false,
+            has_ready_child: false,
             budget: None,
             clears: None,
         }
@@ -106,7 +106,8 @@ pub fn execute_events(
         let after = session.last_run().map(|run| run.id.clone());
         if let Some(run) = session.last_run().filter(|_| session.open_step().is_some()) {
             // The open step has to finish first.
-            let waits = run.status.is_suspended() && !session.has_news() && !start.news_below;
+            let waits =
+                run.status.is_suspended() && !session.can_continue_step() && !start.has_ready_child;
             if session.pending_calls().next().is_some() || waits {
                 return Err(waiting(session));
             }
@@ -145,7 +146,7 @@ pub fn resume_events(
     let trigger = match (session.status(), last.map(|run| run.status)) {
         (_, Some(RunStatus::Running)) => Trigger::Recover,
         (_, Some(status)) if status.is_suspended() => {
-            if !session.has_news() && !start.news_below {
+            if !session.can_continue_step() && !start.has_ready_child {
                 return Err(waiting(session));
             }
             Trigger::Resume

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::request::{Outside, head};
+use super::request::{RequestContext, head};
 use super::{ResolvedCall, SessionOverview, SessionReader, tree};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
@@ -155,18 +155,18 @@ impl Submission {
 /// # Durability
 /// When the function returns, the answer is in the log.
 pub async fn submit(
-    outside: Outside<'_>,
+    request_context: RequestContext<'_>,
     root: &SessionId,
     submission: &Submission,
 ) -> Result<SessionId> {
-    let owner = owner(outside, root, &submission.call).await?;
-    let request = submission.request.clone().unwrap_or_else(|| outside.ids.request());
+    let owner = owner(request_context, root, &submission.call).await?;
+    let request = submission.request.clone().unwrap_or_else(|| request_context.ids.request());
     let event = |fold: &SessionOverview| {
         evaluate(fold, submission, &request).map_err(|error| {
             error.with_context("session", fold.id()).with_context("call", &submission.call.call)
         })
     };
-    outside.append(&owner, event).await?;
+    request_context.append(&owner, event).await?;
     tracing::info!(session = %owner, call = %submission.call.call, "client_tool.submitted");
     Ok(owner)
 }
@@ -219,7 +219,7 @@ fn refusal(fold: &SessionOverview, call: &CallId, settled: Option<&ResolvedCall>
         Some(ResolvedCall::Dropped) => {
             (ErrorCode::AlreadyAnswered, "the call has its result already")
         }
-        None if fold.may_have_made(call) => (ErrorCode::CallNotFound, "the call is not pending"),
+        None if fold.may_have_call(call) => (ErrorCode::CallNotFound, "the call is not pending"),
         None => (ErrorCode::CallNotFound, "there is no such call"),
     };
     Error::new(code, message)
@@ -261,8 +261,12 @@ fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission)
 }
 
 /// Returns the session of the tree that made the call.
-async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result<SessionId> {
-    let top = head(outside.store, root).await?;
+async fn owner(
+    request_context: RequestContext<'_>,
+    root: &SessionId,
+    call: &CallRef,
+) -> Result<SessionId> {
+    let top = head(request_context.store, root).await?;
     if top.created.root != *root {
         let message = "the session is a child: answers go to its root";
         return Err(Error::new(ErrorCode::NotRoot, message)
@@ -270,7 +274,7 @@ async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result
             .with_context("root", &top.created.root));
     }
     if let Some(named) = &call.session {
-        let head = head(outside.store, named).await?;
+        let head = head(request_context.store, named).await?;
         if head.created.root == *root {
             return Ok(named.clone());
         }
@@ -281,7 +285,7 @@ async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result
     }
     let mut waiting = Vec::new();
     let mut known = Vec::new();
-    for fold in tree::overviews(outside.logs(), root).await? {
+    for fold in tree::overviews(request_context.logs(), root).await? {
         if fold.pending_calls().any(|pending| pending.call == call.call) {
             waiting.push(fold.id().clone());
         } else if fold.settled_call(&call.call).is_some() {

@@ -129,7 +129,7 @@ impl SessionExport {
         let Some(root) = self.sessions.first() else {
             return Err(invalid("the export holds no session"));
         };
-        SessionId::chosen(root.session.as_str())?;
+        SessionId::validated(root.session.as_str())?;
         let mut ids = Vec::new();
         for session in &self.sessions {
             let parent = session.created.parent.as_ref();

@@ -56,7 +56,7 @@ pub struct UsageReport {
 /// The function reads the usage that the store keeps with each head, page by page, and holds one
 /// page and the sum. It reads the log only of a session without stored usage, as in databases of
 /// older versions. Beyond [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
-/// [`OTHERS`](crate::usage::OTHERS).
+/// [`OTHER_NAMES`](crate::usage::OTHER_NAMES).
 ///
 /// # Errors
 /// Returns the errors of the store, and of a log that has to be read and cannot be.

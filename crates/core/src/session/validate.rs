@@ -169,7 +169,7 @@ impl SessionOverview {
         );
         let resumable = self.fold_state.rewound
             || matches!(self.fold_state.status, SessionStatus::Failed | SessionStatus::Interrupted);
-        if trigger == Trigger::Resume && self.is_suspended_without_news() {
+        if trigger == Trigger::Resume && self.is_waiting_for_answers() {
             return Err(self.illegal(event, "nothing that it waits for has arrived"));
         }
         let fits = match trigger {
@@ -198,8 +198,8 @@ impl SessionOverview {
     /// Returns `true` if the last run is suspended and nothing that it waits for has arrived. The
     /// state of children is in their own logs, so this is never the case for a session with open
     /// children.
-    pub(super) fn is_suspended_without_news(&self) -> bool {
-        self.is_suspended() && !self.has_news() && self.open_children().next().is_none()
+    pub(super) fn is_waiting_for_answers(&self) -> bool {
+        self.is_suspended() && !self.can_continue_step() && self.open_children().next().is_none()
     }
 
     fn check_request(&self, event: &Event, run: &RunId, known: bool) -> Result<()> {

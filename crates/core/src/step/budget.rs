@@ -58,7 +58,7 @@ pub(super) fn refusals(
             .collect();
     }
     let Some(allowed) = budget.tool_calls else { return Vec::new() };
-    let taken = spent.tool_calls.saturating_add(session.set_aside().tool_calls);
+    let taken = spent.tool_calls.saturating_add(session.reserved().tool_calls);
     let left = usize::try_from(allowed.saturating_sub(taken)).unwrap_or(usize::MAX);
     open()
         .filter(|(call, _)| runs_here(agent, call))
@@ -85,7 +85,7 @@ pub(super) fn allowance(
         return None;
     }
     let mut taken = session.spent();
-    taken += session.set_aside();
+    taken += session.reserved();
     // This step's other new calls will run as well.
     let own = step.pairs().filter(|(call, state)| is_new(state) && runs_here(agent, call)).count();
     taken.tool_calls = taken.tool_calls.saturating_add(own as u64);

@@ -85,7 +85,7 @@ impl ChildSpec {
 
     /// Returns the chunk that announces the child in the stream.
     #[must_use]
-    pub fn shown(&self) -> ChunkKind {
+    pub fn start_chunk(&self) -> ChunkKind {
         let ChildStart { call, session, agent, .. } = self.start.clone();
         ChunkKind::SubagentStart { call, subagent: agent, child: session }
     }

@@ -22,13 +22,13 @@ pub enum CompanionTask {
     /// Nothing to do: the call already has its result.
     Done(ToolOutcome),
     /// Starts a child.
-    Begin(Box<ChildSpec>),
+    Start(Box<ChildSpec>),
     /// Sends a message to a child.
-    Tell(CompanionMessage),
+    Send(CompanionMessage),
     /// Reports the status of these children.
     List(Vec<Arc<ChildStart>>),
     /// Reports the status of this child.
-    Look(ChildStart),
+    Status(ChildStart),
     /// Stops this child permanently.
     Stop(ChildStart, AnyAgent),
     /// Waits for this child.
@@ -44,18 +44,20 @@ pub fn companion_task(
 ) -> Option<CompanionTask> {
     let found = match agent.companion_call(call)?.ok()? {
         CompanionCall::Spawn { agent: name, message, name: chosen } => {
-            spawn(session, agent, call, &name, message, chosen)
+            spawn_task(session, agent, call, &name, message, chosen)
         }
         CompanionCall::List => {
             let starts = session.companions().map(|(_, record)| Arc::clone(&record.start));
             Ok(CompanionTask::List(starts.collect()))
         }
-        CompanionCall::Of { name, ask } => command(session, agent, call, &name, ask),
+        CompanionCall::Command { name, command } => {
+            command_task(session, agent, call, &name, command)
+        }
     };
     Some(found.unwrap_or_else(|reason| CompanionTask::Done(unknown(reason))))
 }
 
-fn spawn(
+fn spawn_task(
     session: &Session,
     agent: &AgentDefinition,
     call: &ToolCall,
@@ -83,7 +85,7 @@ fn spawn(
         // A companion that has ended starts another turn.
         let start = ChildStart { call: call.id.clone(), ..ChildStart::clone(&record.start) };
         let message = CompanionMessage::new(session, start, companion.agent(), message);
-        return Ok(CompanionTask::Tell(CompanionMessage { begins: true, ..message }));
+        return Ok(CompanionTask::Send(CompanionMessage { is_spawn: true, ..message }));
     }
     let most = agent.limits().max_companions;
     if session.companions().count() >= most {
@@ -94,15 +96,15 @@ fn spawn(
     let input = Ok(Input::from(message));
     let mut spec = ChildSpec::new(session, call, companion.agent(), Some(stays), input);
     spec.start.allowance = companion_allowance(session, agent);
-    Ok(CompanionTask::Begin(Box::new(spec)))
+    Ok(CompanionTask::Start(Box::new(spec)))
 }
 
-fn command(
+fn command_task(
     session: &Session,
     agent: &AgentDefinition,
     call: &ToolCall,
     name: &str,
-    ask: CompanionCommand,
+    command: CompanionCommand,
 ) -> Result<CompanionTask, String> {
     let Some(record) = session.companion(name) else {
         let names: Vec<_> = session.companions().map(|(name, _)| name).collect();
@@ -114,11 +116,11 @@ fn command(
         return Err(format!("the agent `{}` is no longer a companion", start.agent));
     };
     let child = Arc::clone(companion.agent());
-    Ok(match ask {
+    Ok(match command {
         CompanionCommand::Message(message) => {
-            CompanionTask::Tell(CompanionMessage::new(session, start, &child, message))
+            CompanionTask::Send(CompanionMessage::new(session, start, &child, message))
         }
-        CompanionCommand::Status => CompanionTask::Look(start),
+        CompanionCommand::Status => CompanionTask::Status(start),
         CompanionCommand::Terminate => CompanionTask::Stop(start, child),
         CompanionCommand::Wait => CompanionTask::Wait(start),
     })
@@ -139,7 +141,7 @@ pub struct CompanionMessage {
     pub run: RunId,
     /// Whether the message comes from a call that starts a companion. It can only restart a child
     /// whose turn is over; any other child does not receive it.
-    pub begins: bool,
+    pub is_spawn: bool,
 }
 
 /// How a message is delivered to a companion.
@@ -165,7 +167,7 @@ impl CompanionMessage {
             message: UserMessage::new(message),
             agent: Arc::clone(agent),
             start,
-            begins: false,
+            is_spawn: false,
         }
     }
 
@@ -180,11 +182,11 @@ impl CompanionMessage {
                 Delivery::Refused("the child was terminated; start another one")
             }
             ChildStatus::Ended(..) => Delivery::NewTurn,
-            _ if self.begins => {
+            _ if self.is_spawn => {
                 Delivery::Refused("a child of this name already exists; send it a message")
             }
             ChildStatus::Live
-            | ChildStatus::Waits
+            | ChildStatus::Waiting
             | ChildStatus::Ready
             | ChildStatus::Interrupted => Delivery::Queued,
         }
@@ -221,14 +223,14 @@ impl CompanionOutcome {
 
     /// Creates the outcome of a call that waits for this child.
     #[must_use]
-    pub fn waits(start: ChildStart) -> Self {
+    pub fn waiting(start: ChildStart) -> Self {
         Self { start: Some(start), outcome: None }
     }
 
     /// Creates the outcome of a call that gave this child work. The call waits for the child,
     /// unless the child runs in the background.
     #[must_use]
-    pub fn given(start: ChildStart) -> Self {
+    pub fn assigned(start: ChildStart) -> Self {
         let background = start.companion.as_ref().filter(|companion| companion.is_background());
         let outcome = background.map(|companion| {
             let (name, session) = (&companion.name, &start.session);
@@ -239,7 +241,7 @@ impl CompanionOutcome {
 
     /// Creates the outcome that reports the status of this child.
     #[must_use]
-    pub fn told(start: &ChildStart, status: &ChildStatus) -> Self {
+    pub fn status(start: &ChildStart, status: &ChildStatus) -> Self {
         Self::done(success(described(start, status)))
     }
 
@@ -289,7 +291,7 @@ fn described(start: &ChildStart, status: &ChildStatus) -> Value {
         ChildStatus::Ended(result, _) => (result.status.as_str(), Some(result)),
         ChildStatus::Live | ChildStatus::Ready => ("running", None),
         ChildStatus::Interrupted => ("interrupted", None),
-        ChildStatus::Waits => ("waits_for_people", None),
+        ChildStatus::Waiting => ("waits_for_people", None),
     };
     if let Some(members) = description.as_object_mut() {
         members.insert("status".into(), status.into());

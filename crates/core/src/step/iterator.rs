@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::next::{mend_state, next_in_step, next_step};
+use super::next::{next_in_step, next_step, repair_state};
 use super::pending_calls::{Gates, gates, wait_usage};
 use super::synthetic_results::heal;
 use crate::agent::AnyAgent;
 use crate::budget::Budget;
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::event::{BY_MERGE, Event, RunOutcome, ToolFinish, ToolOutcome};
+use crate::event::{Event, MERGED_BY, RunOutcome, ToolFinish, ToolOutcome};
 use crate::id::{AppendId, CallId, RequestId, SessionId};
 use crate::message::{AssistantMessage, UserMessage};
 use crate::session::{Session, StepRecord};
@@ -168,8 +168,8 @@ impl StepIterator {
 
     /// Applies the acknowledgement of an append. It does not affect the next action, except through
     /// the time that has passed.
-    pub(crate) fn settle(&mut self, append: AppendId, at: Timestamp) {
-        self.session.settle(append, at);
+    pub(crate) fn acknowledge(&mut self, append: AppendId, at: Timestamp) {
+        self.session.acknowledge(append, at);
         if self.session.budget(&self.agent).wall_time_ms.is_some() {
             self.found = None;
         }
@@ -194,7 +194,7 @@ impl StepIterator {
 
     /// Returns the outcome of the run if the next action ends it.
     #[must_use]
-    pub fn ending(&self) -> Option<RunOutcome> {
+    pub fn pending_outcome(&self) -> Option<RunOutcome> {
         match &self.found {
             Some(Action::End(outcome)) => Some(outcome.clone()),
             Some(_) => None,
@@ -216,7 +216,7 @@ impl StepIterator {
         match session.open_step() {
             Some(step) => {
                 let next = next_in_step(session, agent, step, self.gates(step));
-                let mend = if next.ends_phase() { mend_state(session, agent) } else { None };
+                let mend = if next.ends_phase() { repair_state(session, agent) } else { None };
                 mend.map_or(next, Action::MendState)
             }
             None => next_step(session, agent),
@@ -250,7 +250,7 @@ impl StepIterator {
                 Action::Answer(results) => results.into_iter().map(Event::from).collect(),
                 Action::Correct(message) => vec![Event::CorrectionSent { step, message }],
                 Action::MendState(patch) => {
-                    vec![Event::StateChanged { patch, by: BY_MERGE.to_owned() }]
+                    vec![Event::StateChanged { patch, by: MERGED_BY.to_owned() }]
                 }
                 Action::CloseStep(step) => vec![Event::StepClosed { step }],
                 Action::Heal(results) => vec![Event::HistoryHealed { results }],

@@ -104,7 +104,7 @@ pub(super) fn next_in_step(
         let on = Arc::new(suspension(session, agent, step, gates));
         // Approvals and client results that were not requested yet are requested first.
         return Action::End(match session.interrupt_request() {
-            Some(request) if on.news().next().is_none() => {
+            Some(request) if on.new_calls().next().is_none() => {
                 RunOutcome::Interrupted { reason: request.reason.clone() }
             }
             _ => RunOutcome::Suspended { on },
@@ -129,7 +129,7 @@ pub(super) fn next_in_step(
 
 /// Returns the patch that makes the state fit the agent's state type again if the changes of
 /// concurrent calls conflict. The change of each single call was checked when it was made.
-pub(super) fn mend_state(session: &Session, agent: &AgentDefinition) -> Option<Patch> {
+pub(super) fn repair_state(session: &Session, agent: &AgentDefinition) -> Option<Patch> {
     let step = session.open_step().filter(|step| step.open_patches().nth(1).is_some())?;
     let fits = |state: &Value| agent.check_state(state).is_ok();
     let found = session.step_state();

@@ -11,7 +11,7 @@ use crate::id::CallId;
 use crate::json::Json;
 use crate::message::ToolCall;
 use crate::session::{OpenCall, Session, StepRecord, WAIT_USAGE, Waiting};
-use crate::tool::{ApprovalContext, Tool, digest, judge};
+use crate::tool::{ApprovalContext, Tool, digest, to_outcome};
 
 /// For each call of a reply, what it waits for before it runs, if anything.
 #[derive(Debug, Clone, Default)]
@@ -49,11 +49,12 @@ pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &StepRecor
             tool: tool.name(),
             state: session.state(),
         };
-        let needed = tool.asks_people() && tool.needs_approval(&arguments(call).to_value(), &cx);
-        needed.then_some(PendingKind::Approval { editable: tool.people.editable })
+        let needed =
+            tool.may_need_approval() && tool.needs_approval(&arguments(call).to_value(), &cx);
+        needed.then_some(PendingKind::Approval { editable: tool.answer_options.editable })
     };
     let asks = |call: &ToolCall| {
-        agent.tool(&call.name).is_some_and(|tool| tool.is_client() || tool.asks_people())
+        agent.tool(&call.name).is_some_and(|tool| tool.is_client() || tool.may_need_approval())
     };
     if step.tool_calls().iter().any(asks) {
         Gates(step.pairs().map(gate).collect())
@@ -80,7 +81,7 @@ pub(super) fn suspension(
             tool: Arc::clone(&call.name),
             kind,
             digest: digest(arguments(call).text()),
-            deadline: tool.people.deadline.map(|duration| session.clock().after(duration)),
+            deadline: tool.answer_options.deadline.map(|duration| session.clock().after(duration)),
             schema: schema(tool, kind),
         }))
     };
@@ -129,7 +130,7 @@ pub(super) fn submitted_results(
             Answer::Error(message) => Some(error(call, ErrorCode::ToolFailed, message.clone())),
             Answer::Returned(result) => {
                 let tool = agent.tool(&call.name)?;
-                let outcome = judge(agent, tool, Ok(result.clone()));
+                let outcome = to_outcome(agent, tool, Ok(result.clone()));
                 Some(ToolFinish::without_run(call.id.clone(), outcome))
             }
         }

@@ -23,12 +23,12 @@ pub struct CallResult {
     /// The arguments that the call ran with or would have run with.
     pub input: Json,
     /// The kind of call that the result belongs to.
-    pub of: ResultOf,
+    pub kind: ResultKind,
 }
 
 /// The kind of a call that has a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ResultOf {
+pub enum ResultKind {
     /// A call of a tool, even if no tool of that name exists.
     Tool,
     /// A call of a child: a sub-agent, started or not, or a companion that the call waited for.
@@ -47,25 +47,25 @@ pub enum ResultOf {
 /// Hooks receive every result, however it was produced, once no call of the step's phase is open,
 /// in call order.
 #[derive(Debug, Default)]
-pub struct Results {
+pub struct UndeliveredResults {
     waiting: Vec<CallResult>,
     /// The calls of the last step whose results are or were in `waiting`.
     known: BTreeSet<CallId>,
 }
 
-impl Results {
+impl UndeliveredResults {
     /// Collects the results that a recovering run takes over from a crashed one. Results are
     /// recorded before hooks receive them and before the step is closed, so hooks may not have
     /// received any result of an open step. Hooks may receive a result twice.
     #[must_use]
     pub fn taken_over(session: &Session, agent: &AgentDefinition) -> Self {
         let recovers = session.current_run().is_some_and(|run| run.trigger == Trigger::Recover);
-        if recovers { Self::left_before(session, agent) } else { Self::default() }
+        if recovers { Self::of_open_step(session, agent) } else { Self::default() }
     }
 
     /// Collects the results of these calls, each of which ran and was recorded separately.
     #[must_use]
-    pub fn left_by(session: &Session, agent: &AgentDefinition, calls: &[CallId]) -> Self {
+    pub fn of_calls(session: &Session, agent: &AgentDefinition, calls: &[CallId]) -> Self {
         let mut results = Self::default();
         if let Some(step) = session.open_step() {
             results.note_undelivered(session, agent, step, |call| calls.contains(call));
@@ -77,7 +77,7 @@ impl Results {
     /// that does not know which were delivered, such as after a work item whose answer was lost.
     /// Hooks may receive a result twice.
     #[must_use]
-    pub fn left_before(session: &Session, agent: &AgentDefinition) -> Self {
+    pub fn of_open_step(session: &Session, agent: &AgentDefinition) -> Self {
         let mut results = Self::default();
         if let Some(step) = session.open_step() {
             results.note_undelivered(session, agent, step, |_| true);
@@ -150,7 +150,7 @@ impl Results {
         self.waiting.push(CallResult {
             finish: Arc::clone(finish),
             input: input.unwrap_or_else(own),
-            of: result_of(session, agent, call, finish),
+            kind: result_kind(session, agent, call, finish),
             call: call.clone(),
         });
     }
@@ -201,26 +201,26 @@ const fn is_in_phase(next: &Action) -> bool {
     matches!(next, Action::StartChildren(_) | Action::RunTools { .. })
 }
 
-fn result_of(
+fn result_kind(
     session: &Session,
     agent: &AgentDefinition,
     call: &ToolCall,
     finish: &ToolFinish,
-) -> ResultOf {
+) -> ResultKind {
     if *call.name == *FINISH_TOOL && *agent.completion() == Completion::Finish {
-        return ResultOf::Finish;
+        return ResultKind::Finish;
     }
     let step = session.open_step().or(session.closed_step());
     let child = step.and_then(|step| step.call(&call.id)).and_then(|call| call.child.as_ref());
     match (agent.sub_agent(&call.name), child) {
-        (_, Some(child)) if finish.child.is_some() => ResultOf::Child {
+        (_, Some(child)) if finish.child.is_some() => ResultKind::Child {
             agent: Arc::clone(&child.start.agent),
             session: child.start.session.clone(),
         },
-        (Some(sub_agent), _) => ResultOf::Child {
+        (Some(sub_agent), _) => ResultKind::Child {
             agent: Arc::clone(sub_agent.agent().name()),
             session: SessionId::of_call(session.id(), &call.id),
         },
-        (None, _) => ResultOf::Tool,
+        (None, _) => ResultKind::Tool,
     }
 }

@@ -13,7 +13,7 @@ use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::guarantee::Guarantee;
 use crate::id::{RunId, SessionId};
-use crate::patience::Patience;
+use crate::retry_window::RetryWindow;
 
 /// A store wrapper that retries failed operations, so that a server restart or a dropped connection
 /// only causes a delay.
@@ -34,7 +34,7 @@ use crate::patience::Patience;
 #[derive(Debug, Clone)]
 pub struct RetryingStore {
     inner: Arc<dyn StateStore>,
-    patience: Patience,
+    retry_window: RetryWindow,
 }
 
 impl RetryingStore {
@@ -45,15 +45,15 @@ impl RetryingStore {
         ids: Arc<dyn IdSource>,
         timeout: Duration,
     ) -> Self {
-        Self { inner, patience: Patience::new(clock, ids, timeout) }
+        Self { inner, retry_window: RetryWindow::new(clock, ids, timeout) }
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for RetryingStore {
-    fn reach(&self) -> StoreScope {
-        self.inner.reach()
+    fn scope(&self) -> StoreScope {
+        self.inner.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
@@ -65,15 +65,15 @@ impl StateStore for RetryingStore {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        self.patience.ask(|| self.inner.create_session(new.clone(), first.clone())).await
+        self.retry_window.retry(|| self.inner.create_session(new.clone(), first.clone())).await
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
-        self.patience.ask(|| self.inner.fork(from, new.clone(), first.clone())).await
+        self.retry_window.retry(|| self.inner.fork(from, new.clone(), first.clone())).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        self.patience.ask(|| self.inner.append(append.clone())).await
+        self.retry_window.retry(|| self.inner.append(append.clone())).await
     }
 
     async fn read_log(
@@ -82,38 +82,38 @@ impl StateStore for RetryingStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
-        self.patience.ask(|| self.inner.read_log(session, after, limit)).await
+        self.retry_window.retry(|| self.inner.read_log(session, after, limit)).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
-        self.patience.ask(|| self.inner.head(session)).await
+        self.retry_window.retry(|| self.inner.head(session)).await
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.patience.ask(|| self.inner.list(filter, page)).await
+        self.retry_window.retry(|| self.inner.list(filter, page)).await
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
-        self.patience.ask(|| self.inner.list_usage(filter, page)).await
+        self.retry_window.retry(|| self.inner.list_usage(filter, page)).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
-        self.patience.ask(|| self.inner.renew(session, run, ttl)).await
+        self.retry_window.retry(|| self.inner.renew(session, run, ttl)).await
     }
 
     async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
-        self.patience.ask(|| self.inner.save_snapshot(session, snapshot.clone())).await
+        self.retry_window.retry(|| self.inner.save_snapshot(session, snapshot.clone())).await
     }
 
     async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
-        self.patience.ask(|| self.inner.snapshot(session)).await
+        self.retry_window.retry(|| self.inner.snapshot(session)).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        self.patience.ask(|| self.inner.delete(session)).await
+        self.retry_window.retry(|| self.inner.delete(session)).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
-        self.patience.ask(|| self.inner.purge(purge)).await
+        self.retry_window.retry(|| self.inner.purge(purge)).await
     }
 }

@@ -95,7 +95,7 @@ pub struct BatchReceipt {
     /// The sequence number of the stream's last chunk; 0 if it has none.
     pub last_seq: u64,
     /// The attempts that the batch started, in order.
-    pub begun: Vec<Attempt>,
+    pub started: Vec<Attempt>,
     /// The attempts whose chunks were dropped, because they were settled, discarded or never
     /// started.
     pub refused: Vec<Attempt>,
@@ -107,16 +107,16 @@ pub struct BatchReceipt {
 /// Checks that every attempt that a batch refers to is started by an earlier operation of it, and
 /// that all operations belong to the writer's session.
 pub(super) fn check(batch: &Batch) -> Result<()> {
-    let mut begun = 0;
+    let mut started = 0;
     for op in &*batch.ops {
         if op.origin().is_some_and(|origin| origin.session != batch.writer.session) {
             let message = "an operation of the batch belongs to another session than its writer";
             return Err(Error::new(ErrorCode::InputInvalid, message));
         }
         match op {
-            StreamOp::Begin { .. } => begun += 1,
+            StreamOp::Begin { .. } => started += 1,
             StreamOp::Chunks { attempt: Some(AttemptRef::Started(index)), .. }
-                if *index >= begun =>
+                if *index >= started =>
             {
                 return Err(not_started());
             }
@@ -138,11 +138,11 @@ impl BatchReceipt {
     /// # Errors
     /// Returns [`ErrorCode::InputInvalid`] if the batch has not started the attempt.
     pub fn attempt(&self, named: AttemptRef) -> Result<Attempt> {
-        let begun = match named {
+        let started = match named {
             AttemptRef::Existing(attempt) => Some(attempt),
-            AttemptRef::Started(index) => self.begun.get(index).copied(),
+            AttemptRef::Started(index) => self.started.get(index).copied(),
         };
-        begun.ok_or_else(not_started)
+        started.ok_or_else(not_started)
     }
 }
 

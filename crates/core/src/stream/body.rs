@@ -254,7 +254,7 @@ struct StoredOpen {
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     child: Option<SessionId>,
     #[serde(rename = "b")]
-    began: u64,
+    start_seq: u64,
     #[serde(rename = "f", default)]
     fencing_token: u64,
 }
@@ -268,7 +268,7 @@ pub fn encode_open(stream: &SessionId, open: &[OpenAttempt]) -> Result<String> {
         attempt: attempt.attempt,
         effect: attempt.effect.clone(),
         child: (attempt.session != *stream).then(|| attempt.session.clone()),
-        began: attempt.began,
+        start_seq: attempt.start_seq,
         fencing_token: attempt.fencing_token,
     };
     json(&open.iter().map(stored).collect::<Vec<_>>())
@@ -278,11 +278,11 @@ pub fn encode_open(stream: &SessionId, open: &[OpenAttempt]) -> Result<String> {
 #[must_use]
 pub fn decode_open(stream: &SessionId, text: &str) -> Option<Vec<OpenAttempt>> {
     let stored: Vec<StoredOpen> = serde_json::from_str(text).ok()?;
-    let open = |StoredOpen { attempt, effect, child, began, fencing_token }| OpenAttempt {
+    let open = |StoredOpen { attempt, effect, child, start_seq, fencing_token }| OpenAttempt {
         attempt,
         session: child.unwrap_or_else(|| stream.clone()),
         effect,
-        began,
+        start_seq,
         fencing_token,
     };
     Some(stored.into_iter().map(open).collect())

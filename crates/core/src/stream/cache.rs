@@ -9,9 +9,9 @@ use crate::id::{BatchId, SessionId};
 
 /// The receipts of the last batches of one stream, for retries.
 #[derive(Debug, Default)]
-pub struct Answers(VecDeque<(BatchId, BatchReceipt)>);
+pub struct Receipts(VecDeque<(BatchId, BatchReceipt)>);
 
-impl Answers {
+impl Receipts {
     /// The maximum number of receipts.
     pub const KEPT: usize = 64;
 
@@ -22,7 +22,7 @@ impl Answers {
     }
 
     /// Stores the receipt of this batch.
-    pub fn note(&mut self, batch: BatchId, written: BatchReceipt) {
+    pub fn insert(&mut self, batch: BatchId, written: BatchReceipt) {
         self.0.truncate(Self::KEPT - 1);
         self.0.push_front((batch, written));
     }
@@ -30,9 +30,9 @@ impl Answers {
 
 /// The per-stream cache of a store handle. Each entry `T` serves one writer at a time.
 ///
-/// An entry with a batch that was not [answered](Asked::answer) is not evicted while other streams
-/// are written, because that batch may be retried. Of the other entries, the most recently written
-/// ones are kept.
+/// An entry with a batch that was not [completed](PendingBatch::complete) is not evicted while other
+/// streams are written, because that batch may be retried. Of the other entries, the most recently
+/// written ones are kept.
 #[derive(Debug, Default)]
 pub struct StreamCache<T>(Mutex<Table<T>>);
 
@@ -40,45 +40,45 @@ pub struct StreamCache<T>(Mutex<Table<T>>);
 struct Table<T> {
     entries: HashMap<SessionId, Entry<T>>,
     /// The number of requests so far, used to find the oldest entries.
-    asked: u64,
+    last_request: u64,
     /// The number of entries at which the next eviction takes place.
     room: usize,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
-    memory: Arc<T>,
-    /// The batches without an answer, the oldest first.
+    cached: Arc<T>,
+    /// The batches without an outcome, the oldest first.
     open: Vec<BatchId>,
     /// The request number of the last access.
-    asked: u64,
+    last_request: u64,
 }
 
 impl<T: Default> StreamCache<T> {
-    /// The maximum number of cached streams whose batches were all answered.
+    /// The maximum number of cached streams whose batches were all completed.
     pub const KEPT: usize = 4096;
 
-    /// The maximum number of cached streams that have an unanswered batch, in addition to
+    /// The maximum number of cached streams that have an incomplete batch, in addition to
     /// [`KEPT`](Self::KEPT).
     pub const KEPT_OPEN: usize = 16_384;
 
     /// Registers a batch that is about to be written, and returns the cache entry of its stream.
-    pub fn ask(&self, stream: &SessionId, batch: BatchId) -> Asked<'_, T> {
+    pub fn register(&self, stream: &SessionId, batch: BatchId) -> PendingBatch<'_, T> {
         let mut table = self.lock();
         if table.entries.len() >= table.room && !table.entries.contains_key(stream) {
             table.evict();
         }
-        table.asked += 1;
-        let asked = table.asked;
+        table.last_request += 1;
+        let last_request = table.last_request;
         let entry = table.entries.entry(stream.clone()).or_default();
-        entry.asked = asked;
+        entry.last_request = last_request;
         entry.open.retain(|open| *open != batch);
-        if entry.open.len() == Answers::KEPT {
+        if entry.open.len() == Receipts::KEPT {
             entry.open.remove(0);
         }
         entry.open.push(batch);
-        let memory = Arc::clone(&entry.memory);
-        Asked { memories: self, stream: stream.clone(), batch, memory }
+        let cached = Arc::clone(&entry.cached);
+        PendingBatch { cache: self, stream: stream.clone(), batch, cached }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table<T>> {
@@ -92,10 +92,11 @@ impl<T: Default> Table<T> {
         for (is_open, kept) in
             [(false, StreamCache::<T>::KEPT), (true, StreamCache::<T>::KEPT_OPEN)]
         {
-            let unused = |entry: &Entry<T>| Arc::strong_count(&entry.memory) == 1;
+            let unused = |entry: &Entry<T>| Arc::strong_count(&entry.cached) == 1;
             let meant = |entry: &Entry<T>| unused(entry) && entry.open.is_empty() != is_open;
             let meant = self.entries.iter().filter(|(_, entry)| meant(entry));
-            let mut oldest: Vec<_> = meant.map(|(id, entry)| (entry.asked, id.clone())).collect();
+            let mut oldest: Vec<_> =
+                meant.map(|(id, entry)| (entry.last_request, id.clone())).collect();
             let gone = oldest.len().saturating_sub(kept);
             oldest.sort_unstable();
             for (_, stream) in oldest.drain(..gone) {
@@ -109,45 +110,45 @@ impl<T: Default> Table<T> {
 
 impl<T: Default> Default for Table<T> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), asked: 0, room: StreamCache::<T>::KEPT }
+        Self { entries: HashMap::new(), last_request: 0, room: StreamCache::<T>::KEPT }
     }
 }
 
 impl<T: Default> Default for Entry<T> {
     fn default() -> Self {
-        Self { memory: Arc::default(), open: Vec::new(), asked: 0 }
+        Self { cached: Arc::default(), open: Vec::new(), last_request: 0 }
     }
 }
 
-/// A batch that is being written. If it is dropped without an [answer](Self::answer), it may be
+/// A batch that is being written. If it is dropped before [`complete`](Self::complete), it may be
 /// retried.
 #[derive(Debug)]
-pub struct Asked<'m, T: Default> {
-    memories: &'m StreamCache<T>,
+pub struct PendingBatch<'m, T: Default> {
+    cache: &'m StreamCache<T>,
     stream: SessionId,
     batch: BatchId,
-    memory: Arc<T>,
+    cached: Arc<T>,
 }
 
-impl<T: Default> Asked<'_, T> {
+impl<T: Default> PendingBatch<'_, T> {
     /// Returns the cache entry of the stream.
     #[must_use]
-    pub fn memory(&self) -> Arc<T> {
-        Arc::clone(&self.memory)
+    pub fn cached(&self) -> Arc<T> {
+        Arc::clone(&self.cached)
     }
 
-    /// Passes the answer to the caller. Unless the answer leaves open whether the batch was
+    /// Passes the outcome to the caller. Unless the outcome leaves open whether the batch was
     /// written, no retry of the batch is expected.
     ///
     /// # Errors
-    /// Returns the error of the answer.
-    pub fn answer(self, answer: Result<BatchReceipt>) -> Result<BatchReceipt> {
-        if !answer.as_ref().is_err_and(Error::is_retryable)
-            && let Some(entry) = self.memories.lock().entries.get_mut(&self.stream)
+    /// Returns the error of the outcome.
+    pub fn complete(self, outcome: Result<BatchReceipt>) -> Result<BatchReceipt> {
+        if !outcome.as_ref().is_err_and(Error::is_retryable)
+            && let Some(entry) = self.cache.lock().entries.get_mut(&self.stream)
         {
             entry.open.retain(|open| *open != self.batch);
         }
-        answer
+        outcome
     }
 }
 
@@ -158,12 +159,12 @@ pub struct CacheEntry {
     /// The stream after the last batch of this handle; `None` if unknown.
     pub known: Option<CachedStream>,
     pub(super) doubts: Vec<Doubt>,
-    pub(super) answers: Answers,
+    pub(super) receipts: Receipts,
 }
 
 /// The position of a batch in the stream, if it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct BatchPosition {
     /// The sequence number of the batch's last chunk.
     pub last_seq: u64,
     /// The revision that the batch created. It is stored with the chunks.
@@ -201,20 +202,20 @@ impl CacheEntry {
     }
 
     /// Returns the positions to look up.
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(super) fn places(&self) -> Vec<BatchPosition> {
         self.doubts.iter().filter_map(Doubt::place).collect()
     }
 
-    /// Resolves the doubts after a lookup that found the stream at the revision `found`. `there`
+    /// Resolves the doubts after a lookup that found the stream at the revision `found`. `found_places`
     /// lists the positions at which the batch was found.
-    pub(super) fn resolve(&mut self, found: u64, there: &[Place]) {
+    pub(super) fn resolve(&mut self, found: u64, found_places: &[BatchPosition]) {
         for doubt in std::mem::take(&mut self.doubts) {
-            let is_there = doubt.place().is_some_and(|place| there.contains(&place));
+            let is_there = doubt.place().is_some_and(|place| found_places.contains(&place));
             if found == doubt.from {
                 // The request may still be in flight.
                 self.doubts.push(doubt);
             } else if found == doubt.revision || is_there {
-                self.answers.note(doubt.batch, doubt.written);
+                self.receipts.insert(doubt.batch, doubt.written);
             }
             // Otherwise the batch was not written and cannot be written any more, because the
             // stream has left its base revision.
@@ -223,9 +224,9 @@ impl CacheEntry {
 }
 
 impl Doubt {
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<BatchPosition> {
         let (last_seq, revision) = (self.written.last_seq, self.revision);
-        self.has_place.then_some(Place { last_seq, revision })
+        self.has_place.then_some(BatchPosition { last_seq, revision })
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Batch, BatchReceipt, ChunkStream, StoredChunk, StreamInfo, StreamMan
 use crate::clock::{Clock, IdSource};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
-use crate::patience::Patience;
+use crate::retry_window::RetryWindow;
 
 /// A stream manager that retries the operations of another manager while it is unavailable. It is
 /// the counterpart of [`RetryingStore`](crate::store::RetryingStore) and uses the same retry
@@ -26,25 +26,24 @@ use crate::patience::Patience;
 #[derive(Debug, Clone)]
 pub struct RetryingStreams {
     inner: Arc<dyn StreamManager>,
-    patience: Patience,
+    retry_window: RetryWindow,
 }
 
 impl RetryingStreams {
-    /// Wraps `inner` and retries its operations for at most `patience`. The ids are used for retry
-    /// jitter.
+    /// Wraps `inner` and retries its operations for at most `timeout`. The ids are used for retry jitter.
     pub fn new(
         inner: Arc<dyn StreamManager>,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
-        Self { inner, patience: Patience::new(clock, ids, patience) }
+        Self { inner, retry_window: RetryWindow::new(clock, ids, timeout) }
     }
 
     /// Opens another reader in place of a failed one, once the manager is available again. A reader
     /// may open without a response from the backend, so `info` is called first.
     async fn reopen(&self, error: Error, stream: &SessionId, cursor: u64) -> Result<ChunkStream> {
-        let reopened = self.patience.insist(error, async || {
+        let reopened = self.retry_window.retry_after_error(error, async || {
             self.inner.info(stream).await?;
             self.inner.read(stream, cursor).await
         });
@@ -82,11 +81,11 @@ impl Reader {
 #[deny(clippy::missing_trait_methods)]
 impl StreamManager for RetryingStreams {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
-        self.patience.ask(|| self.inner.write(stream, batch.clone())).await
+        self.retry_window.retry(|| self.inner.write(stream, batch.clone())).await
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
-        let chunks = self.patience.ask(|| self.inner.read(stream, from)).await?;
+        let chunks = self.retry_window.retry(|| self.inner.read(stream, from)).await?;
         let (streams, stream) = (self.clone(), stream.clone());
         let reader = Reader { streams, stream, cursor: from, chunks };
         let chunks = futures_util::stream::unfold(Some(reader), async |reader| {
@@ -99,14 +98,14 @@ impl StreamManager for RetryingStreams {
     }
 
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
-        self.patience.ask(|| self.inner.info(stream)).await
+        self.retry_window.retry(|| self.inner.info(stream)).await
     }
 
     async fn reset(&self, stream: &SessionId) -> Result<()> {
-        self.patience.ask(|| self.inner.reset(stream)).await
+        self.retry_window.retry(|| self.inner.reset(stream)).await
     }
 
     async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.patience.ask(|| self.inner.forget(stream)).await
+        self.retry_window.retry(|| self.inner.forget(stream)).await
     }
 }

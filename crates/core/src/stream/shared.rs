@@ -8,7 +8,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::cache::Doubt;
-use super::{Batch, BatchReceipt, CacheEntry, Change, Place, StreamState};
+use super::{Batch, BatchPosition, BatchReceipt, CacheEntry, Change, StreamState};
 use crate::error::{Error, ErrorCode};
 use crate::id::BatchId;
 
@@ -25,16 +25,16 @@ pub struct CachedStream {
     /// The sequence number of the last chunk that is not kept any more.
     pub trimmed: u64,
     /// The state of the stream.
-    pub ledger: StreamState,
+    pub state: StreamState,
 }
 
 /// The result of a lookup.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct StreamLookup {
     /// The stream; the default value if it does not exist.
     pub known: CachedStream,
     /// The requested positions at which chunks with that revision end.
-    pub there: Vec<Place>,
+    pub found_places: Vec<BatchPosition>,
 }
 
 /// Access to one stream on a server, for [`write_shared`].
@@ -43,10 +43,10 @@ pub trait SharedStream: Send {
     type Failure: From<Error> + Send;
 
     /// Reads the stream and then, or atomically with it, looks up these positions.
-    fn look(
+    fn lookup(
         &mut self,
-        places: &[Place],
-    ) -> impl Future<Output = Result<Found, Self::Failure>> + Send;
+        places: &[BatchPosition],
+    ) -> impl Future<Output = Result<StreamLookup, Self::Failure>> + Send;
 
     /// Writes the change atomically, on the condition that the stream has the revision `from`: the
     /// chunks with the revision that they create, the discards, the watermark, and the new state of
@@ -64,21 +64,21 @@ pub trait SharedStream: Send {
 }
 
 /// Writes a batch, or returns the first receipt if it was already written. A handle runs one writer
-/// per stream at a time; `memory` is the entry that the previous writer left.
+/// per stream at a time; `entry` is the entry that the previous writer left.
 ///
 /// # Errors
 /// Returns the errors of [`StreamState::apply`], [`ErrorCode::StoreBusy`] if other writers win
 /// every attempt, and the errors of the stream.
 ///
 /// # Cancel safety
-/// If the future is dropped, the batch may or may not have been written. `memory` stays valid.
+/// If the future is dropped, the batch may or may not have been written. `entry` stays valid.
 pub async fn write_shared<S: SharedStream>(
     mut stream: S,
-    memory: &mut CacheEntry,
+    entry: &mut CacheEntry,
     batch: &Batch,
 ) -> Result<BatchReceipt, S::Failure> {
     for _ in 0..MAX_ATTEMPTS {
-        if let Some(written) = try_write(&mut stream, memory, batch).await? {
+        if let Some(written) = try_write(&mut stream, entry, batch).await? {
             return Ok(written);
         }
     }
@@ -89,28 +89,28 @@ pub async fn write_shared<S: SharedStream>(
 /// Tries once to write the batch. Returns `None` if another writer was first.
 async fn try_write<S: SharedStream>(
     stream: &mut S,
-    memory: &mut CacheEntry,
+    entry: &mut CacheEntry,
     batch: &Batch,
 ) -> Result<Option<BatchReceipt>, S::Failure> {
-    if let Some(written) = memory.answers.find(batch.id) {
+    if let Some(written) = entry.receipts.find(batch.id) {
         return Ok(Some(written.clone()));
     }
-    let remembered = memory.known.take().filter(|_| memory.doubts.is_empty());
+    let remembered = entry.known.take().filter(|_| entry.doubts.is_empty());
     let is_remembered = remembered.is_some();
     let mut known = match remembered {
         Some(known) => known,
         None => {
-            let Found { known, there } = stream.look(&memory.places()).await?;
-            memory.resolve(known.revision, &there);
-            if let Some(written) = memory.answers.find(batch.id) {
-                memory.known = Some(known);
+            let StreamLookup { known, found_places } = stream.lookup(&entry.places()).await?;
+            entry.resolve(known.revision, &found_places);
+            if let Some(written) = entry.receipts.find(batch.id) {
+                entry.known = Some(known);
                 return Ok(Some(written.clone()));
             }
             known
         }
     };
     let from = known.revision;
-    let change = known.ledger.apply(batch)?;
+    let change = known.state.apply(batch)?;
     // The cached state may be outdated. In that case, a batch that changes the stream is rejected.
     // A batch that does not change it, or only in part, needs a fresh read.
     if is_remembered && (!change.is_changed || !change.written.refused.is_empty()) {
@@ -121,15 +121,15 @@ async fn try_write<S: SharedStream>(
         known.revision = revision(from, batch.id);
         let (revision, has_place) = (known.revision, change.count > 0);
         let doubt = Doubt { batch: batch.id, from, revision, has_place, written: written.clone() };
-        memory.sending(doubt);
+        entry.sending(doubt);
         if !stream.save(from, &known, &change).await? {
             return Ok(None);
         }
         // Other batches based on the same revision cannot be written any more.
-        memory.doubts.clear();
+        entry.doubts.clear();
     }
-    memory.known = Some(known);
-    memory.answers.note(batch.id, written.clone());
+    entry.known = Some(known);
+    entry.receipts.insert(batch.id, written.clone());
     Ok(Some(written))
 }
 

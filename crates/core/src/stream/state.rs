@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::batch::check;
 use super::{
-    Attempt, Batch, BatchReceipt, Boundary, Chunk, ChunkKind, Effect, Marked, OpenAttempt,
-    StreamInfo, StreamOp, Watermark, Writer,
+    Attempt, Batch, BatchReceipt, Boundary, Chunk, ChunkKind, Effect, OpenAttempt,
+    SessionWatermark, StreamInfo, StreamOp, Watermark, Writer,
 };
 use crate::error::Result;
 use crate::id::SessionId;
@@ -24,7 +24,7 @@ pub struct StreamState {
     /// The number of the last attempt that was started; 0 if there is none.
     pub last_attempt: u64,
     /// The last watermarks by session; at least that of the batch's writer.
-    pub marked: BTreeMap<SessionId, Marked>,
+    pub marked: BTreeMap<SessionId, SessionWatermark>,
     /// The attempts that were neither settled nor discarded, in the order in which they started.
     pub open: Vec<OpenAttempt>,
 }
@@ -79,7 +79,7 @@ pub struct Discarded {
     pub attempt: Attempt,
     /// The sequence number of the last chunk before the attempt started. Its chunks come after this
     /// one.
-    pub began: u64,
+    pub start_seq: u64,
     /// The sequence number of the last chunk when the attempt was discarded. Its chunks do not come
     /// after this one.
     pub ended: u64,
@@ -202,9 +202,9 @@ impl Writing<'_> {
         self.state.last_attempt += 1;
         let attempt = Attempt(self.state.last_attempt);
         let Writer { session, fencing_token, .. } = self.writer.clone();
-        let (effect, began) = (effect.clone(), self.state.last_seq);
-        self.state.open.push(OpenAttempt { attempt, session, effect, began, fencing_token });
-        self.change.written.begun.push(attempt);
+        let (effect, start_seq) = (effect.clone(), self.state.last_seq);
+        self.state.open.push(OpenAttempt { attempt, session, effect, start_seq, fencing_token });
+        self.change.written.started.push(attempt);
         self.change.is_changed = true;
     }
 
@@ -233,8 +233,9 @@ impl Writing<'_> {
         let Writer { session, created_at, fencing_token } = self.writer;
         let last = self.state.marked.get(session).copied().unwrap_or_default();
         // A watermark of a deleted session says nothing about the log of its successor.
-        let before = if last.is_of(*created_at) { last } else { Marked::default() };
-        let mut marked = Marked { fencing_token: *fencing_token, ..before };
+        let before =
+            if last.is_from_session(*created_at) { last } else { SessionWatermark::default() };
+        let mut marked = SessionWatermark { fencing_token: *fencing_token, ..before };
         if mark.version > before.version {
             let above = if mutant!("boundaries-repeated") { 0 } else { before.version };
             let is_new = |boundary: &&Boundary| boundary.version > above;
@@ -270,11 +271,9 @@ impl Writing<'_> {
         }
         let ended = self.state.last_seq;
         let attempts = closed.iter().map(|open| open.attempt).collect();
-        let discarded = closed.into_iter().map(|OpenAttempt { attempt, began, .. }| Discarded {
-            attempt,
-            began,
-            ended,
-        });
+        let discarded = closed
+            .into_iter()
+            .map(|OpenAttempt { attempt, start_seq, .. }| Discarded { attempt, start_seq, ended });
         self.change.discarded.extend(discarded);
         self.place(
             ChunkPlacement::Announcement { op, kind: ChunkKind::StepDiscarded { attempts } },

@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::state::Patch;
 use crate::step::{Action, CallTask, StepIterator, StepResult};
 use crate::stream::ChunkKind;
-use crate::tool::{ToolContext, ToolContextConfig, ToolStream, finish_output, judge};
+use crate::tool::{ToolContext, ToolContextConfig, ToolStream, finish_output, to_outcome};
 use crate::usage::Usage;
 
 /// The step machine, and the log of all events applied to it.
@@ -288,7 +288,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
     });
     let returned: std::result::Result<Json, _> =
         tool.invoke(input, cx.clone()).now_or_never().unwrap();
-    let outcome = judge(agent, tool, returned);
+    let outcome = to_outcome(agent, tool, returned);
     // Like the runtimes, it discards the state changes of a failed tool.
     let kept = matches!(outcome, ToolOutcome::Success(_));
     ToolFinish {

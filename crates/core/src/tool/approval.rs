@@ -50,7 +50,7 @@ impl ApprovalContext<'_> {
 
 /// The options of a tool that waits for a client result or an approval.
 #[derive(Clone, Default)]
-pub(crate) struct People {
+pub(crate) struct AnswerOptions {
     pub(crate) client: bool,
     pub(crate) approval: Option<Approval>,
     pub(crate) editable: bool,
@@ -74,7 +74,7 @@ impl Tool {
         let mut tool = Self::erased(name, description, input, |_, _| {
             Box::pin(async { Err(ToolError::new("a client tool is executed by the caller")) })
         });
-        tool.people.client = true;
+        tool.answer_options.client = true;
         tool
     }
 
@@ -82,7 +82,7 @@ impl Tool {
     /// tool is [`EffectClass::AtMostOnce`], unless its effect class is set.
     #[must_use]
     pub fn requires_approval(mut self) -> Self {
-        self.people.approval = Some(Approval::Always);
+        self.answer_options.approval = Some(Approval::Always);
         self
     }
 
@@ -95,7 +95,7 @@ impl Tool {
         mut self,
         condition: impl Fn(I, &ApprovalContext<'_>) -> Result<bool, ToolError> + Send + Sync + 'static,
     ) -> Self {
-        self.people.approval =
+        self.answer_options.approval =
             Some(Approval::If(Arc::new(move |input, cx| condition(I::deserialize(input)?, cx))));
         self
     }
@@ -104,7 +104,7 @@ impl Tool {
     /// the call runs with.
     #[must_use]
     pub fn editable(mut self) -> Self {
-        self.people.editable = true;
+        self.answer_options.editable = true;
         self
     }
 
@@ -112,25 +112,25 @@ impl Tool {
     /// the error. Without a deadline, calls wait indefinitely.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.people.deadline = Some(deadline);
+        self.answer_options.deadline = Some(deadline);
         self
     }
 
     /// Returns `true` if the tool is a client tool, which the caller of the agent executes.
     #[must_use]
     pub fn is_client(&self) -> bool {
-        self.people.client
+        self.answer_options.client
     }
 
     /// Returns `true` if calls of the tool may need an approval.
-    pub(crate) fn asks_people(&self) -> bool {
-        self.people.approval.is_some()
+    pub(crate) fn may_need_approval(&self) -> bool {
+        self.answer_options.approval.is_some()
     }
 
     /// Returns `true` if this call needs an approval. A condition that fails counts as `true`.
     #[must_use]
     pub fn needs_approval(&self, input: &Value, cx: &ApprovalContext<'_>) -> bool {
-        match &self.people.approval {
+        match &self.answer_options.approval {
             None => false,
             Some(Approval::Always) => true,
             Some(Approval::If(condition)) => {
@@ -150,8 +150,8 @@ impl Tool {
         }
     }
 
-    pub(super) fn people_problems(&self) -> Vec<String> {
-        let People { client, approval, editable, deadline } = &self.people;
+    pub(super) fn answer_option_problems(&self) -> Vec<String> {
+        let AnswerOptions { client, approval, editable, deadline } = &self.answer_options;
         let gated = approval.is_some();
         let wrong = [
             (*client && self.finish, "a client tool cannot be a finish tool"),

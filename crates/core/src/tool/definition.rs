@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::approval::People;
+use super::approval::AnswerOptions;
 use super::context::ToolContext;
 use super::error::ToolError;
 use super::function::ToolFunction;
@@ -91,7 +91,7 @@ pub struct Tool {
     pub(crate) timeout: Option<Duration>,
     pub(crate) retry: Option<RetryPolicy>,
     pub(crate) effect: Option<EffectClass>,
-    pub(crate) people: People,
+    pub(crate) answer_options: AnswerOptions,
     pub(crate) reconcile: Option<Reconcile>,
 }
 
@@ -161,7 +161,7 @@ impl Tool {
             timeout: None,
             retry: None,
             effect: None,
-            people: People::default(),
+            answer_options: AnswerOptions::default(),
             reconcile: None,
         }
     }
@@ -265,7 +265,7 @@ impl Tool {
     /// Returns the effect class.
     #[must_use]
     pub fn effect_class(&self) -> EffectClass {
-        let gated = self.people.approval.is_some();
+        let gated = self.answer_options.approval.is_some();
         self.effect.unwrap_or(if gated { EffectClass::AtMostOnce } else { EffectClass::default() })
     }
 
@@ -343,7 +343,7 @@ impl Tool {
         if self.retry.is_some() && self.effect_class() == EffectClass::AtMostOnce {
             problems.push(format!("tool `{name}`: an at-most-once tool cannot have `retry`"));
         }
-        problems.extend(self.people_problems());
+        problems.extend(self.answer_option_problems());
         problems
     }
 

@@ -15,7 +15,7 @@ use crate::text::excerpt;
 
 /// Converts the return value of a tool into an outcome.
 #[must_use]
-pub fn judge(
+pub fn to_outcome(
     agent: &AgentDefinition,
     tool: &Tool,
     returned: Result<Json, ToolError>,
@@ -57,7 +57,7 @@ fn error_text(message: &str, most: usize) -> Cow<'_, str> {
 /// Adds to the record of an executed call the effect of its outcome on the turn. The state changes
 /// of a failed tool are discarded.
 #[must_use]
-pub fn settle(agent: &AgentDefinition, tool: &Tool, mut finish: ToolFinish) -> ToolFinish {
+pub fn complete_record(agent: &AgentDefinition, tool: &Tool, mut finish: ToolFinish) -> ToolFinish {
     finish.finish = finish_output(agent, tool, &finish.outcome);
     if !matches!(finish.outcome, ToolOutcome::Success(_)) {
         finish.state_patch = Patch::default();

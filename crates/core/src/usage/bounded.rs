@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::rollup::{UsageRollup, add_amount};
 
 /// The name under which usage is merged if the maximum number of names is reached.
-pub const OTHERS: &str = "(others)";
+pub const OTHER_NAMES: &str = "(others)";
 
 /// The maximum number of names of each kind (models, tools, sub-agents, custom sources) in the
 /// usage that a store keeps for one session.
@@ -20,7 +20,7 @@ pub const MAX_SOURCE_BYTES: usize = 256;
 
 impl UsageRollup {
     /// Returns the same usage with at most [`MAX_SESSION_SOURCES`] names of each kind, none longer
-    /// than [`MAX_SOURCE_BYTES`]. The remaining usage is merged under [`OTHERS`], so all totals
+    /// than [`MAX_SOURCE_BYTES`]. The remaining usage is merged under [`OTHER_NAMES`], so all totals
     /// stay the same.
     #[must_use]
     pub fn bounded(self: &Arc<Self>) -> Arc<Self> {
@@ -46,7 +46,7 @@ impl UsageRollup {
     }
 
     /// Adds other usage. New names of a kind that already has `most` names are merged under
-    /// [`OTHERS`].
+    /// [`OTHER_NAMES`].
     pub(crate) fn add_up_to(&mut self, other: &Self, most: usize) {
         self.tokens += other.tokens;
         self.steps = self.steps.saturating_add(other.steps);
@@ -83,12 +83,12 @@ fn add_each<T: Copy + Default + AddAssign>(
     for (name, more) in from {
         let name = cut(name, most);
         let has_place = to.contains_key(&*name) || to.len() < most.saturating_sub(1);
-        let name = if has_place { name.into_owned() } else { OTHERS.into() };
+        let name = if has_place { name.into_owned() } else { OTHER_NAMES.into() };
         *to.entry(name).or_default() += *more;
     }
 }
 
-/// Adds to the named source, or to [`OTHERS`].
+/// Adds to the named source, or to [`OTHER_NAMES`].
 fn place<T: Default>(
     to: &mut ByTypeAndName<T>,
     source_type: &Arc<str>,
@@ -101,7 +101,7 @@ fn place<T: Default>(
     let has_place = is_there || most == usize::MAX || count(to) < most.saturating_sub(1);
     let (source_type, name) = match has_place {
         true => (source_type.into_owned(), name.into_owned()),
-        false => (OTHERS.into(), OTHERS.into()),
+        false => (OTHER_NAMES.into(), OTHER_NAMES.into()),
     };
     add(to.entry(source_type).or_default().entry(name).or_default());
 }

@@ -6,7 +6,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 
 use super::{
-    MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHERS, Usage, UsageEntry, UsageKind, UsageRollup,
+    MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHER_NAMES, Usage, UsageEntry, UsageKind, UsageRollup,
     UsageTotals,
 };
 use crate::budget::{BudgetUsage, Cost};
@@ -222,8 +222,11 @@ fn many_names_are_bounded_and_totals_stay_exact() {
     let sizes = (bounded.models.len(), bounded.tools.len(), custom);
     assert_eq!(sizes, (MAX_SESSION_SOURCES, MAX_SESSION_SOURCES, MAX_SESSION_SOURCES));
     assert_eq!(bounded.models["0000"].calls, 1);
-    assert_eq!(bounded.models[OTHERS].calls, 751);
-    assert_eq!((bounded.custom[OTHERS][OTHERS], bounded.tools[OTHERS].calls), (751.0, 751));
+    assert_eq!(bounded.models[OTHER_NAMES].calls, 751);
+    assert_eq!(
+        (bounded.custom[OTHER_NAMES][OTHER_NAMES], bounded.tools[OTHER_NAMES].calls),
+        (751.0, 751)
+    );
     assert_eq!(bounded.bounded(), bounded);
 }
 

@@ -87,7 +87,7 @@ async fn try_call_as(
 ) -> Attempt {
     let (effect, origin) = (Effect::Tool { call: call.into() }, origin(run));
     let operation = StreamOp::Begin { effect, origin };
-    streams.write(&id(), Batch::new(batch_id(), writer, [operation])).await.unwrap().begun[0]
+    streams.write(&id(), Batch::new(batch_id(), writer, [operation])).await.unwrap().started[0]
 }
 
 fn origin(run: &str) -> Chunk {

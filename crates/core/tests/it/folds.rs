@@ -10,7 +10,7 @@ use helix_agents_core::clock::IdSource;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Durability, Journal, JournalConfig, MAX_CACHED_SESSIONS, Outside, Session, SessionCache,
+    Durability, Journal, JournalConfig, MAX_CACHED_SESSIONS, RequestContext, Session, SessionCache,
     SessionReader, StartRun, catch_up, execute_events, load, queue_message,
 };
 use helix_agents_core::store::{Head, NewSession, StateStore};
@@ -59,9 +59,9 @@ async fn create(store: &MemoryStore, words: &str) -> Session {
 async fn lengthen(store: &MemoryStore, messages: usize) {
     let ids: &dyn IdSource = &fresh();
     for _ in 0..messages {
-        let outside = Outside { store, ids, folds: None };
+        let request_context = RequestContext { store, ids, folds: None };
         let message = UserMessage::new("and then");
-        queue_message(outside, &session(), &ids.request(), &message, None).await.unwrap();
+        queue_message(request_context, &session(), &ids.request(), &message, None).await.unwrap();
     }
 }
 
@@ -133,7 +133,7 @@ async fn known_appends_are_not_read_again() {
     let first = store.appends_read();
     assert!(first > 50, "{first}");
     logs.load(&session()).await.unwrap();
-    logs.look(&session()).await.unwrap().unwrap();
+    logs.find(&session()).await.unwrap().unwrap();
     assert_eq!(store.appends_read(), first, "nothing is new");
     lengthen(&inner, 2).await;
     let found = logs.load(&session()).await.unwrap();

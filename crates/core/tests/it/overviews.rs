@@ -9,9 +9,9 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{AssistantMessage, UserMessage};
 use helix_agents_core::session::{
-    CallRef, FOLD, Outside, RequestKind, SNAPSHOT_EVENTS, Session, SessionCache, SessionOverview,
-    SessionReader, Submission, load, pending_calls, queue_message, request, standing, submit,
-    usage_of_tree,
+    CallRef, FOLD_VERSION, RequestContext, RequestKind, SNAPSHOT_EVENTS, Session, SessionCache,
+    SessionOverview, SessionReader, Submission, child_status, load, pending_calls, queue_message,
+    request, submit, usage_of_tree,
 };
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Snapshot, StateStore,
@@ -50,7 +50,7 @@ impl Writer {
         let new = NewSession { agent, root: session(), parent: None, tags: BTreeMap::new() };
         let id = first.id.clone();
         match store.create_session(new, first).await.unwrap() {
-            CreateOutcome::Created { at } => writer.fold.settle(id, at),
+            CreateOutcome::Created { at } => writer.fold.acknowledge(id, at),
             CreateOutcome::Exists => panic!("the session exists already"),
         }
         writer
@@ -81,7 +81,7 @@ impl Writer {
         let append = self.next(events, Some(run));
         let id = append.id.clone();
         match self.store.append(append).await.unwrap() {
-            AppendOutcome::Appended { at } => self.fold.settle(id, at),
+            AppendOutcome::Appended { at } => self.fold.acknowledge(id, at),
             other => panic!("{other:?}"),
         }
     }
@@ -192,16 +192,17 @@ async fn operations_without_history_read_only_appends_after_the_snapshot() {
     writer.grow(2_010).await;
     let store = FaultStore::new(Arc::new(store));
     let ids = Counting::from(1 << 40);
-    let outside = Outside { store: &store, ids: &ids, folds: None };
+    let request_context = RequestContext { store: &store, ids: &ids, folds: None };
     let logs = SessionReader::of(&store);
     let message = UserMessage::new("more");
-    queue_message(outside, &session(), &"q".into(), &message, None).await.unwrap();
-    let asked = request(outside, &session(), None, RequestKind::Interrupt, None).await.unwrap();
+    queue_message(request_context, &session(), &"q".into(), &message, None).await.unwrap();
+    let asked =
+        request(request_context, &session(), None, RequestKind::Interrupt, None).await.unwrap();
     assert_eq!(asked, [session()]);
     let unknown = Submission::approve(CallRef::from("9999.1"));
-    submit(outside, &session(), &unknown).await.unwrap_err();
+    submit(request_context, &session(), &unknown).await.unwrap_err();
     assert_eq!(pending_calls(logs, &session()).await.unwrap(), []);
-    standing(logs, &session()).await.unwrap();
+    child_status(logs, &session()).await.unwrap();
     let used = usage_of_tree(logs, &session()).await.unwrap();
     assert_eq!(used.steps, u64::from(writer.fold.last_step()));
     let read = store.appends_read();
@@ -217,7 +218,7 @@ async fn an_unsuitable_snapshot_is_ignored() {
     let other = Session::new("another".into()).into_overview().to_snapshot().unwrap();
     let position = good.position.clone();
     let wrong = [
-        Snapshot { fold: FOLD + 1, ..good.clone() },
+        Snapshot { fold: FOLD_VERSION + 1, ..good.clone() },
         Snapshot { body: "{}".into(), ..good.clone() },
         Snapshot { body: other.body, ..good.clone() },
     ];
@@ -294,7 +295,7 @@ async fn cached_overviews_follow_their_log() {
         writer.grow(writer.fold.position().version + 4).await;
         let overview = logs.overview(&session()).await.unwrap();
         assert_eq!(overview, *load(&store, &session()).await.unwrap().overview());
-        let (head, seen) = logs.look_at_overview(&session()).await.unwrap().unwrap();
+        let (head, seen) = logs.find_overview(&session()).await.unwrap().unwrap();
         assert_eq!(head.position, *seen.position());
         assert!(seen.clock() >= head.updated_at && head.updated_at > Timestamp(0));
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::Result;
 use helix_agents_core::session::{
-    Outside, Request, RequestKind, StartRun, load, load_events, pass_down, request,
+    Request, RequestContext, RequestKind, StartRun, load, load_events, pass_down, request,
 };
 use helix_agents_core::step::Action;
 use helix_agents_core::store::{SessionStatus, StateStore};
@@ -14,7 +14,7 @@ use crate::support::{World, calls, code, id, reply, result, start_run, text};
 
 async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> {
     let run = run.map(Into::into);
-    request(world.outside(), &id(), run.as_ref(), kind, None).await.map(drop)
+    request(world.request_context(), &id(), run.as_ref(), kind, None).await.map(drop)
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_request_that_is_passed_down_again_is_handled_once() {
     let mut journal = world.create().await;
     let interrupt = Request { id: "q".into(), reason: None };
     let ask = async || {
-        pass_down(world.outside(), &[id()], RequestKind::Interrupt, &interrupt).await;
+        pass_down(world.request_context(), &[id()], RequestKind::Interrupt, &interrupt).await;
         world.session().await.interrupt_request().is_some()
     };
     assert!(ask().await);
@@ -81,7 +81,7 @@ async fn a_request_that_is_passed_down_again_is_handled_once() {
     world.create().await;
     let cleared = StartRun { clears: Some("q".into()), ..start_run("r2") };
     world.taken_over_with(cleared).await;
-    pass_down(world.outside(), &[id()], RequestKind::Interrupt, &interrupt).await;
+    pass_down(world.request_context(), &[id()], RequestKind::Interrupt, &interrupt).await;
     assert!(
         world.session().await.interrupt_request().is_none(),
         "the request was cleared before it arrived"
@@ -140,8 +140,8 @@ async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
     let before = load(&world.faults, &id()).await.unwrap().position().version;
     let kind = RequestKind::Interrupt;
     let store = world.retrying_store();
-    let outside = Outside { store: &store, ..world.outside() };
-    request(outside, &id(), None, kind, None).await.unwrap();
+    let request_context = RequestContext { store: &store, ..world.request_context() };
+    request(request_context, &id(), None, kind, None).await.unwrap();
     let after = load(&world.faults, &id()).await.unwrap();
     assert_eq!(after.position().version, before + 1);
     assert!(after.interrupt_request().is_some());

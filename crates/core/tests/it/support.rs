@@ -15,8 +15,8 @@ use helix_agents_core::executor::Input;
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::session::{
-    Durability, Journal, JournalConfig, Outside, Session, StartOutcome, StartRun, execute_events,
-    load, load_events, resume_events,
+    Durability, Journal, JournalConfig, RequestContext, Session, StartOutcome, StartRun,
+    execute_events, load, load_events, resume_events,
 };
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::store::{NewSession, RetryingStore, StateStore, StoredAppend};
@@ -57,8 +57,8 @@ impl World {
     }
 
     /// Returns the access for requests from outside a run.
-    pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside { store: &self.faults, ids: &*self.counter, folds: None }
+    pub(crate) fn request_context(&self) -> RequestContext<'_> {
+        RequestContext { store: &self.faults, ids: &*self.counter, folds: None }
     }
 
     /// Returns the store, wrapped as a runtime would wrap it.

@@ -202,8 +202,8 @@ impl Vanishing {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for Vanishing {
-    fn reach(&self) -> StoreScope {
-        self.store.reach()
+    fn scope(&self) -> StoreScope {
+        self.store.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

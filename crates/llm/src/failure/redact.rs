@@ -8,7 +8,7 @@ use crate::secret::ApiKey;
 mod tests;
 
 /// The maximum number of characters of a provider's message in an error.
-const MOST_CHARS: usize = 300;
+const MAX_CHARS: usize = 300;
 
 /// The minimum length at which text that the message shares with the conversation counts as a
 /// quote.
@@ -33,7 +33,7 @@ impl Redactor<'_> {
         if let Some(key) = self.key.map(ApiKey::expose).filter(|key_text| !key_text.is_empty()) {
             text = text.replace(key, HIDDEN);
         }
-        let cut = text.char_indices().nth(MOST_CHARS).map(|(at, _)| at);
+        let cut = text.char_indices().nth(MAX_CHARS).map(|(at, _)| at);
         if let Some(at) = cut {
             text.truncate(at);
             text.push('…');

@@ -19,7 +19,7 @@ fn status(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> 
 }
 
 fn tries_again(failure: &Failure) -> bool {
-    failure.again && failure.error.is_retryable()
+    failure.may_retry && failure.error.is_retryable()
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Redactor, Subject};
 use crate::sse::{Decoder, OnEvent};
 
 /// The maximum size of a stream event.
-const MOST_EVENT_BYTES: usize = 8 * 1024 * 1024;
+const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// How long to wait for the token counts after a reply has finished.
 const TAIL: Duration = Duration::from_secs(5);
@@ -105,7 +105,7 @@ impl<'a> Attempt<'a> {
         reply: &mut Reply,
         sink: &dyn LlmSink,
     ) -> Result<(), Failure> {
-        let mut decoder = Decoder::new(MOST_EVENT_BYTES);
+        let mut decoder = Decoder::new(MAX_EVENT_BYTES);
         let mut hurried = false;
         while !reply.done {
             let piece = match exchange.next().await {

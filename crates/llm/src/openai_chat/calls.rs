@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use super::wire::{CallDelta, FunctionDelta};
 
 /// The maximum number of calls in a reply.
-const MOST_CALLS: usize = 1024;
+const MAX_CALLS: usize = 1024;
 
 /// The calls so far, in the order in which they started.
 #[derive(Debug, Default)]
@@ -126,7 +126,7 @@ impl Calls {
         sink: &dyn LlmSink,
     ) -> Result<(), TooManyCalls> {
         if place >= self.list.len() {
-            if self.list.len() >= MOST_CALLS {
+            if self.list.len() >= MAX_CALLS {
                 return Err(TooManyCalls);
             }
             self.list.push(Call { index, ..Call::default() });

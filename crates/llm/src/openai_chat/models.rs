@@ -14,7 +14,7 @@ use crate::failure::{Failure, Redactor, Subject};
 use crate::http::Timeouts;
 
 /// The maximum size of a list of models.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize)]
 struct List {
@@ -28,20 +28,20 @@ struct Entry {
 
 impl OpenAiChat {
     /// Returns the models of the server. The call shows whether the server responds and accepts the
-    /// key. It waits for at most `patience` and does not retry.
+    /// key. It waits for at most `timeout` and does not retry.
     ///
     /// # Errors
     /// Returns [`ErrorCode::Unsupported`] if the server responds but has no list of models, and
     /// otherwise the errors of a model call, such as [`ErrorCode::ProviderUnavailable`],
     /// [`ErrorCode::ProviderTimeout`] and [`ErrorCode::ProviderUnauthorized`].
-    pub async fn models(&self, patience: Duration) -> Result<Vec<String>> {
+    pub async fn models(&self, timeout: Duration) -> Result<Vec<String>> {
         let subject = Subject { provider: self.name(), model: "" };
-        let list = tokio::time::timeout(patience, self.list(subject, patience)).await;
-        let list = list.unwrap_or_else(|_| Err(subject.timeout("no list of its models", patience)));
+        let list = tokio::time::timeout(timeout, self.list(subject, timeout)).await;
+        let list = list.unwrap_or_else(|_| Err(subject.timeout("no list of its models", timeout)));
         list.map_err(|failure| failure.error.with_operation("llm::models"))
     }
 
-    async fn list(&self, subject: Subject<'_>, patience: Duration) -> Result<Vec<String>, Failure> {
+    async fn list(&self, subject: Subject<'_>, timeout: Duration) -> Result<Vec<String>, Failure> {
         let server = &self.0;
         let mut url = server.endpoint.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -51,9 +51,9 @@ impl OpenAiChat {
         if let Some(key) = &server.authorization {
             request = request.header(AUTHORIZATION, key.clone());
         }
-        let limits = Timeouts::default().with_first_byte(patience).with_read(patience);
+        let limits = Timeouts::default().with_first_byte(timeout).with_read(timeout);
         let cancel = CancellationToken::new();
-        let mut exchange = Exchange::begin(request, subject, limits, MOST_BYTES, &cancel).await?;
+        let mut exchange = Exchange::begin(request, subject, limits, MAX_BYTES, &cancel).await?;
         if is_no_list(exchange.status()) {
             let message = format!(
                 "the provider `{}` responds, but has no list of models at the expected URL",

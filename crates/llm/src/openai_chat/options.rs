@@ -7,7 +7,7 @@ use crate::http::{HttpClient, Timeouts};
 use crate::secret::ApiKey;
 
 /// The default limit for the size of a reply.
-const MOST_REPLY_BYTES: usize = 32 * 1024 * 1024;
+const MAX_REPLY_BYTES: usize = 32 * 1024 * 1024;
 
 /// The options of a Chat Completions server.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ impl OpenAiChatOptions {
             profile: ServerProfile::of_address(base_url),
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
-            max_reply_bytes: MOST_REPLY_BYTES,
+            max_reply_bytes: MAX_REPLY_BYTES,
             allow_http: false,
             http: HttpClient::default(),
         }

@@ -14,10 +14,10 @@ use crate::openai_chat::{OpenAiChatOptions, ServerProfile};
 pub const LOCAL_PORTS: [u16; 4] = [11434, 8080, 8000, 1234];
 
 /// The time limit for a server on this machine.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DETECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The maximum size of a list of models.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// A model server that was found on this machine.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl ProviderRegistry {
     /// Looks for a model server on these ports of this machine. The first one in the list takes
     /// precedence.
     pub async fn detect_local_on(ports: &[u16]) -> Option<LocalServer> {
-        let http = HttpClient::new(PATIENCE);
+        let http = HttpClient::new(DETECTION_TIMEOUT);
         let found = join_all(ports.iter().map(|port| probe(&http, *port))).await;
         found.into_iter().flatten().next()
     }
@@ -67,7 +67,7 @@ impl ProviderRegistry {
 }
 
 async fn probe(http: &HttpClient, port: u16) -> Option<LocalServer> {
-    let list = tokio::time::timeout(PATIENCE, list_models(http, port));
+    let list = tokio::time::timeout(DETECTION_TIMEOUT, list_models(http, port));
     let list = list.await.ok()??;
     let first = list.data.into_iter().next()?;
     // Only llama.cpp's Python server names `me` as the owner of its models.
@@ -91,7 +91,7 @@ async fn list_models(http: &HttpClient, port: u16) -> Option<ModelList> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.ok()? {
         body.extend_from_slice(&piece);
-        if body.len() > MOST_BYTES {
+        if body.len() > MAX_BYTES {
             return None;
         }
     }

@@ -73,15 +73,15 @@ impl ProviderRegistry {
     }
 
     /// Returns the models of a provider. The call shows whether the provider responds and accepts
-    /// the key. It waits for at most `patience`.
+    /// the key. It waits for at most `timeout`.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ModelUnknown`] if there is no such provider,
     /// [`ErrorCode::ConfigInvalid`] if its key is missing, [`ErrorCode::Unsupported`] if it has no
     /// list of models or is a custom adapter, and the errors of a model call.
-    pub async fn models(&self, provider: &str, patience: Duration) -> Result<Vec<String>> {
+    pub async fn models(&self, provider: &str, timeout: Duration) -> Result<Vec<String>> {
         match self.providers.get(provider) {
-            Some(Provider::Ready { server: Some(server), .. }) => server.models(patience).await,
+            Some(Provider::Ready { server: Some(server), .. }) => server.models(timeout).await,
             Some(Provider::Ready { server: None, .. }) => {
                 let message = format!("the provider `{provider}` has no list of models");
                 Err(Error::new(ErrorCode::Unsupported, message))

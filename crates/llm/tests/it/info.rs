@@ -11,7 +11,7 @@ use helix_agents_llm::{
 
 use crate::support::{Act, Reply, Server, adapter};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const DETECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 const FILE: &str = r#"
 default_provider = "work"
@@ -52,7 +52,7 @@ async fn models(reply: Reply) -> (Result<Vec<String>>, Server) {
     let server = Server::start(vec![reply]).await;
     let options = OpenAiChatOptions::new("local", &server.url()).with_api_key("hunter2");
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
-    (registry.models("local", PATIENCE).await, server)
+    (registry.models("local", DETECTION_TIMEOUT).await, server)
 }
 
 #[tokio::test]
@@ -99,9 +99,9 @@ async fn a_silent_server_times_out() {
 async fn only_a_server_known_to_the_registry_lists_its_models() {
     let server = Server::start(vec![]).await;
     let registry = ProviderRegistry::new().with_adapter("own", Arc::new(adapter(&server)));
-    let error = registry.models("own", PATIENCE).await.unwrap_err();
+    let error = registry.models("own", DETECTION_TIMEOUT).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::Unsupported);
-    let error = registry.models("other", PATIENCE).await.unwrap_err();
+    let error = registry.models("other", DETECTION_TIMEOUT).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ModelUnknown);
     assert_eq!(server.requests().len(), 0);
 }

@@ -119,7 +119,7 @@ async fn the_last_step_of_a_turn_returns_the_output() {
     let answers = ScriptedLlm::new([Reply::finish(json!({ "answer": "X" }))]);
     // A plan that had to be made again used the step of the second round.
     let model = PlanningScript::new([Reply::text("{"), execute([shouting("b", "y")])], answers)
-        .again(0, execute([shouting("a", "x")]));
+        .revise(0, execute([shouting("a", "x")]));
     let runtime = runtime(planning(&model, &agent, PlanOptions::default().max_rounds(2)));
     let (result, session, _) = run(&runtime, &agent, "go").await;
     assert_eq!(result.output.unwrap().to_value(), json!({ "answer": "X" }));

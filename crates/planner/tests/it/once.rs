@@ -36,7 +36,7 @@ async fn without_tools_no_model_is_called() {
 async fn a_plan_that_cannot_be_read_is_made_again_and_then_an_error() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let broken = || Reply::text("{");
-    let model = script([broken()]).again(0, broken()).again(0, broken());
+    let model = script([broken()]).revise(0, broken()).revise(0, broken());
     let llm = planning(&model, &agent, PlanOptions::default());
     let error = llm.plan_once(&agent, "go").await.unwrap_err();
     assert_eq!(error.code(), helix_agents_core::error::ErrorCode::MaxTokens);

@@ -204,7 +204,7 @@ async fn a_message_after_an_interruption_finds_what_was_done() {
     let (store, heard, gate) = (MemoryStore::default(), Heard::default(), Gate::new());
     let agent = teller().tool(held(&heard, &gate)).build().unwrap();
     let hold = json!({ "purpose": "b", "tool_name": "hold", "tool_kwargs": { "word": "h" } });
-    let model = script([execute([hold])]).again(0, respond());
+    let model = script([execute([hold])]).revise(0, respond());
     let process = Process::boot(&store, planning(&model, &agent, PlanOptions::default()));
     let options = ExecuteOptions::default().session("story");
     let handle = process.runtime.execute(agent.erased(), "go".into(), options).await.unwrap();

@@ -163,7 +163,7 @@ async fn weakness_9_the_planner_sees_prompt_and_history_bounded() {
     let agent = teller().system_prompt(long).tool(shout(&heard)).build().unwrap();
     let answers = ScriptedLlm::new([Reply::text("first answer"), Reply::text("second answer")]);
     let model = PlanningScript::new([execute([shouting("a", "x")]), respond()], answers)
-        .again(0, respond());
+        .revise(0, respond());
     let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
     run(&runtime, &agent, format!("first {}", "h".repeat(20_000))).await;
     run(&runtime, &agent, "second").await;
@@ -240,7 +240,8 @@ async fn weakness_19_concurrent_sessions_have_their_own_logs() {
     let (gate, heard) = (Gate::new(), Heard::default());
     let agent = teller().tool(shout(&heard)).build().unwrap();
     let plan = execute([shouting("a", "x")]);
-    let model = script([plan.clone().at_gate(&gate), respond()]).again(0, plan).again(1, respond());
+    let model =
+        script([plan.clone().at_gate(&gate), respond()]).revise(0, plan).revise(1, respond());
     let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
     let begin = |session| {
         let options = ExecuteOptions::default().session(session);
@@ -253,7 +254,7 @@ async fn weakness_19_concurrent_sessions_have_their_own_logs() {
     gate.open();
     within(one.result()).await.unwrap();
     for handle in [one, two] {
-        let session = handle.fold().await.unwrap();
+        let session = handle.load_session().await.unwrap();
         assert_eq!(tool_logs(session.transcript()).len(), 1);
     }
 }
@@ -290,7 +291,7 @@ async fn commands_run_concurrently_within_the_agents_limit_and_records_keep_thei
     running.reached_by(4).await;
     gate.open();
     within(handle.result()).await.unwrap();
-    let session = handle.fold().await.unwrap();
+    let session = handle.load_session().await.unwrap();
     let purposes: Vec<_> =
         tool_logs(session.transcript()).into_iter().map(|record| record.purpose).collect();
     assert_eq!(purposes, ["0", "1", "2", "3"]);

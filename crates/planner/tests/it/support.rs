@@ -106,7 +106,7 @@ pub(crate) async fn run<S, O>(
 ) -> (AgentResult, Session, RunHandle) {
     let handle = begin(runtime, agent, input).await;
     let result = within(handle.result()).await.unwrap();
-    let session = handle.fold().await.unwrap();
+    let session = handle.load_session().await.unwrap();
     (result, session, handle)
 }
 

@@ -18,7 +18,7 @@ fn cut() -> Reply {
 /// Weakness 5: a plan that was cut off was completed by guessing, and executed.
 #[tokio::test]
 async fn weakness_5_a_plan_that_was_cut_off_is_made_again_and_not_executed() {
-    let model = script([cut()]).again(0, execute([shouting("a", "y")]));
+    let model = script([cut()]).revise(0, execute([shouting("a", "y")]));
     let session = story(&model, PlanOptions::default().max_rounds(1)).await;
     assert_eq!(session.tool_calls(), 1);
     let infos = infos(&model);
@@ -30,7 +30,7 @@ async fn weakness_5_a_plan_that_was_cut_off_is_made_again_and_not_executed() {
 #[tokio::test]
 async fn a_plan_that_does_not_end_is_made_again() {
     let model = script([Reply::text(r#"{"next_action":"execute","execution_commands":[{"#)])
-        .again(0, respond());
+        .revise(0, respond());
     assert_eq!(story(&model, PlanOptions::default()).await.tool_calls(), 0);
     assert_eq!(model.plans_seen().len(), 2);
 }
@@ -46,7 +46,7 @@ async fn a_response_counts_even_if_it_was_cut_off() {
 async fn plans_that_stay_unusable_fail_the_run_and_a_resume_retries() {
     use helix_agents_core::executor::{AgentExecutor, ResumeOptions};
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
-    let model = script([cut()]).again(0, cut()).again(0, cut()).again(0, respond());
+    let model = script([cut()]).revise(0, cut()).revise(0, cut()).revise(0, respond());
     let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
     let (result, session, handle) = run(&runtime, &agent, "go").await;
     assert_eq!(result.status, RunStatus::Failed);
@@ -60,7 +60,7 @@ async fn plans_that_stay_unusable_fail_the_run_and_a_resume_retries() {
 #[tokio::test]
 async fn a_plan_with_too_many_commands_is_made_again() {
     let many = execute(vec![shouting("a", "x"); MAX_COMMANDS + 1]);
-    let model = script([many]).again(0, respond());
+    let model = script([many]).revise(0, respond());
     let session = story(&model, PlanOptions::default()).await;
     assert_eq!(session.tool_calls(), 0);
     assert!(infos(&model)[1]["problem_with_last_plan"].as_str().unwrap().contains("64 commands"));
@@ -68,8 +68,8 @@ async fn a_plan_with_too_many_commands_is_made_again() {
 
 #[tokio::test]
 async fn calls_instead_of_a_plan_are_not_run() {
-    let model =
-        script([Reply::tool_call("shout", serde_json::json!({ "word": "x" }))]).again(0, respond());
+    let model = script([Reply::tool_call("shout", serde_json::json!({ "word": "x" }))])
+        .revise(0, respond());
     assert_eq!(story(&model, PlanOptions::default()).await.tool_calls(), 0);
 }
 

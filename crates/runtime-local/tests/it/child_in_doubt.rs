@@ -45,7 +45,7 @@ async fn the_next_run_finds_a_child_that_may_exist() {
     assert_eq!(ended.status, RunStatus::Completed, "{ended:?}");
     let known = list_all(&memory as &dyn StateStore, &SessionFilter::default()).await.unwrap();
     assert_eq!(known.len(), 2, "the parent and one child: {known:?}");
-    let fold = runtime.handle(&session).await.unwrap().fold().await.unwrap();
+    let fold = runtime.handle(&session).await.unwrap().load_session().await.unwrap();
     let call = fold.transcript().iter().find(|message| format!("{message:?}").contains("done"));
     assert!(call.is_some(), "the call has the child's output: {:?}", fold.transcript());
 }

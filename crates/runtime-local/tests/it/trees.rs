@@ -43,7 +43,7 @@ fn boot(process: Process) -> BoxFuture<'static, Booted> {
     let booted = Booted {
         executor: Arc::new(runtime),
         sweep: Arc::new(sweep),
-        again: Redelivery::Never,
+        redelivery: Redelivery::Never,
         misses: Duration::ZERO,
     };
     ready(booted).boxed()

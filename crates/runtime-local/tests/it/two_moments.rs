@@ -27,8 +27,8 @@ struct Slow {
 
 #[async_trait]
 impl StateStore for Slow {
-    fn reach(&self) -> StoreScope {
-        self.store.reach()
+    fn scope(&self) -> StoreScope {
+        self.store.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

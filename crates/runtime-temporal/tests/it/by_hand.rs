@@ -62,7 +62,7 @@ impl Story {
         .await;
         assert_eq!(taken.len(), 1);
         assert_eq!(within(taken[0].result()).await.unwrap().status, RunStatus::Completed);
-        assert_eq!(taken[0].fold().await.unwrap().runs().count(), 2);
+        assert_eq!(taken[0].load_session().await.unwrap().runs().count(), 2);
         let second = self.here.workflow("teller", "story__resume-1").await;
         within(second.get_result(Default::default())).await.unwrap();
         assert_eq!(status(&second).await, WorkflowExecutionStatus::Completed);
@@ -134,7 +134,7 @@ async fn a_reset_workflow_does_not_repeat_recorded_effects() {
     gate.open();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(llm.calls(), 2, "one for each step");
-    let fold = handle.fold().await.unwrap();
+    let fold = handle.load_session().await.unwrap();
     assert_eq!((fold.runs().count(), fold.last_step()), (1, 2));
     worker.shut_down().await;
 }

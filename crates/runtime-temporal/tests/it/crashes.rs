@@ -57,7 +57,7 @@ async fn a_model_call_of_a_crashed_worker_is_repeated_by_another_worker_in_the_s
     let second = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
     let handle = client.handle(handle.session()).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    let fold = handle.fold().await.unwrap();
+    let fold = handle.load_session().await.unwrap();
     assert_eq!(fold.runs().count(), 1, "no other run had to take over");
     assert!(format!("{:?}", fold.transcript()).contains("done"));
     second.shut_down().await;
@@ -76,7 +76,7 @@ async fn crash_in_the_tool(agent: &AnyAgent, gate: &Gate) -> Session {
     let second = here.worker(script(), &agents).await;
     let handle = second.runtime.handle(&session).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    let fold = handle.fold().await.unwrap();
+    let fold = handle.load_session().await.unwrap();
     assert_eq!(fold.runs().count(), 1);
     second.shut_down().await;
     fold
@@ -132,7 +132,7 @@ async fn a_call_that_crashes_every_worker_ends_the_run() {
     let error = failed.error.unwrap();
     assert!(error.is(ErrorCode::CrashLoop), "{error}");
     assert!(error.message.contains("1.0 (`die`), 1.1 (`die`)"), "{error}");
-    assert_eq!(handle.fold().await.unwrap().runs().count(), 1, "no other run took over");
+    assert_eq!(handle.load_session().await.unwrap().runs().count(), 1, "no other run took over");
     last.shut_down().await;
 }
 
@@ -152,6 +152,6 @@ async fn a_worker_that_is_shut_down_hands_over_its_work() {
     let quick = ScriptedLlm::new([Reply::text("done")]);
     let second = Process::new(here.runtime(quick, &agents).lease(lease)).await;
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(handle.fold().await.unwrap().runs().count(), 1);
+    assert_eq!(handle.load_session().await.unwrap().runs().count(), 1);
     second.shut_down().await;
 }

@@ -78,7 +78,7 @@ async fn execute(agent: &AnyAgent, llm: impl LlmAdapter, parts: u32) -> EndedRun
 
 impl EndedRun {
     async fn status(&self) -> RunStatus {
-        self.handle.fold().await.unwrap().last_run().unwrap().status
+        self.handle.load_session().await.unwrap().last_run().unwrap().status
     }
 
     /// Returns the size in bytes and the number of events of the last history.
@@ -148,7 +148,7 @@ async fn a_long_run_continues_in_new_histories() {
     let script = (0..20).map(|_| shouts()).chain([Reply::text("done")]);
     let ended = execute(&agent.erased(), ScriptedLlm::new(script), 10).await;
     assert_eq!(ended.status().await, RunStatus::Completed);
-    let fold = ended.handle.fold().await.unwrap();
+    let fold = ended.handle.load_session().await.unwrap();
     assert_eq!((fold.runs().count(), fold.last_step()), (1, 21));
     let (parts, (_, events)) = (ended.parts().await, ended.size().await);
     assert!(parts > 40, "{parts} parts");
@@ -188,7 +188,7 @@ async fn a_companion_outlives_the_history_in_which_it_started() {
         .agent("critic", ScriptedLlm::new(critic));
     let ended = execute(&agent.erased(), llm, 10).await;
     assert_eq!(ended.status().await, RunStatus::Completed);
-    let transcript = format!("{:?}", ended.handle.fold().await.unwrap().transcript());
+    let transcript = format!("{:?}", ended.handle.load_session().await.unwrap().transcript());
     assert!(transcript.contains("fine"), "{transcript}");
     let (_, events) = ended.size().await;
     assert!(events < 120, "{events} events: expected several histories");

@@ -111,7 +111,7 @@ async fn a_sweep_starts_the_workflow_of_a_run_without_one() {
     let taken = worker.runtime.sweep().await.unwrap();
     assert!(taken.is_empty(), "the run continues, no other run takes over");
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(handle.fold().await.unwrap().runs().count(), 1);
+    assert_eq!(handle.load_session().await.unwrap().runs().count(), 1);
     assert_eq!(paid.load(Ordering::Relaxed), 1, "no earlier worker can have called it");
     worker.shut_down().await;
 }
@@ -135,7 +135,7 @@ async fn sweeps_skip_a_run_whose_workers_are_unavailable() {
     assert_eq!(status(&workflow).await, WorkflowExecutionStatus::Running);
     let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(handle.fold().await.unwrap().runs().count(), 1);
+    assert_eq!(handle.load_session().await.unwrap().runs().count(), 1);
     sweeper.shut_down().await;
     worker.shut_down().await;
 }

@@ -66,7 +66,7 @@ async fn the_error_for_an_unavailable_server_names_it_after_a_wait() {
     let runtime = here
         .runtime(ScriptedLlm::new([]), &[])
         .target(format!("http://127.0.0.1:{port}"))
-        .connect_within(Duration::from_millis(600));
+        .connect_timeout(Duration::from_millis(600));
     let error = runtime.connect().await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable);
     assert!(error.to_string().contains(&port.to_string()), "{error}");
@@ -80,7 +80,7 @@ async fn a_server_that_does_not_answer_does_not_extend_the_wait() {
     let runtime = here
         .runtime(ScriptedLlm::new([]), &[])
         .target(format!("http://{}", silent.local_addr().unwrap()))
-        .connect_within(Duration::from_millis(600));
+        .connect_timeout(Duration::from_millis(600));
     let error = within(runtime.connect()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable);
     assert!(error.message().contains("did not answer"), "{error}");

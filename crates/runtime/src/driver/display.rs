@@ -27,7 +27,7 @@ impl Driver {
     /// Returns the chunks for the events of a commit, in log order.
     pub(super) fn shown(&self, step: u32, committed: &Committed) -> Vec<Boundary> {
         let session = self.journal.session();
-        let mut shown = boundaries(session, committed.shown());
+        let mut shown = boundaries(session, committed.displayed_events());
         let late = committed.late.iter();
         let late = late.flat_map(|(version, finish)| {
             late_end(session, finish).into_iter().map(move |kind| (*version, kind))
@@ -59,7 +59,7 @@ impl Driver {
         boundaries: Vec<Boundary>,
     ) {
         let mut settled = std::mem::take(&mut self.unsettled);
-        if self.in_parts {
+        if self.in_work_items {
             let lost =
                 |attempt: &mut AttemptHandle| !self.stream_writer.has_outcome_in(*attempt, events);
             let lost: Vec<_> = settled.extract_if(.., lost).collect();
@@ -79,7 +79,7 @@ impl Driver {
 
     /// Repairs the stream for the recorded events of this run, in case a process crashed before it wrote them.
     /// Attempts that are in progress in other processes are not touched.
-    pub(crate) async fn realign(&mut self, lease: &mut LeaseKeeper) -> Result<()> {
+    pub(crate) async fn repair_stream(&mut self, lease: &mut LeaseKeeper) -> Result<()> {
         let version = self.version();
         let StreamRepair { settled, boundaries, .. } = self.plan_repair(lease, version).await?;
         let watermark = WatermarkUpdate {

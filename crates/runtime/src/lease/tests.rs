@@ -36,8 +36,8 @@ async fn the_lease_of_a_new_session_is_counted_from_the_sending() {
         gate.open();
     };
     let agent = agent();
-    let (begun, ()) = tokio::join!(scene.begin(&agent), slow);
-    assert_eq!(begun.lease.ownership().age(), ANSWER);
+    let (started, ()) = tokio::join!(scene.begin(&agent), slow);
+    assert_eq!(started.lease.ownership().age(), ANSWER);
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,15 +50,15 @@ async fn the_lease_of_a_run_that_takes_over_is_counted_from_the_sending() {
         advance(ANSWER).await;
         gate.open();
     };
-    let (begun, ()) = tokio::join!(scene.resume(&agent), slow);
-    assert_eq!(begun.lease.ownership().age(), ANSWER);
+    let (started, ()) = tokio::join!(scene.resume(&agent), slow);
+    assert_eq!(started.lease.ownership().age(), ANSWER);
 }
 
 /// The response of the store contains the remaining time of the lease and is delayed.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_read_is_counted_from_the_question() {
     let (scene, gate) = (on(store()), Gate::new());
-    let of = scene.begin(&agent()).await.in_parts();
+    let of = scene.begin(&agent()).await.in_work_items();
     scene.store.strike(HEAD, Fault::HoldAfter(gate.clone()));
     let mut attached = pin!(LeaseKeeper::attach(scene.runtime.context(), &of));
     assert!(attached.as_mut().now_or_never().is_none());
@@ -74,7 +74,7 @@ async fn a_lease_that_is_renewed_first_is_counted_from_the_sending() {
     let gate = Gate::new();
     let plain = store();
     let scene = on(plain.clone().hold_renewals(&gate));
-    let of = scene.begin(&agent()).await.in_parts();
+    let of = scene.begin(&agent()).await.in_work_items();
     // The lease is about to expire.
     assert!(plain.renew(&of.session, &of.run, LEASE / 4).await.unwrap().renewed);
     let mut attached = pin!(LeaseKeeper::attach(scene.runtime.context(), &of));

@@ -44,11 +44,11 @@ async fn the_lease_counts_from_the_time_of_sending() {
 async fn a_call_requests_a_renewal_and_waits_for_it() {
     let (ownership, sent) = owned();
     assert_eq!(ownership.holds(LeaseMargin::Half).now_or_never(), Some(()));
-    assert_eq!(ownership.wanted().now_or_never(), None);
+    assert_eq!(ownership.renewal_requested().now_or_never(), None);
     tokio::time::advance(3 * SECOND).await;
     let mut waiting = pin!(ownership.holds(LeaseMargin::Half));
     assert_eq!(waiting.as_mut().now_or_never(), None);
-    assert_eq!(ownership.wanted().now_or_never(), Some(()));
+    assert_eq!(ownership.renewal_requested().now_or_never(), Some(()));
     ownership.extend(sent + 3 * SECOND);
     assert_eq!(waiting.now_or_never(), Some(()));
 }

@@ -17,24 +17,28 @@ const LEASE: Duration = Duration::from_secs(15);
 async fn unavailable_streams_delay_runs_only_occasionally() {
     let clock = TokioClock::new();
     let wait = StreamWait::new(Arc::new(clock), LEASE);
-    assert_eq!(wait.briefly(ready(1)).await, Some(1));
+    assert_eq!(wait.wait_if_available(ready(1)).await, Some(1));
     let started = clock.monotonic();
     for _ in 0..100 {
-        assert_eq!(wait.briefly(pending::<u8>()).await, None);
+        assert_eq!(wait.wait_if_available(pending::<u8>()).await, None);
     }
     assert_eq!(clock.monotonic() - started, LIMIT, "only one of a hundred calls waited");
-    assert_eq!(wait.briefly(ready(2)).await, None, "streams are not queried during the pause");
+    assert_eq!(
+        wait.wait_if_available(ready(2)).await,
+        None,
+        "streams are not queried during the pause"
+    );
     advance(PAUSE).await;
-    assert_eq!(wait.briefly(ready(3)).await, Some(3));
+    assert_eq!(wait.wait_if_available(ready(3)).await, Some(3));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_ends_the_pause() {
     let wait = StreamWait::new(Arc::new(TokioClock::new()), LEASE);
-    assert_eq!(wait.briefly(pending::<u8>()).await, None);
-    assert_eq!(wait.last_chance(ready(1)).await, Some(1));
+    assert_eq!(wait.wait_if_available(pending::<u8>()).await, None);
+    assert_eq!(wait.wait_once(ready(1)).await, Some(1));
     wait.answered();
-    assert_eq!(wait.briefly(ready(2)).await, Some(2));
+    assert_eq!(wait.wait_if_available(ready(2)).await, Some(2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +46,7 @@ async fn a_wait_uses_a_small_fraction_of_a_short_lease() {
     let (clock, lease) = (TokioClock::new(), Duration::from_millis(400));
     let wait = StreamWait::new(Arc::new(clock), lease);
     let started = clock.monotonic();
-    assert_eq!(wait.briefly(pending::<u8>()).await, None);
+    assert_eq!(wait.wait_if_available(pending::<u8>()).await, None);
     let waited = clock.monotonic() - started;
     assert!(waited <= lease / 6, "it waited {waited:?} of a lease of {lease:?}");
 }

@@ -37,27 +37,27 @@ fn payer(tool: Tool) -> (AnyAgent, Scene) {
 }
 
 /// Returns the next call to run.
-fn next_call(begun: &StartedRun) -> (CallRun, Starts) {
-    let Action::RunTools { calls, .. } = begun.driver.next().unwrap() else {
+fn next_call(run: &StartedRun) -> (CallRun, Starts) {
+    let Action::RunTools { calls, .. } = run.driver.next().unwrap() else {
         panic!("no call is to run")
     };
     let cancel = CancellationToken::new();
-    let (mut runs, starts) = begun.driver.calls(&begun.lease, &calls, &cancel);
+    let (mut runs, starts) = run.driver.calls(&run.lease, &calls, &cancel);
     (runs.pop().unwrap(), starts)
 }
 
 /// Makes the model call of a run that was just started, and returns the tool call that it requests.
-async fn first_call(begun: &mut StartedRun) -> (CallRun, Starts) {
-    begun.driver.call_model(&mut begun.lease, 1, false).await.unwrap();
-    next_call(begun)
+async fn first_call(run: &mut StartedRun) -> (CallRun, Starts) {
+    run.driver.call_model(&mut run.lease, 1, false).await.unwrap();
+    next_call(run)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_at_most_once_call_starts_with_half_of_the_lease_left() {
     let payments = Arc::default();
     let (agent, scene) = payer(pay(&payments).effect(EffectClass::AtMostOnce));
-    let mut begun = scene.begin(&agent).await;
-    let (call, starts) = first_call(&mut begun).await;
+    let mut run = scene.begin(&agent).await;
+    let (call, starts) = first_call(&mut run).await;
     let mut call = pin!(call.drive());
     assert!(call.as_mut().now_or_never().is_none());
     // The append that records the start takes a long time, and no renewal succeeds.
@@ -65,7 +65,7 @@ async fn an_at_most_once_call_starts_with_half_of_the_lease_left() {
     starts.take().pop().unwrap().grant();
     assert!(call.as_mut().now_or_never().is_none());
     assert_eq!(payments.load(Ordering::Relaxed), 0, "less than half of the lease is left");
-    begun.lease.extended(begun.lease.now());
+    run.lease.extended(run.lease.now());
     assert!(call.await.is_some());
     assert_eq!(payments.load(Ordering::Relaxed), 1);
 }
@@ -75,8 +75,8 @@ async fn any_other_call_starts_with_a_third_of_the_lease_left() {
     for (passed, started) in [(55, 1), (70, 0)] {
         let payments = Arc::default();
         let (agent, scene) = payer(pay(&payments));
-        let mut begun = scene.begin(&agent).await;
-        let (call, _) = first_call(&mut begun).await;
+        let mut run = scene.begin(&agent).await;
+        let (call, _) = first_call(&mut run).await;
         advance(LEASE * passed / 100).await;
         let ended = call.drive().now_or_never();
         assert_eq!((ended.is_some(), payments.load(Ordering::Relaxed)), (started == 1, started));
@@ -90,19 +90,19 @@ async fn a_timeout_beyond_every_clock_neither_overflows_nor_passes() {
     let payments = Arc::default();
     let once = pay(&payments).effect(EffectClass::AtMostOnce).timeout(Duration::MAX);
     let (agent, scene) = payer(once);
-    let mut begun = scene.begin(&agent).await;
-    let (call, starts) = first_call(&mut begun).await;
+    let mut run = scene.begin(&agent).await;
+    let (call, starts) = first_call(&mut run).await;
     let mut call = pin!(call.drive());
     assert!(call.as_mut().now_or_never().is_none());
     let start = starts.take().pop().unwrap();
     let event = start.event().clone();
     assert!(matches!(event, Event::ToolStarted { timeout_ms: Some(u64::MAX), .. }), "{event:?}");
-    begun.driver.record(&mut begun.lease, vec![event]).await.unwrap();
+    run.driver.record(&mut run.lease, vec![event]).await.unwrap();
     start.grant();
     assert!(call.await.is_some());
     assert_eq!(payments.load(Ordering::Relaxed), 1);
 
-    begun.lease.release().await;
+    run.lease.release().await;
     let next = scene.resume(&agent).await;
     let (call, _) = next_call(&next);
     assert!(call.task.in_doubt);

@@ -22,7 +22,7 @@ use helix_agents_testkit::trees::Redelivery;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::in_parts;
+use crate::in_work_items;
 
 /// The root session.
 pub(crate) const S: &str = "story";
@@ -37,7 +37,7 @@ pub(crate) struct ByHand {
     /// The gate that the engine passes before it reports that a run was stopped. `None`: it reports no run as stopped.
     pub(crate) stopped: Option<Gate>,
     /// The gate that the engine passes before it reports that it recovers a run. `None`: it recovers no run.
-    pub(crate) goes_on: Option<Gate>,
+    pub(crate) recovers_itself: Option<Gate>,
 }
 
 #[async_trait]
@@ -51,7 +51,7 @@ impl Engine for ByHand {
     }
 
     async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
-        let run_ref = started.in_parts();
+        let run_ref = started.in_work_items();
         self.started.send_modify(|runs| runs.push(run_ref));
         Ok(None)
     }
@@ -61,8 +61,8 @@ impl Engine for ByHand {
         Some(Error::new(ErrorCode::Cancelled, "as the engine says"))
     }
 
-    async fn goes_on(&self, _: &RunRef) -> Result<bool> {
-        let Some(gate) = &self.goes_on else { return Ok(false) };
+    async fn recovers_itself(&self, _: &RunRef) -> Result<bool> {
+        let Some(gate) = &self.recovers_itself else { return Ok(false) };
         gate.pass().await;
         Ok(true)
     }
@@ -126,7 +126,7 @@ impl Scene {
 
     /// Executes a run to its end.
     pub(crate) async fn drive(&self, run_ref: &RunRef) {
-        within(in_parts::drive(&self.runtime, run_ref, Redelivery::Never)).await.unwrap();
+        within(in_work_items::drive(&self.runtime, run_ref, Redelivery::Never)).await.unwrap();
     }
 
     /// Executes a run up to its concurrent calls.
@@ -142,7 +142,7 @@ impl Scene {
 
     /// Abandons a run: releases its lease without ending it.
     pub(crate) async fn abandon(&self, run_ref: &RunRef) {
-        self.runtime.give_up(run_ref).await;
+        self.runtime.release_run(run_ref).await;
     }
 
     pub(crate) async fn head(&self, session: &SessionId) -> Head {

@@ -20,7 +20,7 @@ use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 
 use crate::by_hand::{ByHand, S};
-use crate::in_parts;
+use crate::in_work_items;
 
 /// A process with a runtime whose engine leaves runs to the test.
 struct Process {
@@ -93,10 +93,10 @@ async fn record_a_result_between_work_items(opens: bool) {
     stalled.runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
     let (runtime, run_ref) = (stalled.runtime.clone(), stalled.started());
     let late = tokio::spawn(async move {
-        drop(in_parts::drive(&runtime, &run_ref, Redelivery::Never).await);
+        drop(in_work_items::drive(&runtime, &run_ref, Redelivery::Never).await);
     });
     gate.reached().await;
-    stalled.runtime.give_up(&stalled.started()).await;
+    stalled.runtime.release_run(&stalled.started()).await;
 
     let session = SessionId::from(S);
     next.runtime.resume(agent, &session, ResumeOptions::default()).await.unwrap();
@@ -112,7 +112,7 @@ async fn record_a_result_between_work_items(opens: bool) {
         "no late result was recorded"
     );
 
-    within(in_parts::drive(&next.runtime, &run_ref, Redelivery::Never)).await.unwrap();
+    within(in_work_items::drive(&next.runtime, &run_ref, Redelivery::Never)).await.unwrap();
     let fold = load(&memory, &session).await.unwrap();
     assert_eq!(fold.last_run().unwrap().status, RunStatus::Completed);
     assert_eq!(shown_calls(&memory).await, ["end 1.0", "end 1.1", "start 1.0", "start 1.1"]);

@@ -10,7 +10,7 @@ use helix_agents_testkit::runtime_suite::processes::{
 };
 use helix_agents_testkit::trees::Redelivery;
 
-use crate::in_parts::InParts;
+use crate::in_work_items::InWorkItems;
 
 /// Boots a runtime that executes each work item once.
 struct Once;
@@ -30,7 +30,7 @@ impl Boot for Once {
             tasks_on: Some(tasks_on),
             ..Settings::default()
         };
-        let runtime = InParts::new(settings, Redelivery::Never);
+        let runtime = InWorkItems::new(settings, Redelivery::Never);
         StartedProcess { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 }

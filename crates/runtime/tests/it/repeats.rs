@@ -121,8 +121,8 @@ async fn of_concurrent_calls_the_one_that_crashes_every_process_ends_the_run() {
     let [die, live] = &*calls else { unreachable!("{calls:?}") };
     let runtime = &scene.runtime;
     crash(runtime.perform_call(&run_ref, die), &deadly, 1).await;
-    crash(runtime.perform_call_again(&run_ref, die), &deadly, 2).await;
-    within(runtime.perform_call_again(&run_ref, die)).await.unwrap();
+    crash(runtime.retry_call(&run_ref, die), &deadly, 2).await;
+    within(runtime.retry_call(&run_ref, die)).await.unwrap();
     runtime.perform_call(&run_ref, live).await.unwrap();
     let mut next = perform(&scene, &run_ref, &then, true).await.unwrap();
     if let Next::WorkItem(item) = &next {

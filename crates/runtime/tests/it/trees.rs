@@ -15,7 +15,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::trees::{Booted, Open, Process, Redelivery, Stores, run_all};
 
-use crate::in_parts::InParts;
+use crate::in_work_items::InWorkItems;
 
 /// The number of scenarios in CI.
 const SEEDS: u64 = 600;
@@ -26,7 +26,7 @@ const REPEATED: u64 = 150;
 /// The number of scenarios on a bad network.
 const DISTURBED: u64 = 100;
 
-fn boot(process: Process, again: Redelivery) -> BoxFuture<'static, Booted> {
+fn boot(process: Process, redelivery: Redelivery) -> BoxFuture<'static, Booted> {
     let settings = Settings {
         store: Some(process.store),
         streams: Some(process.streams),
@@ -37,14 +37,14 @@ fn boot(process: Process, again: Redelivery) -> BoxFuture<'static, Booted> {
         ids: process.ids,
         ..Settings::default()
     };
-    let runtime = Arc::new(InParts::new(settings, again));
+    let runtime = Arc::new(InWorkItems::new(settings, redelivery));
     let sweeper = Arc::clone(&runtime);
     let sweep = move || {
         let runtime = Arc::clone(&sweeper);
         async move { runtime.sweep().await.map(drop) }.boxed()
     };
     let sweep = Arc::new(sweep);
-    ready(Booted { executor: runtime, sweep, again, misses: Duration::ZERO }).boxed()
+    ready(Booted { executor: runtime, sweep, redelivery, misses: Duration::ZERO }).boxed()
 }
 
 fn in_memory() -> Box<Open> {

@@ -14,7 +14,7 @@ mod conformance {
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
-        fn reach(&self) -> StoreScope {
+        fn scope(&self) -> StoreScope {
             StoreScope::Process
         }
 

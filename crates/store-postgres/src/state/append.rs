@@ -165,12 +165,13 @@ async fn append_one(
             return Ok(AppendOutcome::Appended { at });
         }
         let (session, expected) = (&append.session, &append.expected);
-        let look = log::look(connection, &statements.look, session, expected.version, u32::MAX);
-        let look = look.await?.ok_or_else(|| not_found(session))?;
-        if look.end != *expected {
-            return outcome_off_end(look, append);
+        let lookup =
+            log::lookup(connection, &statements.lookup, session, expected.version, u32::MAX);
+        let lookup = lookup.await?.ok_or_else(|| not_found(session))?;
+        if lookup.end != *expected {
+            return outcome_off_end(lookup, append);
         }
-        if let Some(failed) = check_guard(&look, append.guard) {
+        if let Some(failed) = check_guard(&lookup, append.guard) {
             return Ok(failed);
         }
     }
@@ -294,29 +295,29 @@ pub(super) fn millis(duration: Duration) -> i64 {
 }
 
 /// Returns the outcome of an append whose expected position is not the end of the log.
-fn outcome_off_end(look: LogView, append: &Append) -> Result<AppendOutcome, Failure> {
+fn outcome_off_end(lookup: LogView, append: &Append) -> Result<AppendOutcome, Failure> {
     let expected = &append.expected;
-    if expected.version >= look.end.version || !look.reached(expected) {
+    if expected.version >= lookup.end.version || !lookup.reached(expected) {
         return Ok(AppendOutcome::HistoryLost);
     }
-    if let Some(at) = look.taken_as(&append.id) {
+    if let Some(at) = lookup.taken_as(&append.id) {
         return Ok(AppendOutcome::Appended { at });
     }
-    let begins = look.appends.first().map(|append| append.first);
-    let ends = look.appends.last().map(StoredAppend::position);
-    if begins != Some(expected.version + 1) || ends != Some(look.end) {
+    let begins = lookup.appends.first().map(|append| append.first);
+    let ends = lookup.appends.last().map(StoredAppend::position);
+    if begins != Some(expected.version + 1) || ends != Some(lookup.end) {
         return Err(corrupt(&append.session, "the log does not match its head"));
     }
-    Ok(AppendOutcome::Conflict { missed: look.appends })
+    Ok(AppendOutcome::Conflict { missed: lookup.appends })
 }
 
-fn check_guard(look: &LogView, guard: Guard) -> Option<AppendOutcome> {
-    let now = look.now.max(look.updated_at);
+fn check_guard(lookup: &LogView, guard: Guard) -> Option<AppendOutcome> {
+    let now = lookup.now.max(lookup.updated_at);
     let lease_until = match guard {
         Guard::None => return None,
         Guard::NotAfter(deadline) if now <= deadline => return None,
         Guard::NotAfter(_) => None,
-        Guard::LeaseFree => Some(look.lease_until.filter(|until| now < *until)?),
+        Guard::LeaseFree => Some(lookup.lease_until.filter(|until| now < *until)?),
     };
     Some(AppendOutcome::GuardFailed { lease_until, now })
 }

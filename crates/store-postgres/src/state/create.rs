@@ -61,12 +61,12 @@ pub(super) async fn create(
         if let Some(row) = row {
             return Ok(CreateOutcome::Created { at: Timestamp(row.try_get(0)?) });
         }
-        let look = log::look(connection, &statements.look, session, 0, 1).await?;
-        let Some(look) = look else { continue };
-        if look.appends.is_empty() {
+        let lookup = log::lookup(connection, &statements.lookup, session, 0, 1).await?;
+        let Some(lookup) = lookup else { continue };
+        if lookup.appends.is_empty() {
             return Err(corrupt(session, "the first append of a session is missing"));
         }
-        let at = look.created_as(&first.id, &first.expected);
+        let at = lookup.created_as(&first.id, &first.expected);
         return Ok(at.map_or(CreateOutcome::Exists, |at| CreateOutcome::Created { at }));
     }
     Err(corrupt(session, "the session does not exist, but cannot be created"))

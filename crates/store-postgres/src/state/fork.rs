@@ -85,12 +85,12 @@ pub(super) async fn fork(
         if let Some(row) = row {
             return Ok(ForkOutcome::Created { at: Timestamp(row.try_get(0)?) });
         }
-        let sql = &statements.look;
-        if let Some(existing) = log::look(connection, sql, session, position.version, 1).await? {
+        let sql = &statements.lookup;
+        if let Some(existing) = log::lookup(connection, sql, session, position.version, 1).await? {
             let at = existing.created_as(&first.id, position);
             return Ok(at.map_or(ForkOutcome::Exists, |at| ForkOutcome::Created { at }));
         }
-        let original = log::look(connection, sql, from, position.version, 0).await?;
+        let original = log::lookup(connection, sql, from, position.version, 0).await?;
         if !original.ok_or_else(|| not_found(from))?.reached(position) {
             return Ok(ForkOutcome::HistoryLost);
         }

@@ -58,7 +58,7 @@ pub(super) fn statement(schema: &Schema) -> Sql {
     schema.sql(&LOOK.replace("{parts}", PARTS))
 }
 
-/// The result of [`look`].
+/// The result of [`lookup`].
 pub(super) struct LogView {
     /// The end of the log.
     pub(super) end: Position,
@@ -98,7 +98,7 @@ impl LogView {
 }
 
 /// Reads a session's log after a version. Returns `None` if the session does not exist.
-pub(super) async fn look(
+pub(super) async fn lookup(
     connection: &mut PgConnection,
     sql: &Sql,
     session: &SessionId,
@@ -108,7 +108,7 @@ pub(super) async fn look(
     let query = sql.query().bind(session.as_str()).bind(signed(version)).bind(i64::from(limit));
     let rows = query.fetch_all(connection).await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    let mut look = LogView {
+    let mut lookup = LogView {
         end: Position {
             version: place(row.try_get(0)?, session)?,
             append: AppendId::from(row.try_get::<&str, _>(1)?),
@@ -126,16 +126,16 @@ pub(super) async fn look(
             let count = place(row.try_get(6)?, session)?;
             let version = (place(first, session)? + count).saturating_sub(1);
             let append = AppendId::from(row.try_get::<&str, _>(7)?);
-            look.covering = Some(Position { version, append });
+            lookup.covering = Some(Position { version, append });
             continue;
         };
-        let before = look.appends.last().map(StoredAppend::version);
+        let before = lookup.appends.last().map(StoredAppend::version);
         if append.count == 0 || before.is_some_and(|before| append.first != before + 1) {
             return Err(corrupt(session, "appends of the log are missing or overlap"));
         }
-        look.appends.push(append);
+        lookup.appends.push(append);
     }
-    Ok(Some(look))
+    Ok(Some(lookup))
 }
 
 /// Returns the appends of a session after a version.
@@ -146,18 +146,18 @@ pub(super) async fn read(
     version: u64,
     limit: u32,
 ) -> Result<Vec<StoredAppend>, Failure> {
-    let look = look(connection, sql, session, version, limit).await?;
-    let look = look.ok_or_else(|| not_found(session))?;
-    let (appends, end) = (&look.appends, look.end.version);
+    let lookup = lookup(connection, sql, session, version, limit).await?;
+    let lookup = lookup.ok_or_else(|| not_found(session))?;
+    let (appends, end) = (&lookup.appends, lookup.end.version);
     let begins = appends.first().map_or(end, |append| append.first - 1);
-    let covered = look.covering.as_ref().map_or(0, |position| position.version);
+    let covered = lookup.covering.as_ref().map_or(0, |position| position.version);
     let missing = limit > 0 && version < begins && covered != begins;
     let all = appends.len() < usize::try_from(limit).unwrap_or(usize::MAX);
     let ends = appends.last().map_or(end, StoredAppend::version);
     if missing || ends > end || (all && ends < end) {
         return Err(corrupt(session, "the log does not match its head"));
     }
-    Ok(look.appends)
+    Ok(lookup.appends)
 }
 
 /// Parses an append that was read with its body.

@@ -83,14 +83,14 @@ impl Reader {
             }
             let (inner, session) = (Arc::clone(&self.inner), self.session.clone());
             let (cursor, seen) = (self.cursor, self.seen);
-            let look = async move {
+            let lookup = async move {
                 let sql = &inner.streams.read.fetch;
                 let fetched = drive!(inner.connections, |connection| fetch(
                     connection, sql, &session, cursor, seen
                 ));
                 located(fetched, "stream::read", &session)
             };
-            let fetched = detached(look).await?;
+            let fetched = detached(lookup).await?;
             (self.cursor, self.seen) = (fetched.next, fetched.seen);
             if fetched.chunks.is_empty() && !fetched.more {
                 written.await;
@@ -135,7 +135,7 @@ async fn fetch(
     let mut replay = if from <= 1 || seen == 0 || seen == id {
         Replay::new(from, last_seq, trimmed, discarded)
     } else {
-        Replay::anew(trimmed, discarded)
+        Replay::from_start(trimmed, discarded)
     };
     let (mut batches, mut end) = (0, 0);
     for row in &rows {

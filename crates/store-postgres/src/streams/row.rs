@@ -4,7 +4,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{CachedStream, Marked, StreamState, decode_open};
+use helix_agents_core::stream::{CachedStream, SessionWatermark, StreamState, decode_open};
 
 use crate::error::{Failure, corrupt};
 use crate::sql::{Schema, Sql};
@@ -37,30 +37,30 @@ fn known(row: &PgRow, session: &SessionId) -> Result<CachedStream, Failure> {
     let number = |index: usize| -> Result<u64, Failure> { unsigned(row.try_get(index)?, session) };
     let open = decode_open(session, row.try_get(6)?)
         .ok_or_else(|| corrupt(session, "the attempts of the stream are unreadable"))?;
-    let own = Marked { version: number(4)?, seq: number(5)?, fencing_token: number(11)? };
-    let mut ledger = StreamState {
+    let own = SessionWatermark { version: number(4)?, seq: number(5)?, fencing_token: number(11)? };
+    let mut state = StreamState {
         last_seq: number(1)?,
         last_attempt: number(3)?,
         open,
         ..StreamState::default()
     };
-    if own != Marked::default() {
-        ledger.marked.insert(session.clone(), own);
+    if own != SessionWatermark::default() {
+        state.marked.insert(session.clone(), own);
     }
     let children: Vec<String> = row.try_get(7)?;
     let (versions, seqs): (Vec<i64>, Vec<i64>) = (row.try_get(8)?, row.try_get(9)?);
     let tokens: Vec<i64> = row.try_get(10)?;
     for (((child, version), seq), token) in children.into_iter().zip(versions).zip(seqs).zip(tokens)
     {
-        let marked = Marked {
+        let marked = SessionWatermark {
             version: unsigned(version, session)?,
             seq: unsigned(seq, session)?,
             fencing_token: unsigned(token, session)?,
         };
-        ledger.marked.insert(SessionId::from(child), marked);
+        state.marked.insert(SessionId::from(child), marked);
     }
     let revision = row.try_get::<i64, _>(0)?.cast_unsigned();
-    Ok(CachedStream { revision, trimmed: number(2)?, ledger })
+    Ok(CachedStream { revision, trimmed: number(2)?, state })
 }
 
 pub(super) fn unsigned(number: i64, session: &SessionId) -> Result<u64, Failure> {

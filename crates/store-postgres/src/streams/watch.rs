@@ -39,7 +39,7 @@ pub(crate) struct Watch {
 struct Shared {
     readers: Mutex<Readers>,
     channel: String,
-    look: Sql,
+    lookup: Sql,
     poll_interval: Duration,
 }
 
@@ -98,7 +98,7 @@ impl Watch {
         let shared = Shared {
             readers: Mutex::default(),
             channel: schema.name().to_owned(),
-            look: schema
+            lookup: schema
                 .sql("SELECT session, id, last_seq FROM {s}.streams WHERE session = ANY($1)"),
             poll_interval: config.poll_interval(),
         };
@@ -171,7 +171,7 @@ impl Shared {
                 continue;
             }
             let names: Vec<&str> = streams.iter().map(SessionId::as_str).collect();
-            match drive!(connections, |connection| self.look(connection, &names)) {
+            match drive!(connections, |connection| self.lookup(connection, &names)) {
                 Ok(found) => lock(&self.readers).found(&streams, &found),
                 Err(error) => tracing::debug!(%error, "could not poll for chunks"),
             }
@@ -179,12 +179,12 @@ impl Shared {
     }
 
     /// Returns the id and the last chunk of those of the given streams that exist.
-    async fn look(
+    async fn lookup(
         &self,
         connection: &mut PgConnection,
         names: &[&str],
     ) -> Result<HashMap<SessionId, (i64, i64)>, Failure> {
-        let rows = self.look.query().bind(names).fetch_all(connection).await?;
+        let rows = self.lookup.query().bind(names).fetch_all(connection).await?;
         let found = rows.iter().map(|row| {
             let session = SessionId::from(row.try_get::<&str, _>(0)?);
             Ok((session, (row.try_get(1)?, row.try_get(2)?)))

@@ -8,7 +8,8 @@ use sqlx::postgres::PgConnection;
 use helix_agents_core::error::Error;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    CachedStream, Change, Discarded, Encoded, Found, Marked, Place, SharedStream, encode_open,
+    BatchPosition, CachedStream, Change, Discarded, Encoded, SessionWatermark, SharedStream,
+    StreamLookup, encode_open,
 };
 
 use super::Statements as All;
@@ -166,9 +167,9 @@ pub(super) struct Stream<'a> {
 impl SharedStream for Stream<'_> {
     type Failure = Error;
 
-    async fn look(&mut self, places: &[Place]) -> Result<Found, Error> {
+    async fn lookup(&mut self, places: &[BatchPosition]) -> Result<StreamLookup, Error> {
         let Self { connections, statements, session, .. } = self;
-        drive!(connections, |connection| look(connection, statements, session, places))
+        drive!(connections, |connection| lookup(connection, statements, session, places))
     }
 
     async fn save(
@@ -179,15 +180,15 @@ impl SharedStream for Stream<'_> {
     ) -> Result<bool, Error> {
         let Self { connections, statements, writes, session, encoded } = self;
         let statements = &statements.write;
-        let own = after.ledger.marked.get(session).copied().unwrap_or_default();
+        let own = after.state.marked.get(session).copied().unwrap_or_default();
         let write = Write {
             session: SessionId::clone(session),
             from,
             revision: after.revision,
-            last_seq: after.ledger.last_seq,
-            last_attempt: after.ledger.last_attempt,
+            last_seq: after.state.last_seq,
+            last_attempt: after.state.last_attempt,
             own,
-            open: encode_open(session, &after.ledger.open)?,
+            open: encode_open(session, &after.state.open)?,
             count: change.count,
             body: encoded.body(&change.placed)?,
         };
@@ -195,7 +196,7 @@ impl SharedStream for Stream<'_> {
             .marked
             .iter()
             .filter(|child| *child != *session)
-            .map(|child| (child, after.ledger.marked.get(child).copied().unwrap_or_default()))
+            .map(|child| (child, after.state.marked.get(child).copied().unwrap_or_default()))
             .collect();
         let more = More { discarded: &change.discarded, children };
         if from == 0 || more.is_some() || write.body.len() > LARGE_BYTES {
@@ -217,7 +218,7 @@ pub(crate) struct Write {
     revision: u64,
     last_seq: u64,
     last_attempt: u64,
-    own: Marked,
+    own: SessionWatermark,
     open: String,
     count: u64,
     body: Vec<u8>,
@@ -226,7 +227,7 @@ pub(crate) struct Write {
 /// The changes outside the stream's own row.
 struct More<'a> {
     discarded: &'a [Discarded],
-    children: Vec<(&'a SessionId, Marked)>,
+    children: Vec<(&'a SessionId, SessionWatermark)>,
 }
 
 impl More<'_> {
@@ -286,15 +287,15 @@ async fn alone(
     drive!(connections, |connection| write_one(connection, statements, write, more))
 }
 
-async fn look(
+async fn lookup(
     connection: &mut PgConnection,
     statements: &All,
     session: &SessionId,
-    places: &[Place],
-) -> Result<Found, Failure> {
+    places: &[BatchPosition],
+) -> Result<StreamLookup, Failure> {
     let known = row::find(&mut *connection, &statements.row, session).await?;
     if places.is_empty() {
-        return Ok(Found { known, there: Vec::new() });
+        return Ok(StreamLookup { known, found_places: Vec::new() });
     }
     let (last, revisions): (Vec<i64>, Vec<i64>) =
         places.iter().map(|place| (signed(place.last_seq), place.revision.cast_signed())).unzip();
@@ -302,10 +303,10 @@ async fn look(
     let rows = query.bind(last).bind(revisions).fetch_all(connection).await?;
     let place = |row: &sqlx::postgres::PgRow| {
         let revision = row.try_get::<i64, _>(1)?.cast_unsigned();
-        Ok(Place { last_seq: row::unsigned(row.try_get(0)?, session)?, revision })
+        Ok(BatchPosition { last_seq: row::unsigned(row.try_get(0)?, session)?, revision })
     };
-    let there = rows.iter().map(place).collect::<Result<_, Failure>>()?;
-    Ok(Found { known, there })
+    let found_places = rows.iter().map(place).collect::<Result<_, Failure>>()?;
+    Ok(StreamLookup { known, found_places })
 }
 
 /// Writes one batch. Returns `true` if it was accepted.
@@ -385,7 +386,7 @@ async fn write_many(
 
 /// Returns `true` if a stream exceeds its retention by so much that it should be trimmed.
 pub(super) fn is_too_long(known: &CachedStream, retention: u64) -> bool {
-    known.ledger.last_seq - known.trimmed > retention.saturating_add(retention / 8)
+    known.state.last_seq - known.trimmed > retention.saturating_add(retention / 8)
 }
 
 /// Deletes chunks beyond the retention, in whole rows and several at a time. Updates `known` to the
@@ -397,7 +398,7 @@ pub(super) async fn trim(
     known: &mut CachedStream,
     retention: u64,
 ) -> Result<(), Failure> {
-    let up_to = signed(known.ledger.last_seq.saturating_sub(retention));
+    let up_to = signed(known.state.last_seq.saturating_sub(retention));
     let query = statements.trim.query().bind(session.as_str()).bind(known.revision.cast_signed());
     let row = query.bind(up_to).bind(TRIMMED_ROWS).fetch_optional(connection).await?;
     if let Some(row) = row {

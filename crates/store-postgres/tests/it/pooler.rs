@@ -45,7 +45,7 @@ mod conformance {
 
     #[async_trait::async_trait]
     impl StoreHarness for Pooled {
-        fn reach(&self) -> StoreScope {
+        fn scope(&self) -> StoreScope {
             StoreScope::Network
         }
 

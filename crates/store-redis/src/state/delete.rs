@@ -46,7 +46,7 @@ impl Inner {
         let session = &found.head.session;
         let part = Part {
             session: session.clone(),
-            life: found.life.clone(),
+            generation: found.generation.clone(),
             version: 0,
             append: found.head.position.append.clone(),
         };
@@ -54,7 +54,7 @@ impl Inner {
         let keys = self.keys_of(&part).into_iter().chain([own.snapshot()]);
         let keys: Vec<String> = keys.chain(own.stream()).collect();
         let only_at = only_at.map(|version| version.to_string());
-        let mut args = vec![found.life.as_bytes()];
+        let mut args = vec![found.generation.as_bytes()];
         args.extend(only_at.as_ref().map(|version| version.as_bytes()));
         let mut reply = self.server.eval(&script::DELETE, &keys, &args).await?;
         let outcome = reply.text()?;
@@ -62,8 +62,8 @@ impl Inner {
             return Ok(false);
         }
         self.watch.written(session);
-        self.release(&found.base, &found.life).await?;
-        self.unlist_life(&found.head.created.root, session, &found.life).await?;
+        self.release(&found.base, &found.generation).await?;
+        self.unlist_generation(&found.head.created.root, session, &found.generation).await?;
         if !found.ran.is_empty() {
             self.remove_run_entry(session, &found.ran).await?;
         }

@@ -5,7 +5,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{Append, ForkOutcome, NewSession, Position};
 
 use super::head::{Found, Part};
-use super::write::{CreationOutcome, ForkBase, life};
+use super::write::{CreationOutcome, ForkBase, generation};
 use crate::error::not_found;
 use crate::{Inner, script};
 
@@ -26,20 +26,20 @@ impl Inner {
         let Some(base) = base(original, &first.expected) else {
             return Ok(ForkOutcome::HistoryLost);
         };
-        let life = life();
+        let generation = generation();
         // Record the shared parts before the fork exists: a record may be stale, but is never
         // missing.
-        let outcome = match self.share(&base, &life).await? {
+        let outcome = match self.share(&base, &generation).await? {
             Some(at) => {
                 let fork_base = ForkBase { base: base.clone(), at };
-                Some(self.begin(new, first, &life, &fork_base).await?)
+                Some(self.begin(new, first, &generation, &fork_base).await?)
             }
             None => None,
         };
         if let Some(CreationOutcome::Created(at)) = outcome {
             return Ok(ForkOutcome::Created { at });
         }
-        self.release(&base, &life).await?;
+        self.release(&base, &generation).await?;
         match outcome {
             None => Ok(ForkOutcome::HistoryLost),
             Some(_) => Ok(self.outcome_if_exists(first).await?.unwrap_or(ForkOutcome::Exists)),
@@ -62,17 +62,17 @@ impl Inner {
         }))
     }
 
-    /// Records in every part that the session with this life shares it. Returns the time of the
+    /// Records in every part that the session with this generation shares it. Returns the time of the
     /// last part's last append, or `None` if a part does not exist.
     async fn share(
         &self,
         base: &[Part],
-        life: &str,
+        generation: &str,
     ) -> Result<Option<helix_agents_core::clock::Timestamp>> {
         let mut at = None;
         for part in base {
             let version = part.version.to_string();
-            let args = [part.life.as_str(), &version, part.append.as_str(), life];
+            let args = [part.generation.as_str(), &version, part.append.as_str(), generation];
             let args = args.map(str::as_bytes);
             let keys = self.keys_of(part);
             let mut reply = self.server.eval(&script::SHARE, &keys, &args).await?;
@@ -84,10 +84,10 @@ impl Inner {
         Ok(at)
     }
 
-    /// Records in every part that the session with this life no longer shares it.
-    pub(super) async fn release(&self, base: &[Part], life: &str) -> Result<()> {
+    /// Records in every part that the session with this generation no longer shares it.
+    pub(super) async fn release(&self, base: &[Part], generation: &str) -> Result<()> {
         for part in base {
-            let args = [part.life.as_bytes(), life.as_bytes()];
+            let args = [part.generation.as_bytes(), generation.as_bytes()];
             let keys = self.keys_of(part);
             self.server.eval(&script::RELEASE, &keys, &args).await?;
         }
@@ -96,7 +96,7 @@ impl Inner {
 
     pub(super) fn keys_of(&self, part: &Part) -> [String; 5] {
         let keys = self.keys.of(&part.session);
-        let (log, shares) = (keys.kept_log(&part.life), keys.kept_shares(&part.life));
+        let (log, shares) = (keys.kept_log(&part.generation), keys.kept_shares(&part.generation));
         [keys.head(), keys.log(), keys.shares(), log, shares]
     }
 }
@@ -108,7 +108,7 @@ fn base(original: Found, position: &Position) -> Option<Vec<Part>> {
     }
     let own = Part {
         session: original.head.session,
-        life: original.life,
+        generation: original.generation,
         version: u64::MAX,
         append: position.append.clone(),
     };

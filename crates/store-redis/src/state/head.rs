@@ -18,9 +18,9 @@ use crate::{Inner, script};
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) head: Head,
-    /// The life of the session: a unique id that distinguishes it from earlier sessions with the
+    /// The generation of the session: a unique id that distinguishes it from earlier sessions with the
     /// same session id.
-    pub(super) life: String,
+    pub(super) generation: String,
     /// The parts of other logs that precede the session's own log.
     pub(super) base: Vec<Part>,
     /// The tags of the index entries for the session's run and wake time.
@@ -36,7 +36,7 @@ pub(super) struct Part {
     #[serde(rename = "s")]
     pub(super) session: SessionId,
     #[serde(rename = "l")]
-    pub(super) life: String,
+    pub(super) generation: String,
     /// The position up to which it is shared.
     #[serde(rename = "v")]
     pub(super) version: u64,
@@ -92,7 +92,7 @@ pub(super) fn read(mut reply: Reply, session: &SessionId) -> Result<Option<Found
     let tags = serde_json::from_str(&reply.text()?)
         .map_err(|_| corrupt(session, "the tags of the session are unreadable"))?;
     let created_at = reply.time()?;
-    let life = reply.text()?;
+    let generation = reply.text()?;
     let base = base(session, &reply.text()?)?;
     let position = Position { version: reply.number()?, append: AppendId::from(reply.text()?) };
     let updated_at = reply.time()?;
@@ -122,5 +122,5 @@ pub(super) fn read(mut reply: Reply, session: &SessionId) -> Result<Option<Found
     let usage = Some(usage).filter(|text| !text.is_empty());
     let usage = usage.map(|text| serde_json::from_str(&text)).transpose();
     let usage = usage.map_err(|_| corrupt(session, "the usage of the session is unreadable"))?;
-    Ok(Some(Found { head, life, base, ran, woken, usage }))
+    Ok(Some(Found { head, generation, base, ran, woken, usage }))
 }

@@ -2,7 +2,7 @@
 //!
 //! In a cluster, indexes may be on other nodes than the sessions. So an entry is added before the
 //! state that it points to is written, and removed after that state has changed: it may be stale,
-//! but is never missing. The head is authoritative. An entry names the life or the append that it
+//! but is never missing. The head is authoritative. An entry names the generation or the append that it
 //! points to, so that its removal does not affect other entries.
 
 use redis::Cmd;
@@ -30,15 +30,15 @@ pub(super) fn is_stale(tag: &str, current: &str, version: u64) -> bool {
 }
 
 impl Inner {
-    /// Adds a life of a session to the indexes that list sessions. Returns the time of the entries.
-    pub(super) async fn list_life(
+    /// Adds a generation of a session to the indexes that list sessions. Returns the time of the entries.
+    pub(super) async fn list_generation(
         &self,
         new: &NewSession,
         session: &SessionId,
-        life: &str,
+        generation: &str,
         not_before: Timestamp,
     ) -> Result<Timestamp> {
-        let member = member(session, life);
+        let member = member(session, generation);
         let not_before = not_before.0.to_string();
         let schema = SCHEMA.to_string();
         let keys = [self.keys.sessions(), self.keys.schema()];
@@ -49,14 +49,14 @@ impl Inner {
         Ok(at)
     }
 
-    /// Removes a life of a session from the indexes that list sessions.
-    pub(super) async fn unlist_life(
+    /// Removes a generation of a session from the indexes that list sessions.
+    pub(super) async fn unlist_generation(
         &self,
         root: &SessionId,
         session: &SessionId,
-        life: &str,
+        generation: &str,
     ) -> Result<()> {
-        let member = member(session, life);
+        let member = member(session, generation);
         for key in [self.keys.of(root).tree(), self.keys.sessions()] {
             self.server.run(redis::cmd("ZREM").arg(key).arg(&member)).await?;
         }

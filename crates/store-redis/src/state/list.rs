@@ -44,7 +44,7 @@ struct Index {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Lives of sessions, newest first.
-    Lives,
+    Generations,
     /// Runs, in no particular order.
     Runs,
     /// Wake times, in no particular order.
@@ -69,10 +69,10 @@ impl Inner {
         let index = self.index(filter);
         let mut list: Vec<Found> = Vec::new();
         let mut seen = HashSet::new();
-        let is_by_age = index.kind == Kind::Lives;
+        let is_by_age = index.kind == Kind::Generations;
         let mut last = match (&after, filter.created_before) {
             (Some(after), _) if is_by_age => Some((
-                keys::member(&after.head.session, &after.life),
+                keys::member(&after.head.session, &after.generation),
                 after.head.created_at.0.to_string(),
             )),
             // No member has an empty name, so only the time determines the start.
@@ -104,21 +104,22 @@ impl Inner {
 
     /// Returns the smallest index that contains all sessions that the filter selects.
     fn index(&self, filter: &SessionFilter) -> Index {
-        let lives = |key| Index { key, script: &script::INDEX_PAGE, kind: Kind::Lives };
+        let generations = |key| Index { key, script: &script::INDEX_PAGE, kind: Kind::Generations };
         if filter.wake_due {
             Index { key: self.keys.wakes(), script: &script::DUE, kind: Kind::Wakes }
         } else if filter.lease_expired {
             Index { key: self.keys.runs(), script: &script::DUE, kind: Kind::Runs }
         } else if let Some(root) = &filter.root {
-            lives(self.keys.of(root).tree())
+            generations(self.keys.of(root).tree())
         } else {
-            lives(self.keys.sessions())
+            generations(self.keys.sessions())
         }
     }
 
     /// Returns all sessions of a tree.
     pub(crate) async fn members(&self, tree: &str) -> Result<Vec<Found>> {
-        let index = Index { key: tree.to_owned(), script: &script::INDEX_PAGE, kind: Kind::Lives };
+        let index =
+            Index { key: tree.to_owned(), script: &script::INDEX_PAGE, kind: Kind::Generations };
         let (mut all, mut last) = (Vec::new(), None);
         loop {
             let entries = self.entries(&index, last.as_ref()).await?;
@@ -133,7 +134,8 @@ impl Inner {
         &self,
         last: &mut Option<(String, String)>,
     ) -> Result<Option<Vec<Found>>> {
-        let index = Index { key: self.keys.sessions(), script: &script::DUE, kind: Kind::Lives };
+        let index =
+            Index { key: self.keys.sessions(), script: &script::DUE, kind: Kind::Generations };
         let entries = self.entries(&index, last.as_ref()).await?;
         let Some(end) = entries.last() else { return Ok(None) };
         *last = Some((end.member.clone(), end.time.clone()));
@@ -166,8 +168,9 @@ impl Inner {
     ) -> Result<Vec<Found>> {
         let look_up = stream::iter(entries).map(|entry| async move {
             let found = self.find_by(script, &entry.session).await?;
-            let is_life = |found: &Found| index.kind != Kind::Lives || found.life == entry.tag;
-            let Some(found) = found.filter(is_life) else {
+            let is_generation =
+                |found: &Found| index.kind != Kind::Generations || found.generation == entry.tag;
+            let Some(found) = found.filter(is_generation) else {
                 if index.key == self.keys.sessions() {
                     // No list of the tree of a missing root would find the entry in the index of that tree. It is
                     // removed first, because it can be found only through the entry in this index.
@@ -185,7 +188,7 @@ impl Inner {
                 Kind::Wakes if is_stale(&entry.tag, &current.woken, version) => {
                     self.remove_wake_entry(&entry.session, &entry.tag).await?;
                 }
-                Kind::Lives | Kind::Runs | Kind::Wakes => {}
+                Kind::Generations | Kind::Runs | Kind::Wakes => {}
             }
             Ok(Some(found))
         });

@@ -64,8 +64,8 @@ impl Read {
 
 /// The result of one script.
 enum Page {
-    Own { life: String, end: Position, read: Read },
-    Shared { life: String, base: Vec<Part> },
+    Own { generation: String, end: Position, read: Read },
+    Shared { generation: String, base: Vec<Part> },
 }
 
 impl Inner {
@@ -80,13 +80,13 @@ impl Inner {
         if session.check().is_err() {
             return Err(not_found(session));
         }
-        let (mut appends, mut version, mut first_life) = (Vec::new(), after, None);
+        let (mut appends, mut version, mut first_generation) = (Vec::new(), after, None);
         loop {
             let taken = u32::try_from(appends.len()).unwrap_or(u32::MAX);
             let page = self.read_page(session, version, limit.saturating_sub(taken)).await?;
-            let (Page::Own { life, .. } | Page::Shared { life, .. }) = &page;
+            let (Page::Own { generation, .. } | Page::Shared { generation, .. }) = &page;
             // The session was deleted and another one was created.
-            if first_life.get_or_insert_with(|| life.clone()) != life {
+            if first_generation.get_or_insert_with(|| generation.clone()) != generation {
                 return Err(not_found(session));
             }
             let (read, is_end) = match page {
@@ -123,14 +123,14 @@ impl Inner {
         let mut reply = self.server.eval(&script::READ, &keys, &args).await?;
         match &*reply.text()? {
             "own" => {
-                let life = reply.text()?;
+                let generation = reply.text()?;
                 let end =
                     Position { version: reply.number()?, append: AppendId::from(reply.text()?) };
-                Ok(Page::Own { life, end, read: Read::new(reply)? })
+                Ok(Page::Own { generation, end, read: Read::new(reply)? })
             }
             "shared" => {
-                let life = reply.text()?;
-                Ok(Page::Shared { life, base: head::base(session, &reply.text()?)? })
+                let generation = reply.text()?;
+                Ok(Page::Shared { generation, base: head::base(session, &reply.text()?)? })
             }
             _ => Err(not_found(session)),
         }
@@ -158,11 +158,16 @@ impl Inner {
     /// Reads appends of a shared part.
     pub(super) async fn read_part(&self, part: &Part, after: u64, limit: u32) -> Result<Read> {
         let keys = self.keys.of(&part.session);
-        let keys = [keys.head(), keys.log(), keys.kept_log(&part.life)];
+        let keys = [keys.head(), keys.log(), keys.kept_log(&part.generation)];
         let (after, end) = (after.to_string(), part.version.to_string());
         let limit = limit.to_string();
-        let args =
-            [part.life.as_bytes(), after.as_bytes(), end.as_bytes(), limit.as_bytes(), BUDGET];
+        let args = [
+            part.generation.as_bytes(),
+            after.as_bytes(),
+            end.as_bytes(),
+            limit.as_bytes(),
+            BUDGET,
+        ];
         Read::new(self.server.eval(&script::READ_SHARED, &keys, &args).await?)
     }
 }

@@ -37,8 +37,8 @@ pub(super) struct ForkBase {
     pub(super) at: Timestamp,
 }
 
-/// Returns a unique id for a new life of a session.
-pub(super) fn life() -> String {
+/// Returns a unique id for a new generation of a session.
+pub(super) fn generation() -> String {
     Uuid::now_v7().simple().to_string()
 }
 
@@ -48,7 +48,7 @@ impl Inner {
         new: &NewSession,
         first: &Append,
     ) -> Result<CreateOutcome> {
-        Ok(match self.begin(new, first, &life(), &ForkBase::default()).await? {
+        Ok(match self.begin(new, first, &generation(), &ForkBase::default()).await? {
             CreationOutcome::Created(at) => CreateOutcome::Created { at },
             CreationOutcome::Exists { after, first: id, at } => {
                 if after.version == 0 && id == first.id {
@@ -64,13 +64,13 @@ impl Inner {
         &self,
         new: &NewSession,
         first: &Append,
-        life: &str,
+        generation: &str,
         fork_base: &ForkBase,
     ) -> Result<CreationOutcome> {
         let outcome = loop {
-            let at = self.list_life(new, &first.session, life, fork_base.at).await?;
+            let at = self.list_generation(new, &first.session, generation, fork_base.at).await?;
             self.add_index_entries(first).await?;
-            if let Some(outcome) = self.create(new, first, life, fork_base, at).await? {
+            if let Some(outcome) = self.create(new, first, generation, fork_base, at).await? {
                 break outcome;
             }
         };
@@ -83,7 +83,7 @@ impl Inner {
         }
         // Removes the unneeded index entries. A failure is harmless.
         if let CreationOutcome::Exists { .. } = outcome {
-            let _removed = self.unlist_life(&new.root, &first.session, life).await;
+            let _removed = self.unlist_generation(&new.root, &first.session, generation).await;
         }
         Ok(outcome)
     }
@@ -94,7 +94,7 @@ impl Inner {
         &self,
         new: &NewSession,
         first: &Append,
-        life: &str,
+        generation: &str,
         fork_base: &ForkBase,
         at: Timestamp,
     ) -> Result<Option<CreationOutcome>> {
@@ -119,7 +119,7 @@ impl Inner {
         let (ran, woken) = (if_there(&summary_args.run), if_there(&summary_args.wake));
         let usage = usage_text(first)?;
         let args: [&[u8]; 25] = [
-            life.as_bytes(),
+            generation.as_bytes(),
             first.session.as_str().as_bytes(),
             new.agent.as_bytes(),
             new.root.as_str().as_bytes(),

@@ -21,7 +21,7 @@ pub(super) struct Reader {
     subscription: Option<Subscription>,
     session: SessionId,
     cursor: u64,
-    /// The life of the stream that the reader last saw. It is empty if the reader has not seen a
+    /// The generation of the stream that the reader last saw. It is empty if the reader has not seen a
     /// stream.
     seen: String,
     ready: VecDeque<StoredChunk>,
@@ -51,7 +51,7 @@ impl Reader {
                     self.subscription = Some(inner.watch.subscribe(&self.session).await);
                 }
                 (self.cursor, self.ready) = (fetched.next, fetched.chunks);
-                self.seen = fetched.life.unwrap_or(std::mem::take(&mut self.seen));
+                self.seen = fetched.generation.unwrap_or(std::mem::take(&mut self.seen));
                 continue;
             };
             // Register for notification before reading, so that a later write wakes this reader.
@@ -64,7 +64,7 @@ impl Reader {
                 let _notified = tokio::time::timeout(inner.streams.poll_interval, written).await;
             }
             self.ready = fetched.chunks;
-            self.seen = fetched.life.unwrap_or(std::mem::take(&mut self.seen));
+            self.seen = fetched.generation.unwrap_or(std::mem::take(&mut self.seen));
         }
     }
 }
@@ -76,8 +76,8 @@ struct Fetched {
     next: u64,
     /// `true` if the stream had more chunks.
     more: bool,
-    /// The life of the stream; `None` if there is no stream.
-    life: Option<String>,
+    /// The generation of the stream; `None` if there is no stream.
+    generation: Option<String>,
 }
 
 async fn fetch(inner: &Inner, session: &SessionId, from: u64, seen: &str) -> Result<Fetched> {
@@ -88,13 +88,13 @@ async fn fetch(inner: &Inner, session: &SessionId, from: u64, seen: &str) -> Res
     let now = reply.time()?;
     let (last, trimmed): (u64, u64) = (reply.number()?, reply.number()?);
     let more = reply.text()? == "1";
-    let (life, is_next) = (reply.text()?, reply.text()? == "1");
+    let (generation, is_next) = (reply.text()?, reply.text()? == "1");
     let mut discarded = HashSet::new();
     for _ in 0..reply.number::<u64>()? {
         discarded.insert(Attempt(reply.number()?));
     }
     let mut replay = if is_next {
-        Replay::anew(trimmed, discarded)
+        Replay::from_start(trimmed, discarded)
     } else {
         Replay::new(from, last, trimmed, discarded)
     };
@@ -107,6 +107,6 @@ async fn fetch(inner: &Inner, session: &SessionId, from: u64, seen: &str) -> Res
     if !more && end != last {
         return Err(corrupt(session, "chunks of the stream are missing"));
     }
-    let life = Some(life).filter(|life| !life.is_empty());
-    Ok(Fetched { chunks: replay.finish(session, now), next: end + 1, more, life })
+    let generation = Some(generation).filter(|generation| !generation.is_empty());
+    Ok(Fetched { chunks: replay.finish(session, now), next: end + 1, more, generation })
 }

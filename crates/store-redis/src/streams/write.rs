@@ -3,11 +3,11 @@
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Batch, BatchReceipt, CacheEntry, CachedStream, Change, Encoded, Found, Marked, Place,
-    SharedStream, encode_open, write_shared,
+    Batch, BatchPosition, BatchReceipt, CacheEntry, CachedStream, Change, Encoded,
+    SessionWatermark, SharedStream, StreamLookup, encode_open, write_shared,
 };
 
-use super::standing;
+use super::stream_state;
 use crate::{Inner, script};
 
 /// A stream that a batch is being written to.
@@ -20,8 +20,8 @@ struct Stream<'a> {
 impl SharedStream for Stream<'_> {
     type Failure = Error;
 
-    async fn look(&mut self, places: &[Place]) -> Result<Found> {
-        standing::look(self.store, self.session, places).await
+    async fn lookup(&mut self, places: &[BatchPosition]) -> Result<StreamLookup> {
+        stream_state::lookup(self.store, self.session, places).await
     }
 
     async fn save(&mut self, from: u64, after: &CachedStream, change: &Change) -> Result<bool> {
@@ -36,8 +36,8 @@ impl SharedStream for Stream<'_> {
 impl Stream<'_> {
     /// Returns the arguments of the script.
     fn arguments(&self, from: u64, after: &CachedStream, change: &Change) -> Result<Vec<Vec<u8>>> {
-        let (ledger, streams) = (&after.ledger, &self.store.streams);
-        let own = ledger.marked.get(self.session).copied().unwrap_or_default();
+        let (state, streams) = (&after.state, &self.store.streams);
+        let own = state.marked.get(self.session).copied().unwrap_or_default();
         let body =
             if change.count == 0 { Vec::new() } else { self.encoded.body(&change.placed)? };
         let number = |number: u64| number.to_string().into_bytes();
@@ -46,12 +46,12 @@ impl Stream<'_> {
             number(streams.retention),
             streams.ttl.as_millis().to_string().into_bytes(),
             number(after.revision),
-            number(ledger.last_seq),
-            number(ledger.last_attempt),
+            number(state.last_seq),
+            number(state.last_attempt),
             number(own.version),
             number(own.seq),
             number(own.fencing_token),
-            encode_open(self.session, &ledger.open)?.into_bytes(),
+            encode_open(self.session, &state.open)?.into_bytes(),
             body,
             number(change.discarded.len() as u64),
         ];
@@ -59,9 +59,9 @@ impl Stream<'_> {
             arguments.extend([number(discarded.attempt.0), number(discarded.ended)]);
         }
         for child in change.marked.iter().filter(|child| *child != self.session) {
-            let marked = ledger.marked.get(child).copied().unwrap_or_default();
+            let marked = state.marked.get(child).copied().unwrap_or_default();
             arguments.push(child.as_str().as_bytes().to_vec());
-            let Marked { version, seq, fencing_token } = marked;
+            let SessionWatermark { version, seq, fencing_token } = marked;
             arguments.push(format!("{version} {seq} {fencing_token}").into_bytes());
         }
         Ok(arguments)

@@ -26,7 +26,7 @@ mod conformance {
 
     #[async_trait::async_trait]
     impl StoreHarness for Keyspace {
-        fn reach(&self) -> StoreScope {
+        fn scope(&self) -> StoreScope {
             StoreScope::Network
         }
 

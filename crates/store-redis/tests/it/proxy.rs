@@ -43,7 +43,7 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
         let batch = Batch::new(batch_id(), Writer::without_run(&session), [begin, chunks]);
         let written = within(streams.write(&session, batch)).await.unwrap();
         assert!(proxy.all_lost());
-        assert_eq!((written.last_seq, written.begun.len()), (u64::from(number) + 1, 1));
+        assert_eq!((written.last_seq, written.started.len()), (u64::from(number) + 1, 1));
     }
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.last_seq, info.open.len()), (20, 19));

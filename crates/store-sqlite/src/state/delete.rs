@@ -6,7 +6,7 @@ use helix_agents_core::id::SessionId;
 
 use crate::error::Failure;
 use crate::prepared::Tables;
-use crate::{place, streams};
+use crate::{row_key, streams};
 
 /// Deletes a session and its descendants. Returns the deleted sessions.
 pub(super) fn delete(
@@ -48,7 +48,7 @@ fn forget(connection: &Connection, key: i64) -> Result<(), Failure> {
         let shared: Option<u64> = connection
             .prepare_cached("SELECT max(version) FROM forks WHERE base = ?1")?
             .query_row([key], |row| row.get(0))?;
-        let appends = place::since(key, shared.map_or(0, |version| version + 1));
+        let appends = row_key::since(key, shared.map_or(0, |version| version + 1));
         connection
             .prepare_cached("DELETE FROM appends WHERE key BETWEEN ?1 AND ?2")?
             .execute([appends.start(), appends.end()])?;

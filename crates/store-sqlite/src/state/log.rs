@@ -11,7 +11,7 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{Position, StoredAppend};
 
 use crate::error::{Failure, corrupt, not_found};
-use crate::place;
+use crate::row_key;
 
 /// A session's log as segments. The last segment is its own; earlier ones belong to the logs that
 /// it was forked from.
@@ -34,8 +34,8 @@ impl Segment {
     }
 
     fn keys(&self, version: u64) -> RangeInclusive<i64> {
-        let all = place::since(self.key, self.after.max(version));
-        let end = self.up_to.map_or(*all.end(), |end| place::up_to(self.key, end));
+        let all = row_key::since(self.key, self.after.max(version));
+        let end = self.up_to.map_or(*all.end(), |end| row_key::up_to(self.key, end));
         *all.start()..=end
     }
 }
@@ -118,7 +118,7 @@ impl Log {
         let Some(segment) = self.segment(first) else { return Ok(None) };
         let mut statement =
             connection.prepare_cached("SELECT id, at FROM appends WHERE key = ?1")?;
-        let found = statement.query_row([place::up_to(segment.key, first)], |row| {
+        let found = statement.query_row([row_key::up_to(segment.key, first)], |row| {
             Ok((AppendId::from(row.get::<_, String>(0)?), Timestamp(row.get(1)?)))
         });
         Ok(found.optional()?)
@@ -148,9 +148,9 @@ impl Log {
             "SELECT key, count, id, at FROM appends
              WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1",
         )?;
-        let up_to = (*segment.keys(0).start(), place::up_to(segment.key, version));
+        let up_to = (*segment.keys(0).start(), row_key::up_to(segment.key, version));
         let found = statement.query_row(up_to, |row| {
-            let next = place::number(row.get(0)?) + u64::from(row.get::<_, u32>(1)?);
+            let next = row_key::number(row.get(0)?) + u64::from(row.get::<_, u32>(1)?);
             let append = AppendId::from(row.get::<_, String>(2)?);
             let position = Position { version: next.saturating_sub(1), append };
             Ok((position, Timestamp(row.get(3)?)))
@@ -198,7 +198,7 @@ pub(super) fn read(
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredAppend> {
     Ok(StoredAppend {
-        first: place::number(row.get(0)?),
+        first: row_key::number(row.get(0)?),
         count: row.get(1)?,
         id: AppendId::from(row.get::<_, String>(2)?),
         run: row.get::<_, Option<String>>(3)?.map(RunId::from),

@@ -16,7 +16,7 @@ use super::head;
 use super::log::Log;
 use crate::error::{Failure, corrupt, not_found};
 use crate::prepared::{Prepared, Tables};
-use crate::{clock, place};
+use crate::{clock, row_key};
 
 /// The statements that every step needs.
 pub(crate) struct Statements<'c> {
@@ -26,7 +26,7 @@ pub(crate) struct Statements<'c> {
     /// summary's unindexed columns, and its indexed columns.
     update_head: Prepared<'c>,
     update_summary: Prepared<'c>,
-    place: Prepared<'c>,
+    update_all: Prepared<'c>,
 }
 
 impl<'c> Statements<'c> {
@@ -51,7 +51,7 @@ impl<'c> Statements<'c> {
                      usage = coalesce(?6, usage), status = ?7, runtime = ?8, pending = ?9
                  WHERE id = ?1",
             ),
-            place: prepared(
+            update_all: prepared(
                 "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5,
                      usage = coalesce(?6, usage), status = ?7, runtime = ?8, pending = ?9,
                      run = ?10, wake_at = ?11
@@ -231,7 +231,7 @@ pub(super) fn add(
     now: Timestamp,
 ) -> Result<(), Failure> {
     statements.add.get()?.execute(params![
-        place::of(key, first)?,
+        row_key::new(key, first)?,
         append.count,
         append.id.as_str(),
         append.run.as_ref().map(RunId::as_str),
@@ -268,7 +268,7 @@ fn update_head(
         return Ok(());
     }
     let (run, wake_at) = (run.as_ref().map(RunId::as_str), wake_at.map(|at| at.0));
-    statements.place.get()?.execute(params![
+    statements.update_all.get()?.execute(params![
         end.key, version, id, now.0, until, usage, status, runtime, pending, run, wake_at,
     ])?;
     Ok(())

@@ -6,12 +6,12 @@ use rusqlite::{Connection, params};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Attempt, Marked, Replay, StoredChunk, StreamInfo};
+use helix_agents_core::stream::{Attempt, Replay, SessionWatermark, StoredChunk, StreamInfo};
 
 use super::row::{self, StreamRow};
 use super::watch::Subscription;
 use crate::error::{Failure, corrupt, of_session};
-use crate::{SqliteStore, clock, place};
+use crate::{SqliteStore, clock, row_key};
 
 /// The maximum number of batches that a reader fetches at once.
 const BATCHES: u32 = 64;
@@ -80,7 +80,7 @@ fn fetch(
     let (last_seq, discarded) = (row.state.last_seq, discarded(&transaction, row.key)?);
     let is_next = from > 1 && seen != 0 && row.key != 0 && row.key != seen;
     let mut replay = if is_next {
-        Replay::anew(row.trimmed, discarded)
+        Replay::from_start(row.trimmed, discarded)
     } else {
         Replay::new(from, last_seq, row.trimmed, discarded)
     };
@@ -88,11 +88,11 @@ fn fetch(
     let mut statement = transaction.prepare_cached(
         "SELECT key, count, body FROM chunks WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
     )?;
-    let places = place::since(row.key, replay.from());
+    let places = row_key::since(row.key, replay.from());
     let mut rows = statement.query(params![places.start(), places.end(), BATCHES])?;
     let (mut batches, mut end) = (0, 0);
     while let Some(batch) = rows.next()? {
-        end = place::number(batch.get(0)?);
+        end = row_key::number(batch.get(0)?);
         let body = batch.get_ref(2)?.as_blob().ok();
         let count = body.and_then(|body| replay.add(end, body));
         if count != Some(batch.get(1)?) {
@@ -126,7 +126,8 @@ pub(super) fn info(
         "SELECT session, version, seq, fencing_token FROM marks WHERE stream = ?1",
     )?;
     let marks = statement.query_map([key], |row| {
-        let marked = Marked { version: row.get(1)?, seq: row.get(2)?, fencing_token: row.get(3)? };
+        let marked =
+            SessionWatermark { version: row.get(1)?, seq: row.get(2)?, fencing_token: row.get(3)? };
         Ok((SessionId::from(row.get::<_, String>(0)?), marked))
     })?;
     for mark in marks {

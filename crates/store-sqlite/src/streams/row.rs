@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Marked, StreamState, decode_open, encode_open};
+use helix_agents_core::stream::{SessionWatermark, StreamState, decode_open, encode_open};
 
 use crate::error::{Failure, corrupt};
 use crate::prepared::Prepared;
@@ -53,13 +53,17 @@ impl StreamRow {
         session: &SessionId,
     ) -> Result<Option<Self>, Failure> {
         let row = statement.query_row([session.as_str()], |row| {
-            let own = Marked { version: row.get(4)?, seq: row.get(5)?, fencing_token: row.get(7)? };
+            let own = SessionWatermark {
+                version: row.get(4)?,
+                seq: row.get(5)?,
+                fencing_token: row.get(7)?,
+            };
             let mut state = StreamState {
                 last_seq: row.get(1)?,
                 last_attempt: row.get(3)?,
                 ..StreamState::default()
             };
-            if own != Marked::default() {
+            if own != SessionWatermark::default() {
                 state.marked.insert(session.clone(), own);
             }
             let open = decode_open(session, row.get_ref(6)?.as_str()?);

@@ -4,12 +4,12 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Batch, BatchReceipt, Change, Encoded, Marked};
+use helix_agents_core::stream::{Batch, BatchReceipt, Change, Encoded, SessionWatermark};
 
 use super::row::StreamRow;
 use crate::error::Failure;
-use crate::place;
 use crate::prepared::Tables;
+use crate::row_key;
 
 /// A batch and its encoded chunks. The caller encodes them to relieve the writing thread.
 pub(super) struct Prepared {
@@ -46,7 +46,7 @@ pub(super) fn reset(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), 
     if stream.row.key == 0 {
         return Ok(());
     }
-    let (connection, chunks) = (stream.tables.connection, place::all(stream.row.key));
+    let (connection, chunks) = (stream.tables.connection, row_key::all(stream.row.key));
     connection
         .prepare_cached("DELETE FROM chunks WHERE key BETWEEN ?1 AND ?2")?
         .execute([chunks.start(), chunks.end()])?;
@@ -88,7 +88,11 @@ impl<'t, 'c> Stream<'t, 'c> {
         let sql =
             "SELECT version, seq, fencing_token FROM marks WHERE stream = ?1 AND session = ?2";
         let marked = |row: &Row<'_>| {
-            Ok(Marked { version: row.get(0)?, seq: row.get(1)?, fencing_token: row.get(2)? })
+            Ok(SessionWatermark {
+                version: row.get(0)?,
+                seq: row.get(1)?,
+                fencing_token: row.get(2)?,
+            })
         };
         let mut statement = self.tables.connection.prepare_cached(sql)?;
         let marked = statement.query_row(params![self.row.key, writer.as_str()], marked);
@@ -107,8 +111,8 @@ impl<'t, 'c> Stream<'t, 'c> {
         }
         let key = self.row.key;
         if change.count > 0 {
-            let place = place::of(key, self.row.state.last_seq)?;
-            self.tables.streams.add.get()?.execute(params![place, change.count, body])?;
+            let row_key = row_key::new(key, self.row.state.last_seq)?;
+            self.tables.streams.add.get()?.execute(params![row_key, change.count, body])?;
         }
         for discarded in &change.discarded {
             connection
@@ -148,7 +152,8 @@ impl<'t, 'c> Stream<'t, 'c> {
             return Ok(());
         }
         let connection = self.tables.connection;
-        let (first, last) = (place::up_to(row.key, 0), place::up_to(row.key, last_seq - retention));
+        let (first, last) =
+            (row_key::up_to(row.key, 0), row_key::up_to(row.key, last_seq - retention));
         let last: Option<i64> = connection
             .prepare_cached("SELECT max(key) FROM chunks WHERE key BETWEEN ?1 AND ?2")?
             .query_row([first, last], |row| row.get(0))?;
@@ -156,7 +161,7 @@ impl<'t, 'c> Stream<'t, 'c> {
         connection
             .prepare_cached("DELETE FROM chunks WHERE key BETWEEN ?1 AND ?2")?
             .execute([first, last])?;
-        row.trimmed = place::number(last);
+        row.trimmed = row_key::number(last);
         connection
             .prepare_cached("DELETE FROM discarded WHERE stream = ?1 AND at_seq <= ?2")?
             .execute(params![row.key, row.trimmed])?;

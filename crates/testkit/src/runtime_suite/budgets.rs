@@ -375,13 +375,13 @@ pub async fn an_allowance_survives_the_process(harness: &impl RuntimeHarness) {
     killed_at(harness, World::new(script()), &agent, &gate).await;
     let before = fold(harness).await;
     let allowance = Budget::new().tokens(50).steps(4);
-    assert_eq!(before.set_aside(), BudgetUsage::all_of(&allowance));
+    assert_eq!(before.reserved(), BudgetUsage::all_of(&allowance));
     let executor = harness.boot(World::new(script())).await;
     completes(&resume(&*executor, &agent).await.unwrap()).await;
     let below = fold_of(harness, &child("1.0")).await;
     assert_eq!(below.recorded_budget(), &allowance);
     let parent = fold(harness).await;
-    assert_eq!((parent.set_aside(), parent.spent().tokens), (BudgetUsage::default(), 60));
+    assert_eq!((parent.reserved(), parent.spent().tokens), (BudgetUsage::default(), 60));
     assert_usage_agrees(&parent, &[below]);
 }
 

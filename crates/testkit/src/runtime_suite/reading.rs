@@ -28,7 +28,7 @@ pub async fn a_turn_reads_what_is_new(harness: &impl RuntimeHarness) {
     run(&*executor, &agent, "and once more").await;
     assert_eq!(executor.can_resume(&session).await.unwrap(), Resumable::Ended);
     assert_eq!(executor.pending_calls(&session).await.unwrap(), []);
-    let fold = executor.handle(&session).await.unwrap().fold().await.unwrap();
+    let fold = executor.handle(&session).await.unwrap().load_session().await.unwrap();
     assert_eq!(fold.transcript().len(), 2 * TURNS);
     executor.send_message(&session, UserMessage::new("by the way")).await.unwrap();
     let read = store.appends_read() - before;
@@ -65,7 +65,7 @@ async fn lengthen(store: &dyn StateStore, fold: &mut Session) {
         };
         let id = append.id.clone();
         match store.append(append).await.unwrap() {
-            AppendOutcome::Appended { at } => fold.settle(id, at),
+            AppendOutcome::Appended { at } => fold.acknowledge(id, at),
             other => panic!("{other:?}"),
         }
     }

@@ -314,9 +314,9 @@ pub async fn a_takeover_that_is_to_stop_starts_no_child(harness: &impl RuntimeHa
     all_crashed(harness).await;
     gate.open();
     // Not earlier: an owner that follows the child would resume it as soon as it is answered.
-    let outside = harness.boot(World::new(ScriptedLlm::new([]))).await;
-    outside.interrupt(&S.into(), None).await.unwrap();
-    submit(&*outside, Submission::result("1.0", &"red").unwrap()).await;
+    let request_context = harness.boot(World::new(ScriptedLlm::new([]))).await;
+    request_context.interrupt(&S.into(), None).await.unwrap();
+    submit(&*request_context, Submission::result("1.0", &"red").unwrap()).await;
     let other = harness.boot(World::new(llm()).registered(&agent)).await;
     assert_eq!(recovered(&*other).await.status, RunStatus::Interrupted);
     assert_eq!(stored_status(harness, &child("1.1")).await, RunStatus::SuspendedClientTool);

@@ -62,7 +62,7 @@ pub async fn a_created_session_reads_back_as_it_was_created(harness: &impl Store
 
 /// An executor uses this scope to refuse combinations, so it must be correct.
 pub async fn a_store_says_how_far_it_reaches(harness: &impl StoreHarness) {
-    assert_eq!(harness.open().await.reach(), harness.reach());
+    assert_eq!(harness.open().await.scope(), harness.scope());
 }
 
 /// Users choose a store by its guarantees, so all guarantees are listed, and none contradicts the scope.
@@ -78,7 +78,7 @@ pub async fn a_store_says_what_it_guarantees_and_why(harness: &impl StoreHarness
         guarantees.iter().any(|guarantee| guarantee.promise == promise && guarantee.holds)
     };
     // The scope is independent of durability: one process may keep a file to itself.
-    assert_eq!(holds(GuaranteeKind::SharedByProcesses), harness.reach() > StoreScope::Process);
+    assert_eq!(holds(GuaranteeKind::SharedByProcesses), harness.scope() > StoreScope::Process);
     assert!(holds(GuaranteeKind::SurvivesKill) || !holds(GuaranteeKind::SurvivesPowerLoss));
 }
 

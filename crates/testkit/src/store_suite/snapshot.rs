@@ -215,7 +215,7 @@ async fn long(store: &Arc<dyn StateStore>, name: &str, events: usize) -> Session
         Append { schema: SCHEMA, count, body, summary, run, ..append }
     };
     let first = of(&mut fold, &[created, started]);
-    fold.settle(first.id.clone(), first_at(store, first).await);
+    fold.acknowledge(first.id.clone(), first_at(store, first).await);
     while fold.position().version < events as u64 {
         if fold.position().version as usize + EACH >= events {
             let snapshot = fold.overview().to_snapshot().unwrap();
@@ -224,7 +224,7 @@ async fn long(store: &Arc<dyn StateStore>, name: &str, events: usize) -> Session
         let more: Vec<_> = std::iter::repeat_with(said).take(EACH).collect();
         let next = of(&mut fold, &more);
         let next_id = next.id.clone();
-        fold.settle(next_id, super::support::taken(&store.append(next).await.unwrap()));
+        fold.acknowledge(next_id, super::support::taken(&store.append(next).await.unwrap()));
     }
     fold
 }

@@ -45,7 +45,7 @@ pub async fn beginning_again_discards_the_earlier_attempt_and_announces_it(
         attempt: two,
         session: session.clone(),
         effect: model(1),
-        began: 3,
+        start_seq: 3,
         fencing_token: 0,
     };
     assert_eq!(streams.info(&session).await.unwrap().open, [open]);

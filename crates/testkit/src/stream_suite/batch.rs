@@ -7,7 +7,7 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Answers, Attempt, AttemptRef, Batch, Effect, OpenAttempt, StreamOp, Watermark, Writer,
+    Attempt, AttemptRef, Batch, Effect, OpenAttempt, Receipts, StreamOp, Watermark, Writer,
 };
 
 use crate::gate::within;
@@ -54,7 +54,7 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
         .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
         .await
         .unwrap();
-    assert_eq!((written.last_seq, &*written.begun), (7, &[Attempt(2), Attempt(3)][..]));
+    assert_eq!((written.last_seq, &*written.started), (7, &[Attempt(2), Attempt(3)][..]));
     assert_eq!(written.refused, []);
     check(
         &replay(&streams, &session, 1).await,
@@ -69,15 +69,15 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
         "#]],
     );
     let info = streams.info(&session).await.unwrap();
-    let open = |attempt, call, began| OpenAttempt {
+    let open = |attempt, call, start_seq| OpenAttempt {
         attempt: Attempt(attempt),
         session: session.clone(),
         effect: tool(call),
-        began,
+        start_seq,
         fencing_token: 0,
     };
     assert_eq!(
-        (info.marked_by(&session, Timestamp(0)), &*info.open),
+        (info.watermark_version(&session, Timestamp(0)), &*info.open),
         (3, &[open(2, "1.0", 2), open(3, "1.1", 2)][..])
     );
 }
@@ -137,7 +137,7 @@ pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamH
     let streams = harness.open().await;
     let session = id("s");
     let mut batches = Vec::new();
-    for number in 1..=Answers::KEPT as u64 {
+    for number in 1..=Receipts::KEPT as u64 {
         let batch = Batch::new(
             batch_id(),
             Writer::without_run(&session),
@@ -147,7 +147,7 @@ pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamH
         assert_eq!(written.last_seq, 2 * number);
         batches.push((batch, written));
     }
-    let last_seq = 2 * Answers::KEPT as u64;
+    let last_seq = 2 * Receipts::KEPT as u64;
     for (batch, written) in batches {
         assert_eq!(streams.write(&session, batch).await.unwrap(), written);
         assert_eq!(streams.info(&session).await.unwrap().last_seq, last_seq);
@@ -232,7 +232,7 @@ pub async fn an_empty_batch_writes_nothing(harness: &impl StreamHarness) {
         .write(&session, Batch::new(batch_id(), Writer::without_run(&session), []))
         .await
         .unwrap();
-    assert_eq!((written.last_seq, written.begun.len()), (0, 0));
+    assert_eq!((written.last_seq, written.started.len()), (0, 0));
     streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     assert_eq!(
         streams

@@ -46,7 +46,7 @@ pub async fn marks_of_a_forgotten_stream_hide_no_boundaries(harness: &impl Strea
     // The handle has the old watermark cached.
     streams.mark(batch_id(), &session, marked(3)).await.unwrap();
     let info = other.info(&session).await.unwrap();
-    assert_eq!((info.last_seq, info.marked_by(&session, Timestamp(0))), (1, 3));
+    assert_eq!((info.last_seq, info.watermark_version(&session, Timestamp(0))), (1, 3));
     let shown = replay(&other, &session, 1).await;
     assert_eq!(shown.first().unwrap().chunk.kind, ChunkKind::Checkpoint { version: 3 });
 }

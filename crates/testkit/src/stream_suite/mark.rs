@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::stream::{Boundary, Marked, OpenAttempt, StreamInfo, Watermark};
+use helix_agents_core::stream::{Boundary, OpenAttempt, SessionWatermark, StreamInfo, Watermark};
 
 use crate::ids::batch_id;
 
@@ -142,7 +142,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     };
     streams.mark(batch_id(), &session, late).await.unwrap();
     let info = streams.info(&session).await.unwrap();
-    assert_eq!((info.marked_by(&session, Timestamp(0)), info.open), (9, Vec::new()));
+    assert_eq!((info.watermark_version(&session, Timestamp(0)), info.open), (9, Vec::new()));
     check(
         &replay(&streams, &session, 1).await,
         expect![[r#"
@@ -153,7 +153,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     let next = Watermark { boundaries: vec![closing(&session, 10)], ..mark(&session, 10) };
     streams.mark(batch_id(), &session, next).await.unwrap();
     let info = streams.info(&session).await.unwrap();
-    assert_eq!((info.marked_by(&session, Timestamp(0)), info.last_seq), (10, 3));
+    assert_eq!((info.watermark_version(&session, Timestamp(0)), info.last_seq), (10, 3));
 }
 
 /// Two writers read the watermark of the stream at the same time, and the later writer knows more of the log.
@@ -192,7 +192,7 @@ pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl
             12 - checkpoint 8
         "#]],
     );
-    let marked = |seq| Marked { version: 9, seq, fencing_token: 0 };
+    let marked = |seq| SessionWatermark { version: 9, seq, fencing_token: 0 };
     let info = other.info(&root).await.unwrap();
     assert_eq!((info.marked[&root], info.marked[&child]), (marked(6), marked(12)));
 }
@@ -209,7 +209,7 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
             attempt,
             session: session.clone(),
             effect,
-            began: 0,
+            start_seq: 0,
             fencing_token: 0,
         },
     ));
@@ -227,7 +227,8 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     let expected = StreamInfo {
         first_seq: 1,
         last_seq: 3,
-        marked: [(session.clone(), Marked { version: 6, seq: 3, fencing_token: 0 })].into(),
+        marked: [(session.clone(), SessionWatermark { version: 6, seq: 3, fencing_token: 0 })]
+            .into(),
         open,
     };
     assert_eq!(other.info(&session).await.unwrap(), expected);
@@ -256,13 +257,13 @@ pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &im
         .await
         .unwrap();
     let info = streams.info(&root).await.unwrap();
-    let marked = |version, seq| Marked { version, seq, fencing_token: 0 };
+    let marked = |version, seq| SessionWatermark { version, seq, fencing_token: 0 };
     assert_eq!((info.marked[&root], info.marked[&child]), (marked(4, 6), marked(9, 4)));
     let open = OpenAttempt {
         attempt: again,
         session: child.clone(),
         effect: model(1),
-        began: 3,
+        start_seq: 3,
         fencing_token: 0,
     };
     assert_eq!(info.open, [open]);

@@ -6,7 +6,7 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Attempt, Batch, BatchReceipt, Marked, StreamOp, Watermark, Writer,
+    Attempt, Batch, BatchReceipt, SessionWatermark, StreamOp, Watermark, Writer,
 };
 
 use crate::ids::batch_id;
@@ -44,7 +44,7 @@ async fn try_model(
     let session = &writer.session;
     let ops = [start_op(session, model(1)), write_op(session, STARTED(0), &[delta])];
     let written = write(streams, stream, writer, ops).await;
-    (written.begun[0], written)
+    (written.started[0], written)
 }
 
 async fn open(streams: &Streams, stream: &SessionId) -> Vec<Attempt> {
@@ -62,7 +62,7 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
     write(&new, &session, &second, [watermark_op(taken_over)]).await;
     let (two, _) = try_model(&new, &session, &second, "b").await;
     let before = new.info(&session).await.unwrap();
-    assert_eq!(before.marked[&session], Marked { version: 8, seq: 2, fencing_token: 8 });
+    assert_eq!(before.marked[&session], SessionWatermark { version: 8, seq: 2, fencing_token: 8 });
     assert_eq!((before.open[0].attempt, before.open[0].fencing_token), (two, 8));
     let late = [
         vec![write_op(&session, EXISTING(one), &["late"])],
@@ -109,7 +109,7 @@ pub async fn a_mark_of_a_deleted_session_hides_nothing_of_its_successor(
     let late = Watermark { boundaries: vec![closing(&session, 9)], ..mark(&session, 9) };
     write(&old, &session, &deleted, [watermark_op(late)]).await;
     let info = new.info(&session).await.unwrap();
-    let versions = [100, 200].map(|time| info.marked_by(&session, Timestamp(time)));
+    let versions = [100, 200].map(|time| info.watermark_version(&session, Timestamp(time)));
     assert_eq!(versions, [9, 0]);
     let first = Watermark { boundaries: vec![closing(&session, 2)], ..mark(&session, 3) };
     write(&new, &session, &successor, [watermark_op(first)]).await;
@@ -124,7 +124,7 @@ pub async fn a_mark_of_a_deleted_session_hides_nothing_of_its_successor(
         "#]],
     );
     let info = new.info(&session).await.unwrap();
-    assert_eq!(info.marked[&session], Marked { version: 4, seq: 3, fencing_token: 200 });
+    assert_eq!(info.marked[&session], SessionWatermark { version: 4, seq: 3, fencing_token: 200 });
 }
 
 /// The chunks arrived after the successor had read the stream, and before its watermark.
@@ -138,7 +138,7 @@ pub async fn a_mark_of_a_later_run_discards_what_it_does_not_settle(harness: &im
     let ops = [start_op(&session, tool("1.0")), write_op(&session, STARTED(0), &["late"])];
     write(&old, &session, &first, ops).await;
     let ops = [start_op(&session, tool("1.1")), write_op(&session, STARTED(0), &["named"])];
-    let three = write(&old, &session, &first, ops).await.begun[0];
+    let three = write(&old, &session, &first, ops).await.started[0];
     let taken_over = Watermark { settled: vec![one], discarded: vec![three], ..mark(&session, 8) };
     write(&new, &session, &second, [watermark_op(taken_over)]).await;
     assert_eq!(open(&new, &session).await, [Attempt(1)]);
@@ -156,7 +156,7 @@ pub async fn a_mark_of_a_later_run_discards_what_it_does_not_settle(harness: &im
     try_model(&old, &session, &second, "late again").await;
     write(&new, &session, &third, [watermark_op(mark(&session, 0))]).await;
     let info = new.info(&session).await.unwrap();
-    assert_eq!(info.marked[&session], Marked { version: 8, seq: 6, fencing_token: 12 });
+    assert_eq!(info.marked[&session], SessionWatermark { version: 8, seq: 6, fencing_token: 12 });
     assert_eq!(open(&old, &session).await, [Attempt(1)]);
 }
 
@@ -209,7 +209,7 @@ async fn knows_no_earlier_runs(streams: &Streams, other: &Streams, session: &Ses
     let ops = [start_op(session, model(1)), write_op(session, STARTED(0), &["a"])];
     let written = write(other, session, &run_of(session, 2), ops).await;
     assert!(!written.is_superseded);
-    assert_eq!(open(streams, session).await, written.begun);
+    assert_eq!(open(streams, session).await, written.started);
     let child = run_of(&id("child"), 2);
     assert!(
         !write(other, session, &child, [watermark_op(mark(&id("child"), 2))]).await.is_superseded

@@ -11,7 +11,7 @@ use super::support::{
 const KEPT: u64 = 20;
 
 /// A number above what any back end keeps when it was configured to keep [`KEPT`].
-const MOST: u64 = 10_000;
+const MAX_CHUNKS: u64 = 10_000;
 
 /// Writes until more chunks are trimmed.
 async fn trim(streams: &Streams, session: &SessionId) -> StreamInfo {
@@ -26,7 +26,7 @@ async fn trim(streams: &Streams, session: &SessionId) -> StreamInfo {
         if info.first_seq > before.first_seq.max(1) {
             return info;
         }
-        assert!(info.last_seq - before.last_seq < MOST, "{info:?}: nothing was trimmed");
+        assert!(info.last_seq - before.last_seq < MAX_CHUNKS, "{info:?}: nothing was trimmed");
     }
 }
 

@@ -162,9 +162,9 @@ pub struct Observations {
     /// The executions of tools.
     pub trace: Vec<Execution>,
     /// The calls of hooks.
-    pub told: Vec<HookCall>,
+    pub hook_calls: Vec<HookCall>,
     /// Number of crashed processes whose runs an engine continued.
-    pub outlived: usize,
+    pub engine_recoveries: usize,
 }
 
 /// The conditions against which a tree is checked.
@@ -175,7 +175,7 @@ pub struct Expected {
     /// The durability, which determines when events were appended.
     pub durability: Durability,
     /// The repetitions that the engine may have made.
-    pub again: Redelivery,
+    pub redelivery: Redelivery,
     /// Whether stores were unavailable at times. Streams may then be incomplete, because runs do not wait for
     /// them for long, and results of a work item may be missing from the log.
     pub gaps: bool,
@@ -184,7 +184,7 @@ pub struct Expected {
     pub overlaps: bool,
     /// Whether another session had the id of the root before. Its calls had the same keys as the calls of
     /// this one.
-    pub reborn: bool,
+    pub recreated: bool,
 }
 
 /// Checks a tree that has ended.
@@ -195,11 +195,11 @@ pub async fn check(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
     expected: &Expected,
-    Observations { answers, trace, told, outlived }: &Observations,
+    Observations { answers, trace, hook_calls, engine_recoveries }: &Observations,
 ) -> Result<Stats, String> {
     let mut members = Members::new();
     let mut problems = Vec::new();
-    let (again, root) = (expected.again, &expected.root);
+    let (redelivery, root) = (expected.redelivery, &expected.root);
     for head in heads(store, root).await? {
         let id = head.session.clone();
         let fold =
@@ -210,12 +210,12 @@ pub async fn check(
         members.insert(id, member);
     }
     problems.extend(of_usage(store, root, &members).await?);
-    effects::check(expected, *outlived, &members, answers, trace, &mut problems);
+    effects::check(expected, *engine_recoveries, &members, answers, trace, &mut problems);
     let counted =
         usage_of_tree(SessionReader::of(store), root).await.map_err(|error| error.to_string())?;
     relations::check(&members, &counted, &mut problems);
-    if !expected.reborn {
-        hooks::check(&members, again, told, &mut problems);
+    if !expected.recreated {
+        hooks::check(&members, redelivery, hook_calls, &mut problems);
     }
     stream::check(streams, expected, &members, &mut problems).await?;
     if problems.is_empty() {
@@ -256,8 +256,8 @@ async fn of_usage(
 async fn of_log(store: &dyn StateStore, member: &Member) -> Result<Vec<String>, String> {
     let (id, fold, head) = (member.fold.id(), &member.fold, &member.head);
     let mut problems = Vec::new();
-    let again = load(store, id).await.map_err(|error| error.to_string())?;
-    if format!("{fold:?}") != format!("{again:?}") {
+    let reloaded = load(store, id).await.map_err(|error| error.to_string())?;
+    if format!("{fold:?}") != format!("{reloaded:?}") {
         problems.push(format!("{id}: a second fold gives another state"));
     }
     let (said, is) = (&head.summary, fold.summary());

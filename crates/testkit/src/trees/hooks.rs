@@ -46,14 +46,14 @@ pub struct HookCall {
 
 /// The hooks of the root agent, which are also called for the sessions below it.
 pub(super) struct Listener {
-    pub(super) told: Arc<Records<HookCall>>,
+    pub(super) hook_calls: Arc<Records<HookCall>>,
     pub(super) lives: RunProcesses,
 }
 
 impl Listener {
     async fn note(&self, cx: &HookContext, hook: Hook, call: &CallId) {
         let (session, run, call) = (cx.session.clone(), cx.run.clone(), call.clone());
-        self.told.note(HookCall { hook, session, run, call });
+        self.hook_calls.note(HookCall { hook, session, run, call });
         self.lives.linger(&cx.run).await;
     }
 

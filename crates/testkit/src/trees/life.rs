@@ -283,8 +283,8 @@ impl ProcessStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for ProcessStore {
-    fn reach(&self) -> StoreScope {
-        self.inner.reach()
+    fn scope(&self) -> StoreScope {
+        self.inner.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

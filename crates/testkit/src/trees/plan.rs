@@ -94,7 +94,7 @@ pub struct Scene {
     /// The executions of tools.
     pub trace: Arc<Records<Execution>>,
     /// The calls of hooks.
-    pub told: Arc<Records<HookCall>>,
+    pub hook_calls: Arc<Records<HookCall>>,
     /// The store itself, which no crash affects.
     pub store: Arc<dyn StateStore>,
     /// The processes of runs.
@@ -199,8 +199,10 @@ impl Scene {
             agent = agent.tool(self.tool("unused"));
         }
         if node.place == Place::Root {
-            agent =
-                agent.hooks(Listener { told: Arc::clone(&self.told), lives: self.lives.clone() });
+            agent = agent.hooks(Listener {
+                hook_calls: Arc::clone(&self.hook_calls),
+                lives: self.lives.clone(),
+            });
         }
         if node.finish_tool {
             agent = agent.tool(self.tool("submit").finish_with());

@@ -76,9 +76,9 @@ struct Simulation<'a> {
     ids: Option<Counted>,
     answers: Answers,
     trace: Arc<Records<Execution>>,
-    told: Arc<Records<HookCall>>,
+    hook_calls: Arc<Records<HookCall>>,
     booted: usize,
-    again: Redelivery,
+    redelivery: Redelivery,
     deaths: usize,
     problems: Vec<String>,
 }
@@ -137,31 +137,38 @@ impl Story {
         simulation.problems.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Checks the tree after the last process. Its engine repeats work as `again` says, and continued the
-    /// runs of `outlived` crashed processes.
+    /// Checks the tree after the last process. Its engine repeats work as `redelivery` says, and continued the
+    /// runs of `engine_recoveries` crashed processes.
     ///
     /// # Errors
     /// A description of all problems.
     pub async fn check(
         self,
         stores: &Stores,
-        again: Redelivery,
-        outlived: usize,
+        redelivery: Redelivery,
+        engine_recoveries: usize,
         folder: &Path,
     ) -> Result<Stats, String> {
         let noted = Observations {
             answers: Records::new(Some(folder), "answers").all(),
             trace: Records::new(Some(folder), "trace").all(),
-            told: Records::new(Some(folder), "told").all(),
-            outlived,
+            hook_calls: Records::new(Some(folder), "told").all(),
+            engine_recoveries,
         };
-        check(&*stores.state, &*stores.streams, &self.expected(again), &noted).await
+        check(&*stores.state, &*stores.streams, &self.expected(redelivery), &noted).await
     }
 
     /// Returns the conditions that the tree must meet on an engine.
-    fn expected(self, again: Redelivery) -> Expected {
-        let (durability, overlaps) = (self.durability(), again == Redelivery::AtOnce);
-        Expected { root: ROOT.into(), durability, again, gaps: false, overlaps, reborn: false }
+    fn expected(self, redelivery: Redelivery) -> Expected {
+        let (durability, overlaps) = (self.durability(), redelivery == Redelivery::AtOnce);
+        Expected {
+            root: ROOT.into(),
+            durability,
+            redelivery,
+            gaps: false,
+            overlaps,
+            recreated: false,
+        }
     }
 
     async fn simulation<'a>(
@@ -172,12 +179,12 @@ impl Story {
     ) -> Simulation<'a> {
         let stores = open().await;
         let trace = Arc::new(Records::new(folder, "trace"));
-        let told = Arc::new(Records::new(folder, "told"));
+        let hook_calls = Arc::new(Records::new(folder, "told"));
         let lives = RunProcesses::default();
         let scene = Scene {
             seed: self.seed,
             trace: Arc::clone(&trace),
-            told: Arc::clone(&told),
+            hook_calls: Arc::clone(&hook_calls),
             store: Arc::clone(&stores.state),
             lives: lives.clone(),
             tool_concurrency: 8,
@@ -196,9 +203,9 @@ impl Story {
             ids: folder.is_none().then(Counted::default),
             answers: Arc::new(Records::new(folder, "answers")),
             trace,
-            told,
+            hook_calls,
             booted: 0,
-            again: Redelivery::default(),
+            redelivery: Redelivery::default(),
             deaths: 0,
             problems: Vec::new(),
         }
@@ -233,7 +240,7 @@ impl Simulation<'_> {
             durability: self.story.durability(),
         };
         let booted = (self.boot)(process).await;
-        self.again = booted.again;
+        self.redelivery = booted.redelivery;
         Slot { life, booted, handles: Vec::new() }
     }
 
@@ -281,14 +288,14 @@ impl Simulation<'_> {
         for handle in slot.handles {
             use futures_util::FutureExt as _;
             if let Some(Err(error)) = handle.result().now_or_never() {
-                self.judge("a run", &error);
+                self.check_error("a run", &error);
             }
         }
         // Live processes keep their leases: an owner that loses its lease unnoticed may repeat effects.
         free_leases_of(&*self.stores.state, |run| self.lives.are_over(run)).await
     }
 
-    fn judge(&mut self, what: &str, error: &Error) {
+    fn check_error(&mut self, what: &str, error: &Error) {
         if !is_expected(error.code()) {
             self.problems.push(format!("{what}: {error:?}"));
         }
@@ -306,7 +313,7 @@ impl Simulation<'_> {
                 let text = format!("message {number}");
                 match executor.execute(agent, text.into(), options).await {
                     Ok(handle) => slot.handles.push(handle),
-                    Err(error) => self.judge("execute", &error),
+                    Err(error) => self.check_error("execute", &error),
                 }
             }
             2..=5 => {
@@ -320,7 +327,7 @@ impl Simulation<'_> {
                     for _ in 0..times {
                         let given = self.answers.give(&*executor, &root, &view, rng, fitting);
                         if let Err(error) = given.await {
-                            self.judge("submit", &error);
+                            self.check_error("submit", &error);
                         }
                     }
                 }
@@ -336,13 +343,13 @@ impl Simulation<'_> {
                 for resumed in join_all(resumers.collect::<Vec<_>>()).await {
                     match resumed {
                         Ok(handle) => slot.handles.push(handle),
-                        Err(error) => self.judge("resume", &error),
+                        Err(error) => self.check_error("resume", &error),
                     }
                 }
             }
             8 | 9 => {
                 if let Err(error) = (slot.booted.sweep)().await {
-                    self.judge("sweep", &error);
+                    self.check_error("sweep", &error);
                 }
             }
             10 => {
@@ -366,7 +373,7 @@ impl Simulation<'_> {
                     executor.interrupt(session, None).await
                 };
                 if let Err(error) = asked {
-                    self.judge("a request", &error);
+                    self.check_error("a request", &error);
                 }
             }
         }
@@ -409,11 +416,11 @@ impl Simulation<'_> {
         let noted = Observations {
             answers: self.answers.all(),
             trace: self.trace.all(),
-            told: self.told.all(),
-            outlived: 0,
+            hook_calls: self.hook_calls.all(),
+            engine_recoveries: 0,
         };
         let (state, streams) = (&*self.stores.state, &*self.stores.streams);
-        let stats = check(state, streams, &self.story.expected(self.again), &noted).await?;
+        let stats = check(state, streams, &self.story.expected(self.redelivery), &noted).await?;
         Ok(Stats { deaths: self.deaths, ..stats })
     }
 }

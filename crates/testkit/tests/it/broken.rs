@@ -262,7 +262,7 @@ impl Harness {
 
 #[async_trait]
 impl StoreHarness for Harness {
-    fn reach(&self) -> StoreScope {
+    fn scope(&self) -> StoreScope {
         StoreScope::Process
     }
 

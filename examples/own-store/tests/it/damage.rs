@@ -17,7 +17,7 @@ async fn turn(path: &Path) -> u32 {
     let options = ExecuteOptions::default().session("s");
     let run = runtime.start(&agent, "hello", options).await.unwrap();
     run.result().await.unwrap().into_output().unwrap();
-    let turn = run.fold().await.unwrap().turn();
+    let turn = run.load_session().await.unwrap().turn();
     drop(run);
     runtime.shutdown().await;
     turn

@@ -13,7 +13,7 @@ use helix_agents::tool::{Tool, ToolError};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use helix_agents_tests_e2e::stores::Kind;
-use helix_agents_tests_e2e::telling::Worker;
+use helix_agents_tests_e2e::verbs::Worker;
 use serde_json::{Value, json};
 
 use super::TestStore;

@@ -12,7 +12,7 @@ use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
 use super::KNOWN;
-use crate::kill_matrix::{Expected, told};
+use crate::kill_matrix::{Expected, read_outcome};
 use crate::support::{Extent, SessionReader, Story, answer};
 use crate::sweep::{ProcessPermit, blocking};
 
@@ -100,7 +100,7 @@ pub(super) fn cases(
 }
 
 async fn whole(story: &Story) -> Whole {
-    let expected = told(story).await;
+    let expected = read_outcome(story).await;
     let store = &*story.stores().await.state;
     let fold = load(store, &SessionId::from("story")).await.unwrap();
     let transcript = normalise::transcript(fold.transcript());
@@ -111,7 +111,7 @@ async fn whole(story: &Story) -> Whole {
 }
 
 fn begin(story: &Story, verb: &str, kill_at: Option<usize>) -> WorkerEnd {
-    if verb == "run" { story.run(kill_at) } else { story.tell(kill_at) }
+    if verb == "run" { story.run(kill_at) } else { story.run_to_end(kill_at) }
 }
 
 impl Case {

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::{SandboxDir, refused, tidied};
 
 /// The maximum number of entries of a result.
-const MOST_ENTRIES: usize = 500;
+const MAX_ENTRIES: usize = 500;
 /// The maximum depth of a recursive list.
-const MOST_DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The maximum number of entries read from one folder.
-const MOST_LOOKED_AT: usize = 10_000;
+const MAX_LOOKED_AT: usize = 10_000;
 
 const DESCRIPTION: &str = "\
 List the files and folders in a folder, with their sizes in bytes. Paths are relative to the \
@@ -79,12 +79,12 @@ pub(super) fn list(sandbox: &SandboxDir, path: &str, recursive: bool) -> Result<
             Err(error) => return Err(refused(path, &error)),
         };
         for entry in found {
-            if listed.entries.len() >= MOST_ENTRIES {
+            if listed.entries.len() >= MAX_ENTRIES {
                 listed.more = true;
                 return Ok(listed);
             }
             if recursive && entry.kind == "folder" {
-                if depth < MOST_DEPTH {
+                if depth < MAX_DEPTH {
                     folders.push_back((PathBuf::from(&entry.path), depth + 1));
                 } else {
                     listed.more = true;
@@ -100,7 +100,7 @@ pub(super) fn list(sandbox: &SandboxDir, path: &str, recursive: bool) -> Result<
 fn entries(sandbox: &SandboxDir, folder: &Path, more: &mut bool) -> std::io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for (index, entry) in sandbox.root.read_dir(folder)?.enumerate() {
-        if index >= MOST_LOOKED_AT {
+        if index >= MAX_LOOKED_AT {
             *more = true;
             break;
         }

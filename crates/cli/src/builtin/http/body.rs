@@ -4,7 +4,7 @@ use encoding_rs::{Encoding, UTF_8};
 use reqwest::Response;
 use reqwest::header::{self, HeaderMap};
 
-use super::MOST_CHARS;
+use super::MAX_CHARS;
 use crate::text::shortened;
 
 /// Subtypes of `application/` that are text.
@@ -26,13 +26,13 @@ const TEXT: [&str; 8] = [
 pub(super) fn content_type(headers: &HeaderMap) -> Result<String, String> {
     let encoding = headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
-        let encoding = shortened(encoding, MOST_CHARS);
+        let encoding = shortened(encoding, MAX_CHARS);
         return Err(format!(
             "the response has the content encoding `{encoding}`, which was not requested"
         ));
     }
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(String::new()) };
-    let value = shortened(value.to_str().unwrap_or_default().trim(), MOST_CHARS);
+    let value = shortened(value.to_str().unwrap_or_default().trim(), MAX_CHARS);
     if is_text(&value) {
         return Ok(value);
     }

@@ -15,11 +15,11 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 
 use super::policy::Policy;
-use super::{MOST_CHARS, MOST_URL_BYTES, body};
+use super::{MAX_CHARS, MAX_URL_BYTES, body};
 use crate::text::shortened;
 
 /// The maximum number of redirects that are followed.
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// A function that resolves a host name to addresses.
 pub(super) type Lookup =
@@ -84,14 +84,14 @@ impl Fetcher {
     }
 
     async fn follow(&self, mut url: Url) -> Result<Page, String> {
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let response = self.send(&url).await?;
             match next(&url, response.status(), response.headers())? {
                 Some(next) => url = next,
                 None => return self.page(url, response).await,
             }
         }
-        Err(format!("more than {MOST_REDIRECTS} redirects, the last one to {url}"))
+        Err(format!("more than {MAX_REDIRECTS} redirects, the last one to {url}"))
     }
 
     async fn send(&self, url: &Url) -> Result<Response, String> {
@@ -154,13 +154,13 @@ pub(super) fn next(
         return Ok(None);
     };
     let location = location.to_str().map_err(|_| "the redirect target is not a URL".to_owned())?;
-    let target = shortened(location, MOST_CHARS);
+    let target = shortened(location, MAX_CHARS);
     let mut next = url.join(location).map_err(|error| {
         format!("the redirect leads to `{target}`, which is not a URL: {error}")
     })?;
-    if next.as_str().len() > MOST_URL_BYTES {
+    if next.as_str().len() > MAX_URL_BYTES {
         return Err(format!(
-            "the redirect leads to `{target}`, a URL of more than {MOST_URL_BYTES} bytes"
+            "the redirect leads to `{target}`, a URL of more than {MAX_URL_BYTES} bytes"
         ));
     }
     if url.scheme() == "https" && next.scheme() == "http" {

@@ -21,7 +21,7 @@ use crate::text::shortened;
 const INHERITED: [&str; 8] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "SHELL", "TMPDIR", "TZ", "USER"];
 
 /// The maximum number of characters of a killed command's output that the model sees.
-const MOST_OUTPUT: usize = 2000;
+const MAX_OUTPUT: usize = 2000;
 
 /// The time to read remaining output after the command has exited.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
@@ -114,7 +114,7 @@ pub(super) async fn run(
         Err(reason) => {
             let _reaped = tokio::time::timeout(LAST_OUTPUT, child.wait()).await;
             let (out, err) = (out.into_text(), err.into_text());
-            let output = shortened(format!("{out}\n{err}").trim(), MOST_OUTPUT);
+            let output = shortened(format!("{out}\n{err}").trim(), MAX_OUTPUT);
             Err(ToolError::new(format!("{reason}; its output until then: {output}")))
         }
     }

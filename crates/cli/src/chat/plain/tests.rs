@@ -22,7 +22,7 @@ fn a_backslash_continues_the_line() {
 
 #[test]
 fn invalid_lines_are_rejected() {
-    let long = "x".repeat(MOST + 1);
+    let long = "x".repeat(MAX_MESSAGE_BYTES + 1);
     assert!(read(&mut long.as_bytes()).unwrap_err().to_string().contains("maximum length"));
     assert!(read(&mut &b"\xff\n"[..]).unwrap_err().to_string().contains("UTF-8"));
     let lines = format!("{long}{long}\nnext\n");
@@ -32,6 +32,6 @@ fn invalid_lines_are_rejected() {
     let mut input = &b"\xff\nnext\n"[..];
     assert!(read(&mut input).is_err());
     assert_eq!(read(&mut input).unwrap().unwrap(), "next");
-    let longest = format!("{}\n", "x".repeat(MOST - 1));
-    assert_eq!(read(&mut longest.as_bytes()).unwrap().unwrap().len(), MOST - 1);
+    let longest = format!("{}\n", "x".repeat(MAX_MESSAGE_BYTES - 1));
+    assert_eq!(read(&mut longest.as_bytes()).unwrap().unwrap().len(), MAX_MESSAGE_BYTES - 1);
 }

@@ -53,7 +53,7 @@ impl Committed {
     /// last commit. That worker may not have written its watermark yet, and the stream ignores a
     /// watermark that is older than its last one.
     #[must_use]
-    pub fn shown(&self) -> Vec<(u64, &Event)> {
+    pub fn displayed_events(&self) -> Vec<(u64, &Event)> {
         let by_others = self.by_others.iter().map(|(version, event)| (*version, event));
         let mut projection: Vec<_> = by_others.chain(self.numbered()).collect();
         projection.sort_by_key(|(version, _)| *version);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Journal;
 use super::batch::{Batch, too_large};
-use super::fit::{in_place_of, oversized_calls};
+use super::oversize::{in_place_of, oversized_calls};
 use crate::error::Result;
 use crate::event::{Event, RunOutcome};
 use crate::id::CallId;
@@ -92,7 +92,7 @@ impl Journal {
 
     /// Returns results for the pending calls of the next suspension, if that is too large for an append.
     fn oversized_calls(&mut self) -> Result<Vec<Event>> {
-        let Some(RunOutcome::Suspended { on }) = self.iterator.ending() else {
+        let Some(RunOutcome::Suspended { on }) = self.iterator.pending_outcome() else {
             return Ok(Vec::new());
         };
         let end = Event::RunEnded { outcome: RunOutcome::Suspended { on: Arc::clone(&on) } };

@@ -72,7 +72,7 @@ impl Journal {
                     for event in results.drain(..batch.events().len()) {
                         session.apply(&event, Some(&self.run))?;
                     }
-                    session.settle(id, at);
+                    session.acknowledge(id, at);
                 }
                 AppendOutcome::Conflict { missed } if attempts > 0 => {
                     attempts -= 1;

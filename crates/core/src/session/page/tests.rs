@@ -6,7 +6,7 @@ use super::StreamStatus;
 use crate::clock::Timestamp;
 use crate::id::SessionId;
 use crate::store::{Head, NewSession, Position, SessionStatus, Summary};
-use crate::stream::{Marked, StreamInfo};
+use crate::stream::{SessionWatermark, StreamInfo};
 
 fn head(status: SessionStatus, run: Option<&str>) -> Head {
     let session = SessionId::from("s");
@@ -31,7 +31,7 @@ fn head(status: SessionStatus, run: Option<&str>) -> Head {
 
 fn marked(version: u64) -> StreamInfo {
     let mut info = StreamInfo::default();
-    info.marked.insert("s".into(), Marked { version, seq: 1, fencing_token: 0 });
+    info.marked.insert("s".into(), SessionWatermark { version, seq: 1, fencing_token: 0 });
     info
 }
 

@@ -25,15 +25,15 @@ fn an_unended_run_is_live_until_its_lease_expires() {
     let hand = hand();
     assert_eq!(status(&hand, true, false), ChildStatus::Live);
     assert_eq!(status(&hand, false, false), ChildStatus::Ready);
-    assert_eq!(ChildStatus::Live.stopping(true), StopAction::Ask);
-    assert_eq!(ChildStatus::Ready.stopping(false), StopAction::Abort);
+    assert_eq!(ChildStatus::Live.stop_action(true), StopAction::Request);
+    assert_eq!(ChildStatus::Ready.stop_action(false), StopAction::Abort);
 }
 
 #[test]
 fn a_suspended_child_is_ready_once_an_answer_arrives_or_a_descendant_can_continue() {
     let mut hand = hand();
     hand.drive([calls([("ask", json!({}))])]);
-    assert_eq!(status(&hand, false, false), ChildStatus::Waits);
+    assert_eq!(status(&hand, false, false), ChildStatus::Waiting);
     assert_eq!(status(&hand, false, true), ChildStatus::Ready);
     hand.answer("1.0", Answer::Returned(json!("yes").into())).unwrap();
     assert_eq!(status(&hand, false, false), ChildStatus::Ready);
@@ -47,8 +47,8 @@ fn a_completed_child_is_aborted_only_for_good() {
     let ChildStatus::Ended(result, used) = &ended else { panic!("{ended:?}") };
     assert_eq!(**result, AgentResult::of(hand.session().last_run().unwrap()));
     assert_eq!(used.steps, 1);
-    assert_eq!(ended.stopping(false), StopAction::Done);
-    assert_eq!(ended.stopping(true), StopAction::Abort);
+    assert_eq!(ended.stop_action(false), StopAction::None);
+    assert_eq!(ended.stop_action(true), StopAction::Abort);
     assert_eq!(CompletionNotice::of(hand.session()), None, "the session is not a companion");
 }
 
@@ -88,7 +88,7 @@ fn an_aborted_child_is_done_and_lists_its_children() {
     assert!(hand.session().aborted_children().is_none());
     hand.abort();
     hand.drive([]);
-    assert_eq!(status(&hand, false, false).stopping(true), StopAction::Done);
+    assert_eq!(status(&hand, false, false).stop_action(true), StopAction::None);
     let (children, reason) = hand.session().aborted_children().unwrap();
     assert!(children.is_empty());
     assert_eq!(reason.as_deref(), Some("stop"));
@@ -101,7 +101,7 @@ fn an_interrupted_child_can_continue() {
     hand.drive([]);
     let interrupted = status(&hand, false, false);
     assert_eq!(interrupted, ChildStatus::Interrupted);
-    assert!(interrupted.can_go_on());
+    assert!(interrupted.can_continue());
     hand.start(Trigger::Resume).unwrap();
     assert_eq!(status(&hand, true, false), ChildStatus::Live);
 }

@@ -180,7 +180,7 @@ fn an_interrupted_imported_session_is_healed_when_it_is_resumed_or_aborted() {
         for event in &events {
             copy.apply(event, Some(&"new".into())).unwrap();
         }
-        copy.settle(AppendId::from("a"), Timestamp(1));
+        copy.acknowledge(AppendId::from("a"), Timestamp(1));
     }
 }
 

@@ -290,8 +290,8 @@ fn each_owner_has_a_greater_fencing_token() {
     for (run, event) in &hand.log[..shared] {
         fork.apply(event, run.as_ref()).unwrap();
     }
-    fork.settle("a".into(), Timestamp(1_000));
+    fork.acknowledge("a".into(), Timestamp(1_000));
     fork.apply(&forked("s", at), None).unwrap();
-    fork.settle("b".into(), Timestamp(500));
+    fork.acknowledge("b".into(), Timestamp(500));
     assert_eq!(fork.stream_writer().fencing_token, 1_001);
 }

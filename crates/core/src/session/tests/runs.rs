@@ -232,7 +232,7 @@ fn settling_sets_the_position_and_time_of_applied_events() {
     hand.drive([text("x")]);
     let session = hand.iterator.session_mut();
     assert_eq!(session.position().append, AppendId::none());
-    session.settle("a1".into(), Timestamp(7));
+    session.acknowledge("a1".into(), Timestamp(7));
     assert_eq!(session.position().append.as_str(), "a1");
     let run = session.last_run().unwrap();
     assert_eq!((run.started, run.ended), (Some(Timestamp(7)), Some(Timestamp(7))));

@@ -153,7 +153,7 @@ fn children_share_what_the_parents_own_calls_leave() {
         };
         hand.put(Event::ChildStarted(start.into())).unwrap();
     }
-    let aside = hand.session().set_aside();
+    let aside = hand.session().reserved();
     assert_eq!((aside.tokens, aside.tool_calls), (75, 3));
     assert!(matches!(hand.next(), Action::RunTools { calls, .. } if calls.len() == 1));
 }
@@ -222,6 +222,6 @@ fn time_that_passed_while_an_append_was_written_counts() {
     let mut iterator = StepIterator::new(agent, session);
     iterator.decide().unwrap();
     assert_eq!(action_text(&iterator.next()), "call model 2");
-    iterator.settle("a".into(), Timestamp(60));
+    iterator.acknowledge("a".into(), Timestamp(60));
     assert!(action_text(&iterator.next()).starts_with("end failed"), "{:?}", iterator.next());
 }

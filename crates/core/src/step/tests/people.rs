@@ -114,7 +114,7 @@ fn a_partly_answered_step_suspends_again_on_the_rest() {
     else {
         panic!("{}", hand.story())
     };
-    let news: Vec<_> = on.news().map(|pending| pending.call.as_str()).collect();
+    let news: Vec<_> = on.new_calls().map(|pending| pending.call.as_str()).collect();
     assert!(news.is_empty(), "no approval is requested twice");
     assert_eq!(on.deadline().unwrap().0, 61_000, "the deadline counts from the first suspension");
     hand.start(Trigger::Resume).unwrap_err();
@@ -316,7 +316,7 @@ fn a_run_that_was_resumed_for_a_deadline_is_legal_before_it() {
     hand.start(Trigger::Resume).unwrap();
     let again = read(&hand, Timestamp(1000));
     assert_eq!(again.last_run().unwrap().status, RunStatus::Running);
-    assert!(again.has_news(), "the call is expired for this reader, too");
+    assert!(again.can_continue_step(), "the call is expired for this reader, too");
 }
 
 /// A resume after an interrupt does not affect deadlines.
@@ -330,5 +330,5 @@ fn a_reader_of_a_resumption_expires_no_call_before_its_deadline() {
     assert_eq!(status(&hand), RunStatus::Interrupted);
     hand.start(Trigger::Resume).unwrap();
     let again = read(&hand, Timestamp(1000));
-    assert!(!again.has_news(), "the second call is still pending");
+    assert!(!again.can_continue_step(), "the second call is still pending");
 }

@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
 use crate::id::{AppendId, SessionId};
 use crate::message::Message;
-use crate::session::{Folding, Session, SessionOverview, StepRecord};
+use crate::session::{FoldOutcome, Session, SessionOverview, StepRecord};
 use crate::state::Patch;
 use crate::step::{Action, StepIterator, heal};
 use crate::store::StoredAppend;
@@ -155,7 +155,7 @@ proptest! {
                 writer.observe(append.at);
                 writer.apply(&recorded.event, append.run.as_ref()).unwrap();
             }
-            writer.settle(append.id.clone(), append.at);
+            writer.acknowledge(append.id.clone(), append.at);
             reader.apply_append(&append).unwrap();
             prop_assert_eq!(view(&writer), view(&reader));
         }
@@ -181,8 +181,8 @@ proptest! {
             let mut events = decode(&id, &append).unwrap().into_iter();
             let goes_back = events.any(|entry| matches!(entry.event, Event::Rewound { .. }));
             match overview.apply_append(&append).unwrap() {
-                Folding::Done => prop_assert!(!goes_back),
-                Folding::NeedsHistory => {
+                FoldOutcome::Done => prop_assert!(!goes_back),
+                FoldOutcome::NeedsHistory => {
                     prop_assert!(goes_back);
                     overview = whole.overview().clone();
                 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::agent::{Agent, AnyAgent, CompanionMode};
 use crate::event::{Answer, ChildStart, CompanionRef, Event, Trigger};
 use crate::id::{CallId, SessionId};
-use crate::step::{Action, ResultOf, Results};
+use crate::step::{Action, ResultKind, UndeliveredResults};
 use crate::testing::{Hand, builder, built, calls, echo, finish, result_schema};
 use crate::tool::{NoInput, Tool};
 
@@ -21,20 +21,20 @@ fn agent() -> AnyAgent {
 }
 
 /// Notes the recorded results, and returns those that hooks receive now.
-fn delivered(results: &mut Results, hand: &Hand) -> Vec<String> {
+fn delivered(results: &mut UndeliveredResults, hand: &Hand) -> Vec<String> {
     let events: Vec<Event> = hand.log.iter().map(|(_, event)| event.clone()).collect();
     results.note(hand.session(), &agent(), &events);
     taken(results, &hand.next())
 }
 
-fn taken(results: &mut Results, next: &Action) -> Vec<String> {
+fn taken(results: &mut UndeliveredResults, next: &Action) -> Vec<String> {
     let results = results.take(next).into_iter();
     results.map(|result| format!("{} {}", result.call.id, result.input.text())).collect()
 }
 
 /// Returns the results that a run takes over from the log it finds.
 fn taken_over(hand: &Hand) -> Vec<String> {
-    let mut results = Results::taken_over(hand.session(), &agent());
+    let mut results = UndeliveredResults::taken_over(hand.session(), &agent());
     taken(&mut results, &Action::Idle)
 }
 
@@ -46,7 +46,7 @@ fn hooks_receive_answered_and_approved_calls_together_in_call_order() {
     hand.answer("1.1", Answer::Returned(json!("yes").into())).unwrap();
     hand.start(Trigger::Resume).unwrap();
     hand.decide();
-    let mut results = Results::default();
+    let mut results = UndeliveredResults::default();
     assert_eq!(delivered(&mut results, &hand), [""; 0], "the approved call is open");
     hand.result("1.0", json!({"x": 2}));
     assert_eq!(delivered(&mut results, &hand), [r#"1.0 {"x":2}"#, "1.1 {}"]);
@@ -116,7 +116,7 @@ fn companion_calls_after_the_pending_one_are_delivered() {
     hand.start(Trigger::Resume).unwrap();
     hand.result("1.0", json!("found"));
     hand.result("1.1", json!([]));
-    let mut results = Results::left_before(hand.session(), &agent);
+    let mut results = UndeliveredResults::of_open_step(hand.session(), &agent);
     let delivered: Vec<_> =
         results.take(&Action::Idle).into_iter().map(|result| result.call.id).collect();
     assert_eq!(delivered, [CallId::from("1.0"), "1.1".into()], "neither was delivered before");
@@ -128,9 +128,9 @@ fn a_finish_is_not_a_tool_result() {
     let mut hand = Hand::new(&agent);
     hand.decide();
     hand.reply(finish(json!({"result": "x"})));
-    let mut results = Results::default();
+    let mut results = UndeliveredResults::default();
     let events: Vec<Event> = hand.log.iter().map(|(_, event)| event.clone()).collect();
     results.note(hand.session(), &agent, &events);
-    let of: Vec<_> = results.take(&hand.next()).into_iter().map(|result| result.of).collect();
-    assert_eq!(of, [ResultOf::Finish]);
+    let kinds: Vec<_> = results.take(&hand.next()).into_iter().map(|result| result.kind).collect();
+    assert_eq!(kinds, [ResultKind::Finish]);
 }

@@ -39,13 +39,13 @@ fn body(batch: &[StreamOp]) -> (String, Vec<(Option<Attempt>, Chunk)>) {
 fn chunks_of_one_origin_and_attempt_share_both() {
     let one = [chunk(1, 1, "x"), chunk(1, 2, "\"]}")];
     let more = [chunk(1, 3, "y"), chunk(2, 4, "z")];
-    let begun = Some(AttemptRef::Started(0));
+    let started = Some(AttemptRef::Started(0));
     let (text, chunks) = body(&[
         StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk(1, 0, "") },
         saying(None, &one),
         saying(None, &more),
-        saying(begun, &one),
-        saying(begun, &[]),
+        saying(started, &one),
+        saying(started, &[]),
     ]);
     let expected = concat!(
         r#"[{"agent":"a","session":"s","run":"r","step":1,"chunks":["#,
@@ -105,7 +105,7 @@ fn open_attempts_round_trip() {
         attempt: Attempt(attempt),
         session: session.into(),
         effect,
-        began: 3,
+        start_seq: 3,
         fencing_token: 7,
     };
     let open = [

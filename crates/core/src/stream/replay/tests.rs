@@ -35,7 +35,7 @@ fn a_cursor_beyond_the_next_chunk_belongs_to_an_earlier_incarnation() {
 #[test]
 fn a_reader_of_an_earlier_stream_gets_the_next_one_from_its_first_chunk() {
     for trimmed in [0, 2] {
-        let replay = Replay::anew(trimmed, HashSet::new());
+        let replay = Replay::from_start(trimmed, HashSet::new());
         assert_eq!((replay.from(), resync_seq(replay)), (trimmed + 1, Some(trimmed)));
     }
 }

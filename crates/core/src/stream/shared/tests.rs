@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::id::BatchId;
 use crate::stream::{Batch, BatchReceipt, CacheEntry, Chunk, ChunkKind, Effect, StreamOp, Writer};
 
-use super::{CachedStream, Change, Found, Place, SharedStream, write_shared};
+use super::{BatchPosition, CachedStream, Change, SharedStream, StreamLookup, write_shared};
 
 /// The fate of the next write.
 enum Next {
@@ -27,7 +27,7 @@ enum Next {
 struct Server {
     known: CachedStream,
     /// The positions of the written batches.
-    places: Vec<Place>,
+    places: Vec<BatchPosition>,
     next: VecDeque<Next>,
     late: Vec<(u64, CachedStream, u64)>,
     looks: u32,
@@ -42,8 +42,8 @@ impl Server {
         self.writes += 1;
         self.known = after.clone();
         if count > 0 {
-            let last_seq = after.ledger.last_seq;
-            self.places.push(Place { last_seq, revision: after.revision });
+            let last_seq = after.state.last_seq;
+            self.places.push(BatchPosition { last_seq, revision: after.revision });
         }
         true
     }
@@ -52,14 +52,15 @@ impl Server {
 impl SharedStream for &mut Server {
     type Failure = Error;
 
-    async fn look(&mut self, places: &[Place]) -> Result<Found> {
+    async fn lookup(&mut self, places: &[BatchPosition]) -> Result<StreamLookup> {
         self.looks += 1;
-        let there = places.iter().filter(|place| self.places.contains(place)).copied().collect();
+        let found_places =
+            places.iter().filter(|place| self.places.contains(place)).copied().collect();
         let known = self.known.clone();
         for (from, after, count) in std::mem::take(&mut self.late) {
             self.take(from, &after, count);
         }
-        Ok(Found { known, there })
+        Ok(StreamLookup { known, found_places })
     }
 
     async fn save(&mut self, from: u64, after: &CachedStream, change: &Change) -> Result<bool> {
@@ -166,7 +167,7 @@ fn later_batches_do_not_hide_whether_a_batch_was_written() {
             last(&mut server, &mut other, id);
         }
         assert_eq!(last(&mut server, &mut one, 2), if is_first { 2 } else { 5 });
-        assert_eq!((server.writes, server.known.ledger.last_seq), (5, 5));
+        assert_eq!((server.writes, server.known.state.last_seq), (5, 5));
     }
 }
 
@@ -180,7 +181,7 @@ fn another_batch_of_the_same_handle_resolves_the_doubt() {
         let third = last(&mut server, &mut memory, 3);
         let second = last(&mut server, &mut memory, 2);
         assert_eq!(second + third, 5, "each batch has its own position");
-        assert_eq!((server.writes, server.known.ledger.last_seq), (3, 3));
+        assert_eq!((server.writes, server.known.state.last_seq), (3, 3));
     }
 }
 
@@ -213,9 +214,9 @@ fn an_attempt_whose_answer_was_lost_is_open_only_once() {
     server.next.push_back(Next::Unanswered);
     write(&mut server, &mut one, &begin).unwrap_err();
     last(&mut server, &mut other, 1);
-    let begun = write(&mut server, &mut one, &begin).unwrap().begun;
-    let open: Vec<_> = server.known.ledger.open.iter().map(|open| open.attempt).collect();
-    assert_eq!(open, begun);
+    let started = write(&mut server, &mut one, &begin).unwrap().started;
+    let open: Vec<_> = server.known.state.open.iter().map(|open| open.attempt).collect();
+    assert_eq!(open, started);
 }
 
 #[test]

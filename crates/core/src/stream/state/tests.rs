@@ -5,8 +5,8 @@ use crate::clock::Timestamp;
 use crate::error::ErrorCode;
 use crate::id::{BatchId, SessionId};
 use crate::stream::{
-    Attempt, AttemptRef, Batch, Boundary, Chunk, ChunkKind, Effect, Marked, OpenAttempt, StreamOp,
-    Watermark, Writer,
+    Attempt, AttemptRef, Batch, Boundary, Chunk, ChunkKind, Effect, OpenAttempt, SessionWatermark,
+    StreamOp, Watermark, Writer,
 };
 
 use super::{ChunkPlacement, Discarded, StreamState};
@@ -56,8 +56,8 @@ fn chunk_numbers_continue_after_the_existing_ones() {
     let batch = [say(None, 2), begin("s"), say(Some(AttemptRef::Started(0)), 3), begin("s")];
     let change = state.apply(&of_run(0, &batch)).unwrap();
     assert_eq!((state.last_seq, state.last_attempt, change.count), (16, 6, 6));
-    assert_eq!(change.written.begun, [Attempt(5), Attempt(6)]);
-    let discarded = Discarded { attempt: Attempt(5), began: 12, ended: 15 };
+    assert_eq!(change.written.started, [Attempt(5), Attempt(6)]);
+    let discarded = Discarded { attempt: Attempt(5), start_seq: 12, ended: 15 };
     assert_eq!(change.discarded, [discarded]);
     let kind = ChunkKind::StepDiscarded { attempts: vec![Attempt(5)] };
     let expected = [
@@ -67,7 +67,7 @@ fn chunk_numbers_continue_after_the_existing_ones() {
     ];
     assert_eq!(change.placed, expected);
     assert_eq!(
-        state.open.iter().map(|open| (open.attempt.0, open.began)).collect::<Vec<_>>(),
+        state.open.iter().map(|open| (open.attempt.0, open.start_seq)).collect::<Vec<_>>(),
         [(6, 16)]
     );
 }
@@ -83,7 +83,7 @@ fn an_invalid_batch_changes_nothing() {
 #[test]
 fn a_batch_without_effect_is_no_change() {
     let mut state = StreamState { last_seq: 3, ..StreamState::default() };
-    state.marked.insert("s".into(), Marked { version: 5, seq: 2, fencing_token: 0 });
+    state.marked.insert("s".into(), SessionWatermark { version: 5, seq: 2, fencing_token: 0 });
     let before = state.clone();
     let batch =
         [say(None, 0), say(Some(AttemptRef::Existing(Attempt(1))), 2), mark("s", 5, &[4, 5])];
@@ -96,7 +96,7 @@ fn a_batch_without_effect_is_no_change() {
 #[test]
 fn each_session_has_its_own_watermark() {
     let mut state = StreamState::default();
-    state.marked.insert("s".into(), Marked { version: 5, seq: 0, fencing_token: 0 });
+    state.marked.insert("s".into(), SessionWatermark { version: 5, seq: 0, fencing_token: 0 });
     let own = [mark("s", 7, &[5, 6, 7])];
     let change = state.apply(&of_run(4, &own)).unwrap();
     assert_eq!(change.marked, Some("s".into()));
@@ -107,7 +107,7 @@ fn each_session_has_its_own_watermark() {
     let change = state.apply(&of(child.clone(), &below)).unwrap();
     assert_eq!(change.marked, Some(child.session.clone()));
     assert_eq!(change.chunks(&below).count(), 2);
-    let marked = |version, seq, fencing_token| Marked { version, seq, fencing_token };
+    let marked = |version, seq, fencing_token| SessionWatermark { version, seq, fencing_token };
     assert_eq!(state.marked[&SessionId::from("s")], marked(7, 2, 4));
     assert_eq!(state.marked[&child.session], marked(3, 4, 2));
 }
@@ -133,7 +133,7 @@ fn a_watermark_of_a_later_run_supersedes_earlier_runs_and_discards_their_attempt
         attempt: Attempt(9),
         session: "child".into(),
         effect: Effect::Model { step: 1 },
-        began: 0,
+        start_seq: 0,
         fencing_token: 1,
     };
     state.open.push(child);
@@ -152,7 +152,7 @@ fn a_watermark_of_a_later_run_supersedes_earlier_runs_and_discards_their_attempt
     let late = [begin("s"), say(Some(AttemptRef::Started(0)), 1), say(None, 1), mark("s", 9, &[9])];
     let change = state.apply(&of_run(7, &late)).unwrap();
     assert!(change.written.is_superseded && !change.is_changed);
-    assert_eq!((change.written.last_seq, change.written.begun), (2, Vec::new()));
+    assert_eq!((change.written.last_seq, change.written.started), (2, Vec::new()));
     assert_eq!(state, before);
     assert!(!state.apply(&of_run(8, &late)).unwrap().written.is_superseded);
 }

@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::testing::{builder, built, echo, result_schema};
 use crate::tool::{
     EffectClass, NoInput, Tool, ToolContext, ToolError, ToolFunction, ToolReturn, ToolSet,
-    ToolSpec, finish_output, is_reserved, judge,
+    ToolSpec, finish_output, is_reserved, to_outcome,
 };
 
 fn agent() -> AnyAgent {
@@ -31,24 +31,24 @@ fn returned(value: Value) -> Result<Json, ToolError> {
 
 #[test]
 fn a_result_is_a_success_and_an_error_a_message_for_the_model() {
-    let outcome = judge(&agent(), &echo("t"), returned(json!({"a": 1})));
+    let outcome = to_outcome(&agent(), &echo("t"), returned(json!({"a": 1})));
     assert_eq!(outcome, ToolOutcome::Success(json!({"a": 1}).into()));
-    let outcome = judge(&agent(), &echo("t"), Err(ToolError::new("no index")));
+    let outcome = to_outcome(&agent(), &echo("t"), Err(ToolError::new("no index")));
     let ToolOutcome::Error(error) = outcome else { panic!("{outcome:?}") };
     assert_eq!(error.to_string(), "tool_failed: no index");
 }
 
 #[test]
 fn a_result_that_is_too_large_is_a_failure_that_says_so() {
-    let outcome = judge(&agent(), &echo("t"), returned(json!("x".repeat(18))));
+    let outcome = to_outcome(&agent(), &echo("t"), returned(json!("x".repeat(18))));
     assert!(matches!(outcome, ToolOutcome::Success(_)), "20 bytes with the quotes");
-    let outcome = judge(&agent(), &echo("t"), returned(json!("x".repeat(19))));
+    let outcome = to_outcome(&agent(), &echo("t"), returned(json!("x".repeat(19))));
     assert_eq!(code(&outcome), ErrorCode::ToolResultTooLarge.as_str());
 }
 
 #[test]
 fn an_error_that_is_too_large_is_shortened() {
-    let message = |text: &str| match judge(&agent(), &echo("t"), Err(ToolError::new(text))) {
+    let message = |text: &str| match to_outcome(&agent(), &echo("t"), Err(ToolError::new(text))) {
         ToolOutcome::Error(error) => error.message.to_string(),
         other => panic!("{other:?}"),
     };
@@ -60,8 +60,8 @@ fn an_error_that_is_too_large_is_shortened() {
 #[test]
 fn a_result_is_checked_against_the_tools_output_schema() {
     let tool = echo("t").output_schema::<Vec<u8>>();
-    assert!(matches!(judge(&agent(), &tool, returned(json!([1]))), ToolOutcome::Success(_)));
-    let outcome = judge(&agent(), &tool, returned(json!(["x"])));
+    assert!(matches!(to_outcome(&agent(), &tool, returned(json!([1]))), ToolOutcome::Success(_)));
+    let outcome = to_outcome(&agent(), &tool, returned(json!(["x"])));
     assert_eq!(code(&outcome), ErrorCode::ToolFailed.as_str());
 }
 
@@ -73,7 +73,7 @@ fn success(value: Value) -> ToolOutcome {
 fn only_a_finish_tool_that_succeeded_completes() {
     let finish = echo("t").finish_with();
     assert_eq!(finish_output(&agent(), &echo("t"), &success(json!({"result": "x"}))), None);
-    let failed = judge(&agent(), &finish, Err(ToolError::new("no")));
+    let failed = to_outcome(&agent(), &finish, Err(ToolError::new("no")));
     assert_eq!(finish_output(&agent(), &finish, &failed), None);
     let output = finish_output(&agent(), &finish, &success(json!({"result": "x"})));
     assert_eq!(output, Some(FinishOutput::Output(json!({"result": "x"}).into())));

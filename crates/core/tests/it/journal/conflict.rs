@@ -30,7 +30,7 @@ fn child_of(call: &str) -> Event {
 }
 
 async fn ask(world: &World, kind: RequestKind) -> Result<()> {
-    request(world.outside(), &id(), None, kind, Some("stop".to_owned())).await.map(drop)
+    request(world.request_context(), &id(), None, kind, Some("stop".to_owned())).await.map(drop)
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn a_run_of_a_deleted_session_appends_nothing_to_the_next_one() {
     new.commit().await.unwrap();
     // The logs have the same length, and the message is legal in both.
     let (request, message) = ("m".into(), UserMessage::new("go on"));
-    queue_message(world.outside(), &id(), &request, &message, None).await.unwrap();
+    queue_message(world.request_context(), &id(), &request, &message, None).await.unwrap();
     let before = world.log().await;
     old.stage(&[result("1.0", json!("old"))]).unwrap();
     assert_eq!(code(old.commit().await), "history_lost");
@@ -280,7 +280,7 @@ async fn state_changes_of_a_step_are_shown_if_a_message_follows_in_the_same_appe
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
     let message = UserMessage::new("one more thing");
-    queue_message(world.outside(), &id(), &"m1".into(), &message, None).await.unwrap();
+    queue_message(world.request_context(), &id(), &"m1".into(), &message, None).await.unwrap();
     journal.catch_up().await.unwrap();
     let outcome = ToolOutcome::Success(json!({}).into());
     let state_patch = Patch::between(&json!({}), &json!({"found": 1}));
@@ -309,7 +309,8 @@ async fn a_commit_shows_earlier_events_of_another_worker_of_the_same_run() {
     second.end_run().unwrap();
     let committed = second.commit().await.unwrap();
     assert_eq!(names(&committed.events), "model_replied, step_closed, run_ended");
-    let versions: Vec<_> = committed.shown().into_iter().map(|(version, _)| version).collect();
+    let versions: Vec<_> =
+        committed.displayed_events().into_iter().map(|(version, _)| version).collect();
     let first_version = closed.version - 1;
     assert_eq!(versions, (first_version..=committed.version).collect::<Vec<_>>());
 }

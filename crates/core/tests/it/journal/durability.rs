@@ -90,8 +90,8 @@ async fn held_back_events_survive_a_concurrent_request() {
     journal.commit().await.unwrap();
     let kind = helix_agents_core::session::RequestKind::Interrupt;
     let id = crate::support::id();
-    let outside = world.outside();
-    helix_agents_core::session::request(outside, &id, None, kind, None).await.unwrap();
+    let request_context = world.request_context();
+    helix_agents_core::session::request(request_context, &id, None, kind, None).await.unwrap();
     journal.catch_up().await.unwrap();
     journal.stage(&[result("1.0", json!({}))]).unwrap();
     journal.commit().await.unwrap();

@@ -131,8 +131,8 @@ struct Crowded(Arc<dyn StateStore>, Arc<dyn helix_agents_core::clock::IdSource>)
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for Crowded {
-    fn reach(&self) -> StoreScope {
-        self.0.reach()
+    fn scope(&self) -> StoreScope {
+        self.0.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

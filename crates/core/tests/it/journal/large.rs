@@ -124,7 +124,7 @@ async fn meanwhile(
     };
     let ask = async {
         gate.reached().await;
-        request(world.outside(), &id(), None, kind, None).await.unwrap();
+        request(world.request_context(), &id(), None, kind, None).await.unwrap();
         gate.open();
     };
     let (numbered, ()) = tokio::join!(commit, ask);

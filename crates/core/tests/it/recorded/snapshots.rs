@@ -2,7 +2,7 @@
 //!
 //! `journals/snapshots/<fold>.json` contains the overviews of the recorded logs and of a log with
 //! many kinds of work in progress. If a test here fails, a log results in a different overview than
-//! before, or an overview in different JSON. Raise `FOLD` then, and record the snapshots of the new
+//! before, or an overview in different JSON. Raise `FOLD_VERSION` then, and record the snapshots of the new
 //! fold with `UPDATE_EXPECT=1`. Never rewrite an existing file, because processes of this version
 //! would accept the old snapshots as their own.
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::event::{Event, encode};
 use helix_agents_core::id::RunId;
-use helix_agents_core::session::{FOLD, Session, SessionOverview};
+use helix_agents_core::session::{FOLD_VERSION, Session, SessionOverview};
 use helix_agents_core::store::StoredAppend;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -24,7 +24,9 @@ pub(super) fn folded(appends: impl IntoIterator<Item = StoredAppend>) -> Session
     for append in appends {
         session.apply_append(&append).unwrap();
         match overview.apply_append(&append).unwrap() {
-            helix_agents_core::session::Folding::Done => assert_eq!(overview, *session.overview()),
+            helix_agents_core::session::FoldOutcome::Done => {
+                assert_eq!(overview, *session.overview())
+            }
             _ => overview = session.overview().clone(),
         }
         let snapshot = overview.to_snapshot().unwrap();
@@ -165,7 +167,7 @@ fn forked() -> Vec<StoredAppend> {
 fn a_log_results_in_the_recorded_snapshot() {
     let of = |appends: Vec<StoredAppend>| {
         let snapshot = folded(appends).to_snapshot().unwrap();
-        assert_eq!(snapshot.fold, FOLD);
+        assert_eq!(snapshot.fold, FOLD_VERSION);
         let text = String::from_utf8(snapshot.body.to_vec()).unwrap();
         RawValue::from_string(text).unwrap()
     };
@@ -189,14 +191,14 @@ fn a_log_results_in_the_recorded_snapshot() {
     ];
     let lines = all.map(|(name, overview)| format!("{}: {overview}", json!(name)));
     let text = format!("{{\n{}\n}}\n", lines.join(",\n"));
-    let file = format!("{}/journals/snapshots/{FOLD}.json", env!("CARGO_MANIFEST_DIR"));
+    let file = format!("{}/journals/snapshots/{FOLD_VERSION}.json", env!("CARGO_MANIFEST_DIR"));
     let Ok(recorded) = std::fs::read_to_string(&file) else {
         assert!(
             std::env::var_os("UPDATE_EXPECT").is_some(),
-            "no snapshots of fold {FOLD} are recorded"
+            "no snapshots of fold {FOLD_VERSION} are recorded"
         );
         return std::fs::write(file, text).unwrap();
     };
-    let hint = "the snapshots of this fold differ from the recorded ones: raise `FOLD`";
+    let hint = "the snapshots of this fold differ from the recorded ones: raise `FOLD_VERSION`";
     assert_eq!(text, recorded, "{hint}");
 }

@@ -95,7 +95,7 @@ fn defaults_are_those_of_the_code() {
         (
             "| 32 MiB (",
             "crates/llm/src/openai_chat/options.rs",
-            "MOST_REPLY_BYTES: usize = 32 * 1024 * 1024;",
+            "MAX_REPLY_BYTES: usize = 32 * 1024 * 1024;",
         ),
         ("| 200 bytes |", "crates/core/src/id.rs", "MAX_ID_BYTES: usize = 200;"),
         ("| 100 levels |", "crates/core/src/json.rs", "MAX_DEPTH: usize = 100;"),

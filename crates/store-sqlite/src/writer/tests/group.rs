@@ -25,9 +25,9 @@ async fn queued_operations_are_committed_together() {
     let (a, b, seen, ()) =
         tokio::join!(scratch.add("a"), scratch.add("b"), looking, release(held, holding));
     assert_eq!((code(a), code(b)), (None, None));
-    let (within, outside) = seen.unwrap();
+    let (within, request_context) = seen.unwrap();
     assert_eq!(within, ["a", "b"]);
-    assert!(outside.is_empty(), "seen before the commit: {outside:?}");
+    assert!(request_context.is_empty(), "seen before the commit: {request_context:?}");
     assert_eq!(scratch.rows(), ["a", "b"]);
 }
 

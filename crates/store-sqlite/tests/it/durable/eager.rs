@@ -58,8 +58,8 @@ const AT: Timestamp = Timestamp(0);
 
 #[async_trait]
 impl StateStore for EagerStore {
-    fn reach(&self) -> StoreScope {
-        self.store.reach()
+    fn scope(&self) -> StoreScope {
+        self.store.scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

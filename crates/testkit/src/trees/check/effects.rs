@@ -16,7 +16,7 @@ use super::{Expected, Member, Members};
 
 pub(super) fn check(
     expected: &Expected,
-    outlived: usize,
+    engine_recoveries: usize,
     members: &Members,
     answers: &[AcceptedAnswer],
     trace: &[Execution],
@@ -27,14 +27,14 @@ pub(super) fn check(
         let member = members.get(&execution.session);
         let may_run =
             member.is_some_and(|member| may_run_although_recorded(member, &execution.call));
-        if execution.recorded && expected.again < Redelivery::AtOnce && !may_run {
+        if execution.recorded && expected.redelivery < Redelivery::AtOnce && !may_run {
             problems.push(format!("it was recorded and ran again: {execution:?}"));
         }
         by_key.entry(&execution.key).or_default().push(execution);
     }
-    if !expected.reborn {
+    if !expected.recreated {
         for executions in by_key.values() {
-            problems.extend(too_often(expected, outlived, members, executions));
+            problems.extend(too_often(expected, engine_recoveries, members, executions));
         }
     }
     for taken in answers {
@@ -46,7 +46,7 @@ pub(super) fn check(
     for member in members.values() {
         // The calls of the deleted session have the same keys, so this call may find that the other one has
         // acted.
-        if !expected.reborn {
+        if !expected.recreated {
             problems.extend(invented(member, trace));
         }
         problems.extend(state(member));
@@ -74,25 +74,28 @@ fn class(tool: &str) -> EffectClass {
 
 fn too_often(
     expected: &Expected,
-    outlived: usize,
+    engine_recoveries: usize,
     members: &Members,
     executions: &[&Execution],
 ) -> Option<String> {
-    let again = expected.again;
+    let redelivery = expected.redelivery;
     let first = executions.first()?;
     let times = executions.len();
     let member = members.get(&first.session)?;
     let most = match (class(&first.tool), member.finish(&first.call)) {
         (EffectClass::AtMostOnce, _) => 1,
         // An attempt whose result is not in the log is repeated.
-        (_, _) if again >= Redelivery::Dropped || (again == Redelivery::Later && expected.gaps) => {
+        (_, _)
+            if redelivery >= Redelivery::Dropped
+                || (redelivery == Redelivery::Later && expected.gaps) =>
+        {
             2 * times_tried(executions) * member.runs()
         }
-        (_, _) if member.was_recorded_late(&first.call) => member.runs() + outlived,
+        (_, _) if member.was_recorded_late(&first.call) => member.runs() + engine_recoveries,
         // A step that was not recorded completely is repeated completely.
-        (_, _) if expected.durability == Durability::PerStep => member.runs() + outlived,
-        (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize + outlived,
-        _ => member.runs() + outlived,
+        (_, _) if expected.durability == Durability::PerStep => member.runs() + engine_recoveries,
+        (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize + engine_recoveries,
+        _ => member.runs() + engine_recoveries,
     };
     (times > most).then(|| format!("it ran {times} times, {most} at most: {executions:?}"))
 }

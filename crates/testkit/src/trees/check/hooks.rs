@@ -15,12 +15,12 @@ type Of<'a> = (&'a SessionId, &'a RunId, &'a CallId);
 
 pub(super) fn check(
     members: &Members,
-    again: Redelivery,
-    told: &[HookCall],
+    redelivery: Redelivery,
+    hook_calls: &[HookCall],
     problems: &mut Vec<String>,
 ) {
     let mut of_calls: BTreeMap<Of<'_>, Vec<Hook>> = BTreeMap::new();
-    for call in told {
+    for call in hook_calls {
         of_calls.entry((&call.session, &call.run, &call.call)).or_default().push(call.hook);
     }
     for (of, hooks) in &of_calls {
@@ -28,11 +28,11 @@ pub(super) fn check(
         let mut after = hooks.clone();
         after.retain(|hook| *hook != Hook::BeforeTool);
         let repeated = after.windows(2).any(|pair| pair[0] >= pair[1]);
-        if again == Redelivery::Never && (repeated || !hooks.is_sorted()) {
+        if redelivery == Redelivery::Never && (repeated || !hooks.is_sorted()) {
             problems.push(format!("the hooks of {of:?} ran as {hooks:?}"));
         }
     }
-    if again == Redelivery::AtOnce {
+    if redelivery == Redelivery::AtOnce {
         // Each of two executions may have left it to the other one.
         return;
     }

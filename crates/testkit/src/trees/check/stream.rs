@@ -18,7 +18,7 @@ pub(super) async fn check(
 ) -> Result<(), String> {
     // A new session clears the stream of a deleted one with the same id. It cannot if the stream is
     // unavailable.
-    if expected.reborn && expected.gaps {
+    if expected.recreated && expected.gaps {
         return Ok(());
     }
     let chunks = read(streams, &expected.root).await?;
@@ -29,7 +29,7 @@ pub(super) async fn check(
     }
     for (id, member) in members {
         let shown = shown.get(id).map_or(&[][..], Vec::as_slice);
-        let shown = match expected.reborn {
+        let shown = match expected.recreated {
             true => without_leftovers(member, shown),
             false => shown,
         };

@@ -181,8 +181,8 @@ fn is_the_same(loss: Loss, one: &RunId, other: &RunId) -> bool {
 
 #[async_trait]
 impl StateStore for Broken {
-    fn reach(&self) -> StoreScope {
-        self.sessions().reach()
+    fn scope(&self) -> StoreScope {
+        self.sessions().scope()
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

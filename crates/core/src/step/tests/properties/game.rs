@@ -10,7 +10,7 @@ use crate::agent::AnyAgent;
 use crate::budget::Budget;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{
-    Answer, BY_MERGE, Event, FinishOutput, ModelReply, PendingKind, RunOutcome, ToolFinish,
+    Answer, Event, FinishOutput, MERGED_BY, ModelReply, PendingKind, RunOutcome, ToolFinish,
     ToolOutcome, Trigger,
 };
 use crate::id::{CallId, RunId};
@@ -249,7 +249,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
         }
         Action::Correct(message) => hand.put(Event::CorrectionSent { step, message }).unwrap(),
         Action::MendState(patch) => {
-            hand.put(Event::StateChanged { patch, by: BY_MERGE.to_owned() }).unwrap();
+            hand.put(Event::StateChanged { patch, by: MERGED_BY.to_owned() }).unwrap();
         }
         Action::CloseStep(step) => hand.put(Event::StepClosed { step }).unwrap(),
         Action::End(outcome) => {
@@ -288,7 +288,7 @@ fn answer_one(hand: &mut Hand, bits: u8) {
 
 fn start_run(hand: &mut Hand, bits: u8) {
     if hand.session().last_run().is_some_and(|run| run.status.is_suspended()) {
-        if hand.session().has_news() {
+        if hand.session().can_continue_step() {
             hand.start(Trigger::Resume).unwrap();
         } else if bits.is_multiple_of(4) {
             hand.start(Trigger::Abort).unwrap();

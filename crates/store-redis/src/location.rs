@@ -9,7 +9,7 @@ use crate::RedisBuilder;
 use crate::keys::Keys;
 
 /// The location of a store.
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) keys: Keys,
     pub(crate) client: Client,
     /// The certificates for nodes of a cluster that the URL does not name. `None` without TLS.
@@ -25,9 +25,9 @@ struct Options {
     key: Option<Vec<u8>>,
 }
 
-impl Place {
+impl Location {
     /// Parses the URL. Does not contact the server yet.
-    pub(crate) fn of(builder: &RedisBuilder) -> Result<Self> {
+    pub(crate) fn parse(builder: &RedisBuilder) -> Result<Self> {
         let mut url = redis::parse_redis_url(&builder.url).ok_or_else(invalid_url)?;
         let options = Options::read(url.query_pairs())?;
         url.set_query(None);

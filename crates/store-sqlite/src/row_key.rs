@@ -11,7 +11,7 @@ use crate::error::Failure;
 const LAST: u64 = u32::MAX as u64;
 
 /// Returns the key of a row that is about to be written.
-pub(crate) fn of(owner: i64, number: u64) -> Result<i64, Failure> {
+pub(crate) fn new(owner: i64, number: u64) -> Result<i64, Failure> {
     if number > LAST || i32::try_from(owner).is_err() {
         let message = "the session has reached its maximum size; start another session, in a new file \
             if this one has 2,147,483,647 sessions";

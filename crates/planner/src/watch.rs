@@ -4,7 +4,7 @@
 const KEY: &str = "next_action";
 
 /// The maximum length of a relevant string in its JSON form, where every character may be escaped.
-const MOST: usize = 6 * KEY.len();
+const MAX_CHARS: usize = 6 * KEY.len();
 
 /// The position of the watch in the plan's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,7 +83,7 @@ impl Watch {
         let Some(string) = &mut self.string else { return };
         if letter != '"' || self.escaped {
             self.escaped = letter == '\\' && !self.escaped;
-            if string.len() <= MOST {
+            if string.len() <= MAX_CHARS {
                 string.push(letter);
             }
             return;

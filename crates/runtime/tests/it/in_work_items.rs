@@ -21,13 +21,13 @@ const FOLLOW: Duration = Duration::from_millis(200);
 
 /// A runtime on this engine.
 #[derive(Debug)]
-pub(crate) struct InParts {
+pub(crate) struct InWorkItems {
     runtime: Runtime,
 }
 
-forward_executor!(InParts);
+forward_executor!(InWorkItems);
 
-impl InParts {
+impl InWorkItems {
     pub(crate) fn new(settings: Settings, again: Redelivery) -> Self {
         let engine = Tasks { again, stopped: Arc::default() };
         Self { runtime: Runtime::new(settings.context().unwrap(), Arc::new(engine)) }
@@ -49,13 +49,13 @@ impl Engine for Tasks {
 
     async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = started.driver.runtime().clone();
-        let run_ref = started.in_parts();
+        let run_ref = started.in_work_items();
         let (stopped, again) = (Arc::clone(&self.stopped), self.again);
         let context = Arc::clone(runtime.context());
         drop(context.tasks.spawn(async move {
             if let Err(error) = drive(&runtime, &run_ref, again).await {
                 stopped.lock().unwrap().insert(run_ref.clone(), error);
-                runtime.give_up(&run_ref).await;
+                runtime.release_run(&run_ref).await;
             }
         }));
         Ok(None)

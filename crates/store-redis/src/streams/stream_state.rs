@@ -2,26 +2,32 @@
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{CachedStream, Found, Marked, Place, StreamState, decode_open};
+use helix_agents_core::stream::{
+    BatchPosition, CachedStream, SessionWatermark, StreamLookup, StreamState, decode_open,
+};
 
 use crate::error::corrupt;
 use crate::reply::Reply;
 use crate::{Inner, script};
 
 /// Reads the state of a stream, and whether these places exist in it.
-pub(super) async fn look(inner: &Inner, session: &SessionId, places: &[Place]) -> Result<Found> {
+pub(super) async fn lookup(
+    inner: &Inner,
+    session: &SessionId,
+    places: &[BatchPosition],
+) -> Result<StreamLookup> {
     let [feed, chunks, _, marks, _] = inner.keys.of(session).stream();
     let ids: Vec<String> =
         places.iter().map(|place| format!("{}-{}", place.last_seq, place.revision)).collect();
     let ids: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
     let mut reply = inner.server.eval(&script::STREAM_LOOK, &[feed, chunks, marks], &ids).await?;
-    let mut there = Vec::new();
+    let mut found_places = Vec::new();
     for place in places {
         if reply.number::<u64>()? > 0 {
-            there.push(*place);
+            found_places.push(*place);
         }
     }
-    Ok(Found { known: read(&mut reply, session)?, there })
+    Ok(StreamLookup { known: read(&mut reply, session)?, found_places })
 }
 
 /// Parses the state of a stream.
@@ -31,27 +37,30 @@ pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<CachedStrea
     }
     let (revision, trimmed) = (reply.number()?, reply.number()?);
     let (last_seq, last_attempt) = (reply.number()?, reply.number()?);
-    let own =
-        Marked { version: reply.number()?, seq: reply.number()?, fencing_token: reply.number()? };
+    let own = SessionWatermark {
+        version: reply.number()?,
+        seq: reply.number()?,
+        fencing_token: reply.number()?,
+    };
     let open = decode_open(session, &reply.text()?)
         .ok_or_else(|| corrupt(session, "the attempts of the stream are unreadable"))?;
-    let mut ledger = StreamState { last_seq, last_attempt, open, ..StreamState::default() };
-    if own != Marked::default() {
-        ledger.marked.insert(session.clone(), own);
+    let mut state = StreamState { last_seq, last_attempt, open, ..StreamState::default() };
+    if own != SessionWatermark::default() {
+        state.marked.insert(session.clone(), own);
     }
     while !reply.is_empty() {
         let (child, text) = (SessionId::from(reply.text()?), reply.text()?);
         let mut numbers = text.split(' ').map(str::parse);
         let mut number = || numbers.next()?.ok();
         let marked = (|| {
-            Some(Marked {
+            Some(SessionWatermark {
                 version: number()?,
                 seq: number()?,
                 fencing_token: number().unwrap_or(0),
             })
         })();
         let damaged = || corrupt(session, "the watermarks of the stream are unreadable");
-        ledger.marked.insert(child, marked.ok_or_else(damaged)?);
+        state.marked.insert(child, marked.ok_or_else(damaged)?);
     }
-    Ok(CachedStream { revision, trimmed, ledger })
+    Ok(CachedStream { revision, trimmed, state })
 }

@@ -16,21 +16,21 @@ const POLICY: RetryPolicy = RetryPolicy {
 
 /// The retry timeout and the clock that measures it.
 #[derive(Debug, Clone)]
-pub(crate) struct Patience {
+pub(crate) struct RetryWindow {
     clock: Arc<dyn Clock>,
     /// The source of the jitter.
     ids: Arc<dyn IdSource>,
     timeout: Duration,
 }
 
-impl Patience {
+impl RetryWindow {
     pub(crate) fn new(clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, timeout: Duration) -> Self {
         Self { clock, ids, timeout }
     }
 
     /// Runs an operation that may be repeated, until it does not fail with a
     /// [retryable](Error::is_retryable) error or the retry timeout has passed.
-    pub(crate) async fn ask<T, F>(&self, mut operation: impl FnMut() -> F + Send) -> Result<T>
+    pub(crate) async fn retry<T, F>(&self, mut operation: impl FnMut() -> F + Send) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send,
     {
@@ -38,12 +38,12 @@ impl Patience {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
-        self.insist(error, operation).await
+        self.retry_after_error(error, operation).await
     }
 
     /// Continues after the first failure. This is a separate function, to keep its state out of the
     /// common case.
-    pub(crate) async fn insist<T, F>(
+    pub(crate) async fn retry_after_error<T, F>(
         &self,
         mut error: Error,
         mut operation: impl FnMut() -> F + Send,

@@ -19,8 +19,8 @@ use helix_agents_core::stream::{
 };
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 
-use crate::always::Invariants;
 use crate::answer::Answer;
+use crate::invariants::Invariants;
 use crate::marks::{Mark, Reached};
 use crate::model::Model;
 use crate::time::SimClock;
@@ -140,7 +140,7 @@ impl CheckedStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for CheckedStore {
-    fn reach(&self) -> StoreScope {
+    fn scope(&self) -> StoreScope {
         StoreScope::Network
     }
 

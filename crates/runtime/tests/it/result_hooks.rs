@@ -20,7 +20,7 @@ use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 
 use crate::by_hand::helps;
-use crate::in_parts::InParts;
+use crate::in_work_items::InWorkItems;
 
 /// Hooks that record the calls with results.
 #[derive(Debug, Clone, Default)]
@@ -44,14 +44,14 @@ fn tool(name: &str) -> Tool {
     Tool::dynamic(name, "Does it.", json!({"type": "object"}), run)
 }
 
-fn runtime(store: FaultStore, llm: impl LlmAdapter) -> InParts {
+fn runtime(store: FaultStore, llm: impl LlmAdapter) -> InWorkItems {
     let settings = Settings {
         store: Some(Arc::new(store)),
         streams: Some(Arc::new(MemoryStore::new())),
         llm: Some(Arc::new(llm)),
         ..Settings::default()
     };
-    InParts::new(settings, Redelivery::Never)
+    InWorkItems::new(settings, Redelivery::Never)
 }
 
 /// The work item that is about to suspend the run has called the hooks, and then finds that the run continues.

@@ -11,14 +11,14 @@ use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmAdapter, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::step::ParsedToolCall;
 
-use crate::instant::Watch;
+use crate::watch::Watch;
 
 /// Makes the call. Returns `None` if the plan certainly says `response` and the call was cancelled
 /// or failed.
 ///
 /// # Errors
 /// Returns the errors of the adapter.
-pub(crate) async fn ask(
+pub(crate) async fn stream_plan(
     model: &dyn LlmAdapter,
     request: LlmRequest<'_>,
     sink: &dyn LlmSink,

@@ -96,7 +96,7 @@ impl Worker {
             Ok(match (verb, argument) {
                 ("run", None) => ended(self.execute(&session).await).await,
                 ("resume", None) => ended(self.resume(&session, wait_for_lease()).await).await,
-                ("tell", None) => self.tell(&session).await,
+                ("tell", None) => self.run_story(&session).await,
                 ("back", Some(version)) => {
                     let options = wait_for_lease().from_checkpoint(version.parse()?);
                     ended(self.resume(&session, options).await).await
@@ -127,7 +127,7 @@ impl Worker {
     }
 
     /// Runs the story to its end, including what follows the turn.
-    async fn tell(&self, session: &SessionId) -> Result<AgentResult, Error> {
+    async fn run_story(&self, session: &SessionId) -> Result<AgentResult, Error> {
         let result = self.run_to_end(session).await?;
         match self.sequel {
             Sequel::Nothing | Sequel::MoreBudget => Ok(result),
@@ -159,7 +159,7 @@ impl Worker {
     async fn run_to_end(&self, session: &SessionId) -> Result<AgentResult, Error> {
         loop {
             let waits = match self.runtime.handle(session).await {
-                Ok(handle) => handle.fold().await?.current_run().is_none(),
+                Ok(handle) => handle.load_session().await?.current_run().is_none(),
                 Err(_) => false,
             };
             if waits && !self.answer_all(session).await? {
@@ -170,7 +170,7 @@ impl Worker {
                 Ok(Resumable::Yes | Resumable::Running) => {
                     let mut options = wait_for_lease();
                     let handle = self.runtime.handle(session).await?;
-                    let fold = handle.fold().await?;
+                    let fold = handle.load_session().await?;
                     if self.sequel == Sequel::MoreBudget
                         && fold.last_run().is_some_and(|run| run.status == RunStatus::Failed)
                     {
@@ -217,7 +217,7 @@ impl Worker {
     }
 
     async fn first_checkpoint(&self, session: &SessionId) -> Result<u64, Error> {
-        let fold = self.runtime.handle(session).await?.fold().await?;
+        let fold = self.runtime.handle(session).await?.load_session().await?;
         let first = fold.checkpoints().first().map(|checkpoint| checkpoint.version);
         first.ok_or_else(|| Error::new(ErrorCode::CheckpointNotFound, "no step has ended yet"))
     }
