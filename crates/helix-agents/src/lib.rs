@@ -5,6 +5,10 @@ pub use helix_agents_core::{
     schema, session, state, step, store, stream, tool, usage,
 };
 
+/// Agent files: TOML descriptions of agents.
+#[cfg(feature = "agent-file")]
+pub use helix_agents_agent_file as agent_file;
+
 /// Model providers, and the registry that selects one for a model name.
 #[cfg(feature = "llm")]
 pub use helix_agents_llm as providers;
@@ -40,6 +44,14 @@ pub use helix_agents_store_redis as store_redis;
 /// The store that keeps sessions and streams in one SQLite file.
 #[cfg(feature = "store-sqlite")]
 pub use helix_agents_store_sqlite as store_sqlite;
+
+/// Scripted models and gates, for tests.
+#[cfg(feature = "test")]
+pub use helix_agents_test as test;
+
+/// Built-in tools: files, HTTP, commands, arithmetic, time and notes.
+#[cfg(feature = "tools")]
+pub use helix_agents_tools as tools;
 
 #[cfg(feature = "macros")]
 pub use helix_agents_macros::tool;
