@@ -34,7 +34,6 @@ mod sessions;
 mod signals;
 mod stop;
 mod storage;
-mod store;
 mod summary;
 mod tail;
 mod terminal;

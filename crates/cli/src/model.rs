@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::{Event, decode};
 use helix_agents::llm::LlmAdapter;
@@ -13,7 +14,6 @@ use helix_agents::providers::{LocalServer, ProviderRegistry};
 use helix_agents::store::{Head, StateStore as _};
 
 use crate::research::script;
-use crate::store::Store;
 use crate::{env, session_agent};
 
 /// The model name of the built-in script.
@@ -171,7 +171,7 @@ pub(crate) fn is_script(name: &str) -> bool {
 ///
 /// # Errors
 /// The errors of the store.
-pub(crate) async fn of(head: &Head, store: &Store) -> Result<Option<String>> {
+pub(crate) async fn of(head: &Head, store: &AnyStore) -> Result<Option<String>> {
     if let Some(model) = head.created.tags.get(session_agent::MODEL) {
         return Ok(Some(model.clone()));
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use helix_agents::AnyStore;
 use helix_agents::agent::{AgentRegistry, AnyAgent};
 use helix_agents::agent_file::{AgentFile, BuildOptions, BuiltAgent};
 use helix_agents::error::{Error, ErrorCode};
@@ -22,7 +23,6 @@ use helix_agents::store::Head;
 use crate::model::Model;
 use crate::research::{self, DemoSettings, researcher};
 use crate::screen::{Screen, notice};
-use crate::store::Store;
 
 /// The lease duration: how long a session stays locked after its process crashed. It is short, so that
 /// `resume` after `kill -9` does not take long.
@@ -231,7 +231,7 @@ impl SessionAgent {
     ///
     /// # Errors
     /// If the configuration is inconsistent, which is a bug.
-    pub(crate) fn runtime(&self, store: Store) -> Result<LocalRuntime> {
+    pub(crate) fn runtime(&self, store: AnyStore) -> Result<LocalRuntime> {
         let builder = LocalRuntime::builder().store(store).llm_adapter(Arc::clone(&self.adapter));
         Ok(builder.lease(LEASE).build()?)
     }
@@ -279,7 +279,7 @@ pub(crate) fn wait_for_lease() -> ResumeOptions {
 ///
 /// # Errors
 /// If the configuration is inconsistent, which is a bug.
-pub(crate) fn runtime_without_model(store: Store) -> Result<LocalRuntime> {
+pub(crate) fn runtime_without_model(store: AnyStore) -> Result<LocalRuntime> {
     let no_models = Arc::new(ProviderRegistry::new());
     Ok(LocalRuntime::builder().store(store).llm_adapter(no_models).build()?)
 }
@@ -288,7 +288,7 @@ pub(crate) fn runtime_without_model(store: Store) -> Result<LocalRuntime> {
 ///
 /// # Errors
 /// If the configuration is inconsistent, which is a bug.
-pub(crate) fn runtime_for_agent(agent: AnyAgent, store: Store) -> Result<LocalRuntime> {
+pub(crate) fn runtime_for_agent(agent: AnyAgent, store: AnyStore) -> Result<LocalRuntime> {
     let no_models = Arc::new(ProviderRegistry::new());
     let registry = AgentRegistry::default();
     let name = Arc::clone(agent.name());

@@ -56,9 +56,13 @@ pub use helix_agents_tools as tools;
 #[cfg(feature = "macros")]
 pub use helix_agents_macros::tool;
 
+pub use any_store::AnyStore;
 pub use error::{Error, Result};
+pub use store_url::{StoreOptions, StoreUrl, open_store};
 
+mod any_store;
 pub mod prelude;
+mod store_url;
 
 #[cfg(doctest)]
 mod guide;

@@ -1,99 +1,115 @@
-//! A store of any supported kind.
+//! A store of any kind.
 
-use std::path::Path;
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use helix_agents::error::Result;
-use helix_agents::guarantee::Guarantee;
-use helix_agents::id::{RunId, SessionId};
-use helix_agents::prelude::{PostgresStore, RedisStore, SqliteStore};
-use helix_agents::runtime_local::{SystemIds, TokioClock};
-use helix_agents::store::{
+use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::error::Result;
+use helix_agents_core::guarantee::Guarantee;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
     RetryingStore, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
-use helix_agents::stream::{
+use helix_agents_core::stream::{
     Batch, BatchReceipt, ChunkStream, RetryingStreams, StreamInfo, StreamManager,
 };
 
-/// The maximum number of PostgreSQL connections of a command.
-const CONNECTIONS: usize = 4;
+/// Closes a store.
+type Close = dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// How long a command that follows a session retries while the server is unavailable. Other commands fail
-/// immediately.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A state store and a stream manager in the same database.
-#[derive(Debug, Clone)]
-pub(crate) struct Store {
+/// A state store and a stream manager of any kind, such as [`open_store`](crate::open_store) returns. Clones are
+/// handles to the same store.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "store-memory")]
+/// # fn main() {
+/// use helix_agents::AnyStore;
+/// use helix_agents::prelude::*;
+///
+/// let store = AnyStore::new(MemoryStore::new());
+/// assert!(!store.guarantees().is_empty());
+/// # }
+/// # #[cfg(not(feature = "store-memory"))]
+/// # fn main() {}
+/// ```
+#[derive(Clone)]
+pub struct AnyStore {
     state: Arc<dyn StateStore>,
     streams: Arc<dyn StreamManager>,
-    kind: Kind,
+    close: Option<Arc<Close>>,
 }
 
-#[derive(Debug, Clone)]
-enum Kind {
-    Sqlite(SqliteStore),
-    Postgres(PostgresStore),
-    Redis(RedisStore),
-}
-
-impl Store {
-    /// Opens a SQLite file and creates it if it does not exist.
-    pub(crate) async fn sqlite(file: &Path) -> Result<Self> {
-        Ok(Self::of_sqlite(SqliteStore::open(file).await?))
+impl AnyStore {
+    /// Wraps a store that needs no closing.
+    pub fn new<S: StateStore + StreamManager + Clone>(store: S) -> Self {
+        Self { state: Arc::new(store.clone()), streams: Arc::new(store), close: None }
     }
 
-    /// Opens a SQLite file read-only.
-    pub(crate) async fn sqlite_to_read(file: &Path) -> Result<Self> {
-        Ok(Self::of_sqlite(SqliteStore::builder(file).read_only().open().await?))
+    /// Wraps a store, with the function that [`close`](Self::close) calls.
+    pub fn with_close<S: StateStore + StreamManager + Clone, F>(
+        store: S,
+        close: impl Fn(S) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let handle = store.clone();
+        let close: Arc<Close> = Arc::new(move || Box::pin(close(handle.clone())));
+        Self { close: Some(close), ..Self::new(store) }
     }
 
-    fn of_sqlite(store: SqliteStore) -> Self {
-        let (state, streams) = (Arc::new(store.clone()), Arc::new(store.clone()));
-        Self { state, streams, kind: Kind::Sqlite(store) }
-    }
-
-    /// Opens a PostgreSQL database. Creates or upgrades its tables only if `migrates`.
-    pub(crate) async fn postgres(url: &str, migrates: bool) -> Result<Self> {
-        let builder = PostgresStore::builder(url).connections(CONNECTIONS);
-        let store = builder.migrate_on_open(migrates).open().await?;
-        let (state, streams) = (Arc::new(store.clone()), Arc::new(store.clone()));
-        Ok(Self { state, streams, kind: Kind::Postgres(store) })
-    }
-
-    /// Connects to a Redis server. Nothing is written before the first session.
-    pub(crate) async fn redis(url: &str) -> Result<Self> {
-        let store = RedisStore::open(url).await?;
-        let (state, streams) = (Arc::new(store.clone()), Arc::new(store.clone()));
-        Ok(Self { state, streams, kind: Kind::Redis(store) })
-    }
-
-    /// A store that retries requests while the server is unavailable, for commands that follow a session.
-    pub(crate) fn with_retries(self) -> Self {
-        let (clock, ids) = (|| Arc::new(TokioClock::new()), || Arc::new(SystemIds));
+    /// Retries requests for up to `timeout` while the server is unavailable, see [`RetryingStore`]. Runtimes do this
+    /// themselves. `ids` is the source of the jitter.
+    #[must_use]
+    pub fn with_retries(
+        self,
+        clock: &Arc<dyn Clock>,
+        ids: &Arc<dyn IdSource>,
+        timeout: Duration,
+    ) -> Self {
+        let (clock, ids) = (|| Arc::clone(clock), || Arc::clone(ids));
         Self {
-            state: Arc::new(RetryingStore::new(self.state, clock(), ids(), RETRY_TIMEOUT)),
-            streams: Arc::new(RetryingStreams::new(self.streams, clock(), ids(), RETRY_TIMEOUT)),
-            kind: self.kind,
+            state: Arc::new(RetryingStore::new(self.state, clock(), ids(), timeout)),
+            streams: Arc::new(RetryingStreams::new(self.streams, clock(), ids(), timeout)),
+            close: self.close,
         }
     }
 
-    /// Closes the store.
-    pub(crate) async fn close(&self) {
-        match &self.kind {
-            Kind::Sqlite(store) => store.close().await,
-            Kind::Postgres(store) => store.close().await,
-            Kind::Redis(store) => store.close().await,
+    /// Returns the state store.
+    #[must_use]
+    pub fn state(&self) -> Arc<dyn StateStore> {
+        Arc::clone(&self.state)
+    }
+
+    /// Returns the stream manager.
+    #[must_use]
+    pub fn streams(&self) -> Arc<dyn StreamManager> {
+        Arc::clone(&self.streams)
+    }
+
+    /// Closes the store for all handles, if it has anything to close.
+    pub async fn close(&self) {
+        if let Some(close) = &self.close {
+            close().await;
         }
+    }
+}
+
+impl fmt::Debug for AnyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyStore").field("state", &self.state).finish_non_exhaustive()
     }
 }
 
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
-impl StateStore for Store {
+impl StateStore for AnyStore {
     fn reach(&self) -> StoreScope {
         self.state.reach()
     }
@@ -162,7 +178,7 @@ impl StateStore for Store {
 
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
-impl StreamManager for Store {
+impl StreamManager for AnyStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.streams.write(stream, batch).await
     }
