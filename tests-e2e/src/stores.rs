@@ -1,19 +1,13 @@
 //! The stores of the end-to-end tests, by URL. A new store is a line in [`KINDS`].
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use anyhow::{Context as _, Result};
 use helix_agents::error::Error;
-use helix_agents::store::StateStore;
-use helix_agents::store_memory::MemoryStore;
 use helix_agents::store_postgres::PostgresStore;
 use helix_agents::store_redis::RedisStore;
-use helix_agents::store_sqlite::SqliteStore;
-use helix_agents::stream::StreamManager;
+use helix_agents::{StoreOptions, StoreUrl};
 use helix_agents_testkit::servers::{self, Afterwards};
 use helix_agents_testkit::trees::Stores;
 
@@ -31,16 +25,15 @@ pub struct Kind {
     /// The name of the kind, with which its URLs start.
     pub name: &'static str,
     place: fn(&Path) -> Place,
-    open: fn(String) -> BoxFuture<'static, Result<Stores>>,
 }
 
 /// All kinds of stores. Each opened in-memory store is separate.
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    Kind { name: "memory",   place: memory, open: |_| async { Ok(opened(MemoryStore::new())) }.boxed() },
-    Kind { name: "sqlite",   place: file,    open: |url| async move { Ok(opened(SqliteStore::builder(url.trim_start_matches("sqlite:")).busy_timeout(TIMEOUT).open().await?)) }.boxed() },
-    Kind { name: "postgres", place: schema,  open: |url| async move { Ok(opened(PostgresStore::builder(&url).connections(CONNECTIONS).open().await?)) }.boxed() },
-    Kind { name: "redis",    place: prefix,  open: |url| async move { Ok(opened(RedisStore::open(&url).await?)) }.boxed() },
+    Kind { name: "memory",   place: memory },
+    Kind { name: "sqlite",   place: file },
+    Kind { name: "postgres", place: schema },
+    Kind { name: "redis",    place: prefix },
 ];
 
 /// The busy timeout. It is long because many workers write to one file concurrently.
@@ -48,10 +41,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The connections of a worker. There are few because many workers use one server concurrently.
 const CONNECTIONS: usize = 2;
-
-fn opened<S: StateStore + StreamManager + Clone>(store: S) -> Stores {
-    Stores { state: Arc::new(store.clone()), streams: Arc::new(store) }
-}
 
 fn memory(_: &Path) -> Place {
     Place { url: "memory:".to_owned(), _cleanup: None }
@@ -101,8 +90,7 @@ impl Kind {
 /// # Errors
 /// If the URL names no known kind, or the store cannot be opened.
 pub async fn open(url: &str) -> Result<Stores> {
-    let Some((name, _)) = url.split_once(':') else {
-        bail!("`{url}` is not the URL of a store, such as sqlite:FILE");
-    };
-    (Kind::named(name)?.open)(url.to_owned()).await
+    let options = StoreOptions::new().busy_timeout(TIMEOUT).connections(CONNECTIONS);
+    let store = StoreUrl::parse(url)?.open(&options).await?;
+    Ok(Stores { state: store.state(), streams: store.streams() })
 }

@@ -43,8 +43,14 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
+        name: "helix-agents-test",
+        may_use: &["helix-agents-core"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "sqlx*", "rusqlite", "axum*", "reqwest*", "expect-test"],
+        ..Layer::EMPTY
+    },
+    Layer {
         name: "helix-agents-testkit",
-        may_use: &["helix-agents-core", "helix-agents-macros"],
+        may_use: &["helix-agents-core", "helix-agents-macros", "helix-agents-test"],
         never: &["helix-agents-store-*", "helix-agents-runtime-*", "sqlx*", "rusqlite", "axum*"],
         ..Layer::EMPTY
     },
@@ -67,6 +73,18 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
+        name: "helix-agents-tools",
+        may_use: &["helix-agents-core"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-agent-file",
+        may_use: &["helix-agents-core", "helix-agents-planner", "helix-agents-tools"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
+        ..Layer::EMPTY
+    },
+    Layer {
         name: "helix-agents-runtime",
         may_use: &["helix-agents-core"],
         never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
@@ -80,10 +98,26 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "helix-agents",
-        may_use: &["helix-agents-core", "helix-agents-macros", "helix-agents-llm", "helix-agents-planner", "helix-agents-store-*", "helix-agents-runtime-*"],
+        may_use: &[
+            "helix-agents-agent-file",
+            "helix-agents-core",
+            "helix-agents-llm",
+            "helix-agents-macros",
+            "helix-agents-planner",
+            "helix-agents-runtime-*",
+            "helix-agents-store-*",
+            "helix-agents-test",
+            "helix-agents-tools",
+        ],
         ..Layer::EMPTY
     },
-    Layer { name: "helix-agents-cli",       may_use: PROGRAM, ..Layer::EMPTY },
+    Layer {
+        name: "helix-agents-cli",
+        may_use: &["helix-agents"],
+        // The binary contains no test support other than the scripted model of the demo.
+        never: &["helix-agents-testkit", "expect-test"],
+        ..Layer::EMPTY
+    },
     Layer { name: "helix-agents-tests-e2e", may_use: PROGRAM, ..Layer::EMPTY },
     Layer {
         name: "helix-agents-tests-sim",
@@ -104,7 +138,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// The crates that programs which use the library may depend on.
-const PROGRAM: &[&str] = &["helix-agents", "helix-agents-testkit"];
+const PROGRAM: &[&str] = &["helix-agents", "helix-agents-test", "helix-agents-testkit"];
 
 /// A direct or indirect dependency, with its enabled features.
 #[derive(Debug, PartialEq, Eq)]

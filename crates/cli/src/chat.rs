@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 
 use self::conversation::Conversation;
@@ -24,7 +25,6 @@ use crate::failure;
 use crate::screen::{Screen, Style, notice};
 use crate::session_agent::{Overrides, SessionAgent};
 use crate::storage;
-use crate::store::Store;
 
 /// The default agent file.
 const AGENT_FILE: &str = "agent.toml";
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: ChatArgs, db: &Path, screen: &Screen) -> Result<Ex
     exit
 }
 
-async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
+async fn chat(args: &ChatArgs, store: &AnyStore, db: &Path, screen: &Screen) -> Result<Exit> {
     let mut conversation = open(args, store, db, screen).await?;
     let mut input = Input::open(screen.is_json())?;
     if input.is_terminal() {
@@ -121,7 +121,7 @@ async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Res
 /// Opens the conversation that the command line selects.
 async fn open<'a>(
     args: &ChatArgs,
-    store: &'a Store,
+    store: &'a AnyStore,
     db: &'a Path,
     screen: &'a Screen,
 ) -> Result<Conversation<'a>> {

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use helix_agents::error::{Error, ErrorCode};
+use helix_agents::tools::safe_read;
 use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
-use crate::{env, input, safe_read};
+use crate::{env, input};
 
 /// The maximum size of the edited text in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;

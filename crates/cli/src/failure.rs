@@ -1,9 +1,9 @@
 //! Reports errors on standard error: as a sentence for users, or as one JSON object for programs.
 
+use helix_agents::agent_file;
 use helix_agents::error::Error;
 use serde_json::{Map, Value, json};
 
-use crate::agent_file;
 use crate::exit::Exit;
 use crate::screen;
 

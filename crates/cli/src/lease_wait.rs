@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use helix_agents::AnyStore;
 use helix_agents::clock::Timestamp;
 use helix_agents::session::{Session, load};
 use helix_agents::store::Head;
 
-use crate::store::Store;
 use crate::text::{duration, shortened};
 
 /// The maximum length of a tool's name.
@@ -18,7 +18,7 @@ const MAX_CHARS: usize = 100;
 ///
 /// # Errors
 /// The errors of the store.
-pub(crate) async fn messages(head: &Head, store: &Store) -> Result<Vec<String>> {
+pub(crate) async fn messages(head: &Head, store: &AnyStore) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     if head.summary.run.is_none() {
         return Ok(messages);

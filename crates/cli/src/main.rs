@@ -2,11 +2,9 @@
 //!
 //! Exit codes: 0 completed, 1 failed, 2 usage, 3 suspended, 4 interrupted or aborted.
 
-mod agent_file;
 mod approvals;
 mod args;
 mod ask;
-mod builtin;
 mod chat;
 mod checkpoint;
 mod completions;
@@ -25,12 +23,10 @@ mod logging;
 mod man;
 mod migrate;
 mod model;
-mod number;
 mod research;
 mod resume;
 mod run;
 mod run_view;
-mod safe_read;
 mod schema;
 mod screen;
 mod session_agent;
@@ -38,8 +34,6 @@ mod sessions;
 mod signals;
 mod stop;
 mod storage;
-mod store;
-mod suggest;
 mod summary;
 mod tail;
 mod terminal;

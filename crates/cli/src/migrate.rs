@@ -3,24 +3,23 @@
 use std::path::Path;
 
 use anyhow::Result;
+use helix_agents::StoreUrl;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::prelude::PostgresStore;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::screen::Screen;
-use crate::storage::{self, Location};
+use crate::storage;
 
 /// Runs the command.
 pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
-    let (before, after) = match Location::of(db) {
-        Location::Postgres(url) => PostgresStore::builder(url).migrate().await?,
-        Location::Sqlite(_) | Location::Redis(_) => {
-            let message = "a SQLite file is upgraded when it is opened, and Redis has no tables; choose \
-                           a PostgreSQL database with --db postgres://… or HELIX_DB";
-            return Err(Error::new(ErrorCode::InputInvalid, message).into());
-        }
+    let StoreUrl::Postgres(url) = storage::location(db) else {
+        let message = "a SQLite file is upgraded when it is opened, and Redis has no tables; choose \
+                       a PostgreSQL database with --db postgres://… or HELIX_DB";
+        return Err(Error::new(ErrorCode::InputInvalid, message).into());
     };
+    let (before, after) = PostgresStore::builder(&url).migrate().await?;
     let db = storage::shown(db);
     if screen.is_json() {
         screen.json(&json!({ "db": db, "before": before, "schema": after }))?;

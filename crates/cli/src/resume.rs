@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use helix_agents::AnyStore;
 use helix_agents::executor::{AgentExecutor as _, Resumable, ResumeOptions};
 use helix_agents::id::SessionId;
 use helix_agents::prelude::LocalRuntime;
@@ -24,7 +25,6 @@ use crate::screen::{Screen, notice};
 use crate::session_agent::{self, Overrides, SessionAgent};
 use crate::signals::Signals;
 use crate::storage::{self, Which};
-use crate::store::Store;
 use crate::summary::{self, EndedRun};
 
 /// The options of `helix resume`.
@@ -76,7 +76,7 @@ pub(crate) async fn run(args: ResumeArgs, db: &Path, screen: &Screen) -> Result<
 /// Resumes a session after an answer, with its recorded agent and model.
 pub(crate) async fn session(
     session: &SessionId,
-    store: &Store,
+    store: &AnyStore,
     db: &Path,
     screen: &Screen,
 ) -> Result<Exit> {
@@ -84,7 +84,7 @@ pub(crate) async fn session(
     resume_with(&head, ResumeRequest::default(), store, db, screen).await
 }
 
-async fn resume(args: &ResumeArgs, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
+async fn resume(args: &ResumeArgs, store: &AnyStore, db: &Path, screen: &Screen) -> Result<Exit> {
     let head = args.which.head(store).await?;
     resume_with(&head, args.request(), store, db, screen).await
 }
@@ -92,7 +92,7 @@ async fn resume(args: &ResumeArgs, store: &Store, db: &Path, screen: &Screen) ->
 async fn resume_with(
     head: &Head,
     request: ResumeRequest<'_>,
-    store: &Store,
+    store: &AnyStore,
     db: &Path,
     screen: &Screen,
 ) -> Result<Exit> {
@@ -152,7 +152,7 @@ async fn is_answered(
 }
 
 /// Shows the result or the pending calls of a session. It needs neither its agent nor its model.
-async fn show_status(head: &Head, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
+async fn show_status(head: &Head, store: &AnyStore, db: &Path, screen: &Screen) -> Result<Exit> {
     let runtime = session_agent::runtime_without_model(store.clone())?;
     let handle = runtime.handle(&head.session).await?;
     let ended = EndedRun::new(handle.result().await?, &runtime, &handle).await?;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 
 use crate::ask::{self, Approver};
@@ -18,7 +19,6 @@ use crate::run_view::RunView;
 use crate::screen::{Screen, Style, notice};
 use crate::session_agent::{Overrides, SessionAgent};
 use crate::storage;
-use crate::store::Store;
 
 /// The options of `helix run`.
 #[derive(Debug, Args)]
@@ -87,7 +87,7 @@ async fn turn(
     session_agent: &SessionAgent,
     mut options: ExecuteOptions,
     prompt: String,
-    store: &Store,
+    store: &AnyStore,
     run_view: RunView<'_>,
 ) -> Result<Exit> {
     options.tags = session_agent.tags();

@@ -1,8 +1,8 @@
 //! `helix schema`: the JSON Schema of agent files, for editors.
 
 use anyhow::Result;
+use helix_agents::agent_file;
 
-use crate::agent_file;
 use crate::exit::Exit;
 use crate::screen::Screen;
 

@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use helix_agents::AnyStore;
 use helix_agents::agent::{AgentRegistry, AnyAgent};
+use helix_agents::agent_file::{AgentFile, BuildOptions, BuiltAgent};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::ResumeOptions;
 use helix_agents::llm::LlmAdapter;
-use helix_agents::planner::PlanningLlm;
 use helix_agents::prelude::LocalRuntime;
 use helix_agents::providers::ProviderRegistry;
+use helix_agents::runtime_local::TokioClock;
 use helix_agents::store::Head;
 
-use crate::agent_file::AgentFile;
 use crate::model::Model;
 use crate::research::{self, DemoSettings, researcher};
 use crate::screen::{Screen, notice};
-use crate::store::Store;
 
 /// The lease duration: how long a session stays locked after its process crashed. It is short, so that
 /// `resume` after `kill -9` does not take long.
@@ -92,7 +92,7 @@ impl SessionAgent {
         let file = AgentFile::read(path)?;
         check_files(&file, overrides)?;
         // Reports problems of the file before problems of the machine, such as a missing model.
-        file.agent(file.model().unwrap_or_default(), overrides.files)?;
+        build(&file, file.model(), overrides.files)?;
         let model = Model::select(overrides.model.or(file.model())).await?.ok_or_else(no_model)?;
         Self::of_agent_file(&file, model, overrides.files)
     }
@@ -106,8 +106,8 @@ impl SessionAgent {
     }
 
     fn assistant(model: Model) -> Result<Self> {
-        let file = AgentFile::built_in("assistant.toml", ASSISTANT_FILE)?;
-        Ok(Self::new(file.agent(model.name(), None)?, model, BTreeMap::new()))
+        let agent = assistant(model.name())?;
+        Ok(Self::new(agent, model, BTreeMap::new()))
     }
 
     fn of_agent_file(file: &AgentFile, model: Model, files: Option<&Path>) -> Result<Self> {
@@ -115,7 +115,7 @@ impl SessionAgent {
             .map(std::path::absolute)
             .transpose()
             .context("the current folder cannot be determined")?;
-        let agent = file.agent(model.name(), files.as_deref())?;
+        let built = build(file, Some(model.name()), files.as_deref())?;
         let mut tags = BTreeMap::from([
             (AGENT_FILE.to_owned(), file.path().to_string_lossy().into_owned()),
             (AGENT_DIGEST.to_owned(), file.digest().to_owned()),
@@ -123,14 +123,8 @@ impl SessionAgent {
         if let Some(files) = files {
             tags.insert(FILES.to_owned(), files.to_string_lossy().into_owned());
         }
-        let plan = file.plan(&agent);
-        let mut session_agent = Self::new(agent, model, tags);
-        if let Some(plan) = plan {
-            session_agent.adapter = Arc::new(
-                PlanningLlm::around(session_agent.adapter).plan(&session_agent.agent, plan)?,
-            );
-        }
-        Ok(session_agent)
+        let adapter = built.adapter(model.adapter())?;
+        Ok(Self { adapter, ..Self::new(built.into(), model, tags) })
     }
 
     /// Recreates the agent of a recorded session for another turn or a resume, with the overrides applied.
@@ -196,15 +190,13 @@ impl SessionAgent {
                     let settings = DemoSettings::new(&Model::script(Duration::ZERO), LEASE, None)?;
                     Ok(researcher(model, &settings)?.erased())
                 }
-                ASSISTANT if tags.contains_key(MODEL) => {
-                    Ok(AgentFile::built_in("assistant.toml", ASSISTANT_FILE)?.agent(model, None)?)
-                }
+                ASSISTANT if tags.contains_key(MODEL) => assistant(model),
                 _ => Err(unsupported_session(head).into()),
             };
         };
         let file = read_again(path, agent.is_none())?;
         check_name(&file, path, head)?;
-        Ok(file.agent(model, tags.get(FILES).map(Path::new))?)
+        Ok(build(&file, Some(model), tags.get(FILES).map(Path::new))?.into())
     }
 
     fn new(agent: AnyAgent, model: Model, mut tags: BTreeMap<String, String>) -> Self {
@@ -239,10 +231,32 @@ impl SessionAgent {
     ///
     /// # Errors
     /// If the configuration is inconsistent, which is a bug.
-    pub(crate) fn runtime(&self, store: Store) -> Result<LocalRuntime> {
+    pub(crate) fn runtime(&self, store: AnyStore) -> Result<LocalRuntime> {
         let builder = LocalRuntime::builder().store(store).llm_adapter(Arc::clone(&self.adapter));
         Ok(builder.lease(LEASE).build()?)
     }
+}
+
+/// Builds the agent of a file. `files` overrides the folder that the file tools access.
+fn build(
+    file: &AgentFile,
+    model: Option<&str>,
+    files: Option<&Path>,
+) -> helix_agents::Result<BuiltAgent> {
+    let mut options = BuildOptions::new(TokioClock::new());
+    if let Some(model) = model {
+        options = options.model(model);
+    }
+    if let Some(files) = files {
+        options = options.files(files);
+    }
+    file.build(&options)
+}
+
+/// Builds the assistant of `helix chat`.
+fn assistant(model: &str) -> Result<AnyAgent> {
+    let file = AgentFile::parse("assistant.toml", ASSISTANT_FILE)?;
+    Ok(build(&file, Some(model), None)?.into())
 }
 
 /// Returns `true` if `helix demo` created the session.
@@ -265,7 +279,7 @@ pub(crate) fn wait_for_lease() -> ResumeOptions {
 ///
 /// # Errors
 /// If the configuration is inconsistent, which is a bug.
-pub(crate) fn runtime_without_model(store: Store) -> Result<LocalRuntime> {
+pub(crate) fn runtime_without_model(store: AnyStore) -> Result<LocalRuntime> {
     let no_models = Arc::new(ProviderRegistry::new());
     Ok(LocalRuntime::builder().store(store).llm_adapter(no_models).build()?)
 }
@@ -274,7 +288,7 @@ pub(crate) fn runtime_without_model(store: Store) -> Result<LocalRuntime> {
 ///
 /// # Errors
 /// If the configuration is inconsistent, which is a bug.
-pub(crate) fn runtime_for_agent(agent: AnyAgent, store: Store) -> Result<LocalRuntime> {
+pub(crate) fn runtime_for_agent(agent: AnyAgent, store: AnyStore) -> Result<LocalRuntime> {
     let no_models = Arc::new(ProviderRegistry::new());
     let registry = AgentRegistry::default();
     let name = Arc::clone(agent.name());
@@ -312,7 +326,7 @@ fn check_name(file: &AgentFile, path: &Path, head: &Head) -> Result<()> {
 /// record it.
 fn check_files(file: &AgentFile, overrides: Overrides<'_>) -> Result<()> {
     match overrides.files {
-        Some(_) if !file.has_files() => {
+        Some(_) if !file.has_file_tools() => {
             Err(no_use("--files", "the agent file has no `[tools.files]`"))
         }
         Some(folder) if folder.to_str().is_none() => {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
@@ -15,7 +16,6 @@ use crate::exit::Exit;
 use crate::screen::{Screen, notice};
 use crate::session_agent::{self, SessionAgent};
 use crate::storage::{self, Which};
-use crate::store::Store;
 use crate::summary;
 
 /// How long to wait for an aborted run to stop. Its tools get some seconds, and the lease of a process
@@ -58,7 +58,7 @@ pub(crate) async fn interrupt(args: InterruptArgs, db: &Path, screen: &Screen) -
 
 async fn request_interrupt(
     args: &InterruptArgs,
-    store: &Store,
+    store: &AnyStore,
     db: &Path,
     screen: &Screen,
 ) -> Result<()> {
@@ -101,7 +101,7 @@ pub(crate) async fn abort(args: AbortArgs, db: &Path, screen: &Screen) -> Result
     ended.map(|()| Exit::Completed)
 }
 
-async fn end(args: &AbortArgs, store: &Store, screen: &Screen) -> Result<()> {
+async fn end(args: &AbortArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let mut head = args.which.head(store).await?;
     let has_ended = |head: &Head| match head.summary.status {
         SessionStatus::Completed | SessionStatus::Aborted => true,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Result;
+use helix_agents::AnyStore;
 use helix_agents::error::{ErrorCode, ErrorRecord};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
@@ -21,7 +22,6 @@ use crate::model::is_script;
 use crate::research::Report;
 use crate::run_view::RunView;
 use crate::screen::{Screen, Style};
-use crate::store::Store;
 use crate::terminal::{self, Output};
 use crate::text::{count, duration, one_line, quoted, shortened};
 use crate::{env, session_agent, storage};
@@ -317,7 +317,7 @@ pub(crate) fn resume(
 /// The errors of the store.
 pub(crate) async fn resume_root(
     root: &SessionId,
-    store: &Store,
+    store: &AnyStore,
     db: &Path,
 ) -> Result<Option<String>> {
     let created = storage::head(store, root.as_str()).await?.created;

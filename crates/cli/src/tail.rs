@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use futures_util::StreamExt as _;
+use helix_agents::AnyStore;
 use helix_agents::id::SessionId;
 use helix_agents::store::StateStore as _;
 use helix_agents::stream::StreamManager;
@@ -15,7 +16,6 @@ use crate::exit::Exit;
 use crate::live::LiveView;
 use crate::screen::{Screen, notice};
 use crate::storage::{self, Which};
-use crate::store::Store;
 
 /// How long the stream may be silent before the session itself is checked.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -32,13 +32,13 @@ pub(crate) struct TailArgs {
 
 /// Runs the command.
 pub(crate) async fn run(args: TailArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::open_to_read(db).await?.with_retries();
+    let store = storage::with_retries(storage::open_to_read(db).await?);
     let done = follow(&args, &store, screen).await;
     storage::close(&store).await;
     done.map(|()| Exit::Completed)
 }
 
-async fn follow(args: &TailArgs, store: &Store, screen: &Screen) -> Result<()> {
+async fn follow(args: &TailArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let session = args.which.head(store).await?.session;
     let mut chunks = StreamManager::read(store, &session, args.from).await?;
     let seen = args.from.saturating_sub(1);
@@ -73,7 +73,7 @@ async fn follow(args: &TailArgs, store: &Store, screen: &Screen) -> Result<()> {
 /// Checks the session in addition to its stream, because a process that crashes at the very end of a run
 /// leaves a stream without an end.
 struct Watch<'a> {
-    store: &'a Store,
+    store: &'a AnyStore,
     session: &'a SessionId,
     seen: u64,
     warned: bool,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::clock::{Clock as _, Timestamp};
 use helix_agents::runtime_local::TokioClock;
 use helix_agents::session::{
@@ -19,7 +20,6 @@ use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::sessions::purge::{age, status};
 use crate::storage;
-use crate::store::Store;
 use crate::text::{duration, table};
 
 /// The options of the command.
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: UsageArgs, db: &Path, screen: &Screen) -> Result<E
     done.map(|()| Exit::Completed)
 }
 
-async fn show(args: UsageArgs, store: &Store, screen: &Screen) -> Result<()> {
+async fn show(args: UsageArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let logs = SessionReader::of(store);
     let (of, used) = match &args.session {
         Some(session) => {

@@ -5,6 +5,10 @@ pub use helix_agents_core::{
     schema, session, state, step, store, stream, tool, usage,
 };
 
+/// Agent files: TOML descriptions of agents.
+#[cfg(feature = "agent-file")]
+pub use helix_agents_agent_file as agent_file;
+
 /// Model providers, and the registry that selects one for a model name.
 #[cfg(feature = "llm")]
 pub use helix_agents_llm as providers;
@@ -41,12 +45,24 @@ pub use helix_agents_store_redis as store_redis;
 #[cfg(feature = "store-sqlite")]
 pub use helix_agents_store_sqlite as store_sqlite;
 
+/// Scripted models and gates, for tests.
+#[cfg(feature = "test")]
+pub use helix_agents_test as test;
+
+/// Built-in tools: files, HTTP, commands, arithmetic, time and notes.
+#[cfg(feature = "tools")]
+pub use helix_agents_tools as tools;
+
 #[cfg(feature = "macros")]
 pub use helix_agents_macros::tool;
 
+pub use any_store::AnyStore;
 pub use error::{Error, Result};
+pub use store_url::{StoreOptions, StoreUrl, open_store};
 
+mod any_store;
 pub mod prelude;
+mod store_url;
 
 #[cfg(doctest)]
 mod guide;

@@ -10,6 +10,7 @@ pub use crate::hooks::{AgentHooks, HookContext, HookDecision, HookResult};
 pub use crate::id::{RunId, SessionId};
 pub use crate::session::{RunStatus, Session};
 pub use crate::store::StateStore;
+pub use crate::store_url::open_store;
 pub use crate::stream::{ChunkKind, StreamManager};
 pub use crate::tool::{EffectClass, Tool, ToolContext, ToolError, ToolFunction};
 

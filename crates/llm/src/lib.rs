@@ -25,7 +25,7 @@ pub use openai_chat::{
 };
 
 pub use registry::{
-    CONFIG_FILE, LOCAL_PORTS, LocalServer, ProviderInfo, ProviderKey, ProviderRegistry,
-    ResolvedModel,
+    CONFIG_FILE, LOCAL_PORTS, LocalServer, ModelSource, ProviderInfo, ProviderKey,
+    ProviderRegistry, ResolvedModel, SelectedModel,
 };
 pub use secret::ApiKey;

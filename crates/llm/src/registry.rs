@@ -17,9 +17,11 @@ mod config;
 mod detect;
 mod info;
 mod load;
+mod select;
 
 pub use detect::{LOCAL_PORTS, LocalServer};
 pub use info::{ProviderInfo, ProviderKey};
+pub use select::{ModelSource, SelectedModel};
 
 /// The file in the current directory that [`ProviderRegistry::from_env`] reads.
 pub const CONFIG_FILE: &str = "helix.toml";

@@ -14,19 +14,31 @@ pub mod certificates;
 pub mod chaos;
 pub mod durable_suite;
 pub mod faults;
-pub mod gate;
 pub mod ids;
 pub mod kill;
 mod likeness;
 pub mod normalise;
 pub mod patient;
-pub mod planning;
 pub mod proxy;
 pub mod runtime_suite;
 pub mod scenario;
-pub mod scripted;
 pub mod servers;
 pub mod store_suite;
 pub mod stream_suite;
 pub mod traced;
 pub mod trees;
+
+/// The gates of [`helix_agents_test`].
+pub mod gate {
+    pub use helix_agents_test::{DEADLINE, Gate, within};
+}
+
+/// The model for agents that plan, of [`helix_agents_test`].
+pub mod planning {
+    pub use helix_agents_test::PlanningScript;
+}
+
+/// The scripted models of [`helix_agents_test`].
+pub mod scripted {
+    pub use helix_agents_test::{Reply, RoutingScriptedLlm, ScriptedLlm, SeenRequest};
+}

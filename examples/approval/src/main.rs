@@ -7,10 +7,8 @@
 use anyhow::{Result, bail};
 use helix_agents::prelude::*;
 use helix_agents::runtime_local::SystemIds;
-use helix_agents::session::{
-    CallRef, RequestContext, SessionReader, Submission, pending_calls, submit,
-};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents::session::{CallRef, RequestContext, SessionReader, Submission, pending_calls, submit};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use helix_agents::prelude::*;
 use helix_agents::runtime_local::SystemIds;
 use helix_agents::session::{RequestContext, SessionReader, Submission, pending_calls, submit};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

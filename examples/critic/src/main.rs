@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use helix_agents::agent::CompanionMode;
 use helix_agents::prelude::*;
 use helix_agents::session::load;
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

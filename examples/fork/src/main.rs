@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use helix_agents::executor::ForkOptions;
 use helix_agents::prelude::*;
 use helix_agents::session::Session;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -12,7 +12,7 @@ use anyhow::Result;
 use helix_agents::executor::Resumable;
 use helix_agents::prelude::*;
 use helix_agents::tool::ReconcileOutcome;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

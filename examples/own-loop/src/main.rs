@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use helix_agents::prelude::*;
 use helix_agents_example_own_loop::OwnLoop;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

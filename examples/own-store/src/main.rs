@@ -5,7 +5,7 @@
 use anyhow::Result;
 use helix_agents::prelude::*;
 use helix_agents_example_own_store::FileStore;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 
 #[tokio::main]
 async fn main() -> Result<()> {

@@ -1,7 +1,6 @@
 //! The plans and the answer of the scripted model.
 
-use helix_agents_testkit::planning::PlanningScript;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{PlanningScript, Reply, ScriptedLlm};
 use serde_json::{Value, json};
 
 pub(crate) fn script() -> PlanningScript {

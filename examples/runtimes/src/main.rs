@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use helix_agents::message::Message;
 use helix_agents::prelude::*;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

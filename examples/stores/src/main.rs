@@ -1,13 +1,12 @@
-//! One program on any of the stores. `cargo run -p helix-agents-example-stores -- sqlite notes.db`
-//! stores its session in a file, `-- postgres URL` and `-- redis URL` store it on a server, and
+//! One program on any of the stores. `cargo run -p helix-agents-example-stores -- sqlite:notes.db`
+//! stores its session in a file, `-- postgres://…` and `-- redis://…` store it on a server, and
 //! without arguments it is in memory. The example uses the configured model, or a scripted one if
 //! none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use helix_agents::prelude::*;
-use helix_agents::runtime_local::LocalRuntimeBuilder;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -33,21 +32,10 @@ async fn note(item: Item, cx: &ToolContext) -> Result<&'static str, ToolError> {
     Ok("noted")
 }
 
-/// Opens the store. This is the only code that depends on the choice of a store.
-async fn on_store(runtime: LocalRuntimeBuilder, store: &[&str]) -> Result<LocalRuntimeBuilder> {
-    Ok(match store {
-        [] => runtime.store(MemoryStore::new()),
-        ["sqlite", file] => runtime.store(SqliteStore::open(file).await?),
-        ["postgres", url] => runtime.store(PostgresStore::open(url).await?),
-        ["redis", url] => runtime.store(RedisStore::open(url).await?),
-        _ => bail!("usage: stores [sqlite FILE | postgres URL | redis URL]"),
-    })
-}
-
 #[tokio::main]
 async fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let store: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // This is the only code that depends on the choice of a store.
+    let store = open_store(&std::env::args().nth(1).unwrap_or("memory:".to_owned())).await?;
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
     eprintln!("the model is {}", models.model("")?);
     let agent = Agent::builder("shopper")
@@ -55,7 +43,7 @@ async fn main() -> Result<()> {
         .state::<List>()
         .tool(note)
         .build()?;
-    let runtime = on_store(LocalRuntime::builder().llm(models), &store).await?.build()?;
+    let runtime = LocalRuntime::builder().llm(models).store(store).build()?;
 
     let options = ExecuteOptions::default().session(SessionId::from(SESSION));
     let turn = runtime.start(&agent, "We need apples.", options).await?;

@@ -11,7 +11,7 @@ use anyhow::Result;
 use futures_util::StreamExt as _;
 use helix_agents::llm::RetryPolicy;
 use helix_agents::prelude::*;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use serde_json::json;
 
 use screen::Screen;

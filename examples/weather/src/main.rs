@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use helix_agents::prelude::*;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::AgentExecutor as _;
@@ -18,14 +19,13 @@ use crate::input;
 use crate::screen::Screen;
 use crate::session_agent;
 use crate::storage;
-use crate::store::Store;
 use crate::summary;
 use crate::text::{count, quoted};
 
 /// The store that records an answer and the screen that reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerContext<'a> {
-    pub(super) store: &'a Store,
+    pub(super) store: &'a AnyStore,
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
 }

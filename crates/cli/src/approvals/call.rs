@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::clock::Timestamp;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
@@ -16,7 +17,6 @@ use serde::Serialize;
 
 use crate::env;
 use crate::storage;
-use crate::store::Store;
 use crate::summary;
 use crate::text::quoted;
 
@@ -60,7 +60,7 @@ pub(crate) struct WaitingCall {
 
 impl WhichCall {
     /// Resolves the call. It does not check that the call is pending.
-    pub(super) async fn find(&self, store: &Store) -> Result<NamedCall> {
+    pub(super) async fn find(&self, store: &AnyStore) -> Result<NamedCall> {
         let given = CallRef::from(self.call.as_str());
         let head = match (&self.session, &given.session) {
             (Some(session), _) => storage::head(store, session).await?,
@@ -77,7 +77,7 @@ impl WhichCall {
 
     /// The error for a call id without a session. Call ids are short and repeat in every session, so an
     /// id alone is never enough.
-    async fn ambiguous(&self, store: &Store) -> Result<Error> {
+    async fn ambiguous(&self, store: &AnyStore) -> Result<Error> {
         let mut named = Vec::new();
         for waiting in all(store, usize::MAX).await? {
             if waiting.view.pending.call.as_str() == self.call && named.len() < MAX_NAMED {
@@ -100,7 +100,7 @@ impl NamedCall {
     ///
     /// # Errors
     /// [`ErrorCode::CallNotFound`], with the reason, if the call is not pending.
-    pub(super) async fn waiting(&self, store: &Store) -> Result<WaitingCall> {
+    pub(super) async fn waiting(&self, store: &AnyStore) -> Result<WaitingCall> {
         let is_named = |waiting: &WaitingCall| {
             let session = self.call.session.as_ref();
             waiting.view.pending.call == self.call.call
@@ -166,14 +166,14 @@ pub(crate) fn kind(view: &PendingView) -> &'static str {
 }
 
 /// The pending calls of a root session and its sub-agents.
-pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<WaitingCall>> {
+pub(crate) async fn below(store: &AnyStore, root: &SessionId) -> Result<Vec<WaitingCall>> {
     let head = storage::head(store, root.as_str()).await?;
     let views = pending_calls(SessionReader::of(store), root).await?;
     Ok(views.into_iter().map(|view| WaitingCall::new(view, root, head.read_at)).collect())
 }
 
 /// Returns at most `most` pending calls of the database, those of the newest sessions first.
-pub(super) async fn all(store: &Store, most: usize) -> Result<Vec<WaitingCall>> {
+pub(super) async fn all(store: &AnyStore, most: usize) -> Result<Vec<WaitingCall>> {
     let filter = SessionFilter { pending: true, ..SessionFilter::default() };
     let mut page = Page { after: None, limit: MAX_PAGE };
     let (mut roots, mut waiting) = (Vec::new(), Vec::new());

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 
 use super::call::{WaitingCall, all, below, kind};
 use crate::screen::{Screen, notice};
 use crate::storage;
-use crate::store::Store;
 use crate::text::{shortened, table};
 
 /// The maximum length of the arguments in the table. `show` and `--json` print them in full.
@@ -24,7 +24,7 @@ pub(crate) struct ListArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ListArgs, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &ListArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let most = usize::from(args.limit);
     let mut waiting = match &args.session {
         Some(session) => {

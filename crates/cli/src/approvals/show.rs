@@ -3,18 +3,18 @@
 use std::path::Path;
 
 use anyhow::Result;
+use helix_agents::AnyStore;
 use helix_agents::event::PendingKind;
 use serde_json::Value;
 
 use super::call::{WaitingCall, WhichCall, kind};
 use crate::screen::Screen;
-use crate::store::Store;
 use crate::summary;
 
 /// Runs the command.
 pub(crate) async fn run(
     which: &WhichCall,
-    store: &Store,
+    store: &AnyStore,
     db: &Path,
     screen: &Screen,
 ) -> Result<()> {

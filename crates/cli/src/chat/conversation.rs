@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
+use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, Resumable};
 use helix_agents::id::SessionId;
@@ -22,7 +23,6 @@ use crate::run_view::RunView;
 use crate::screen::{Screen, Style, notice};
 use crate::session_agent::{self, SessionAgent};
 use crate::signals::{Signal, Signals};
-use crate::store::Store;
 use crate::summary::{EndedRun, Turn};
 use crate::{lease_wait, storage, summary};
 
@@ -34,7 +34,7 @@ pub(super) struct Conversation<'a> {
     runtime: LocalRuntime,
     /// The session; `None` before the first message.
     pub(super) session: Option<SessionId>,
-    pub(super) store: &'a Store,
+    pub(super) store: &'a AnyStore,
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
     /// Whether the user can be asked for approvals.
@@ -47,7 +47,7 @@ impl<'a> Conversation<'a> {
         session_agent: SessionAgent,
         file: Option<PathBuf>,
         session: Option<SessionId>,
-        store: &'a Store,
+        store: &'a AnyStore,
         db: &'a Path,
         screen: &'a Screen,
     ) -> Result<Self> {

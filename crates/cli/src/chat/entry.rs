@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
+use helix_agents::agent_file::suggest::near;
 use serde_json::{Value, json};
-
-use crate::suggest::near;
 
 /// A parsed entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use helix_agents::StoreUrl;
 use helix_agents::error::ErrorCode;
 use helix_agents::guarantee::Guarantee;
 use helix_agents::prelude::{MemoryStore, SqliteStore};
@@ -16,7 +17,7 @@ use super::finding::{Failed, Findings, remedy_of_database};
 use super::page::Page;
 use super::postgres::Postgres;
 use super::redis::Redis;
-use crate::storage::Location;
+use crate::storage;
 use crate::text::{bytes, count};
 
 /// The name of the runtime that needs no separate workers.
@@ -77,10 +78,13 @@ impl Stores {
     pub(super) async fn check(db: &Path, findings: &mut Findings) -> Self {
         let memory = Memory { guarantees: MemoryStore::new().guarantees() };
         let mut stores = Self { sqlite: None, postgres: None, redis: None, memory };
-        match Location::of(db) {
-            Location::Sqlite(file) => stores.sqlite = Some(Sqlite::check(file, findings).await),
-            Location::Postgres(url) => stores.postgres = Some(Postgres::check(url, findings).await),
-            Location::Redis(url) => stores.redis = Some(Redis::check(url, findings).await),
+        match storage::location(db) {
+            StoreUrl::Sqlite(file) => stores.sqlite = Some(Sqlite::check(&file, findings).await),
+            StoreUrl::Postgres(url) => {
+                stores.postgres = Some(Postgres::check(&url, findings).await);
+            }
+            StoreUrl::Redis(url) => stores.redis = Some(Redis::check(&url, findings).await),
+            _ => {}
         }
         stores
     }

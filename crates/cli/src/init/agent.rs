@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use helix_agents::agent_file;
 use helix_agents::error::{Error, ErrorCode, Result};
 
 use super::draft::Draft;
 use super::name;
-use crate::agent_file;
 
 /// The name of the schema file, which the first line of the template references.
 const SCHEMA: &str = "agent.schema.json";

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use helix_agents::test::{Reply, ScriptedLlm};
 use helix_agents::usage::Usage;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::json;
 
 use super::agent::QUESTION;

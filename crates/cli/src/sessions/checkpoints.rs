@@ -1,19 +1,19 @@
 //! `helix sessions checkpoints`.
 
 use anyhow::Result;
+use helix_agents::AnyStore;
 use helix_agents::session::load;
 
 use crate::checkpoint;
 use crate::screen::Screen;
 use crate::storage::Which;
-use crate::store::Store;
 use crate::text::{shortened, table};
 
 /// The maximum length of a reply in the table.
 const MAX_CHARS: usize = 80;
 
 /// Runs the command.
-pub(crate) async fn run(which: &Which, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(which: &Which, store: &AnyStore, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
     if screen.is_json() {

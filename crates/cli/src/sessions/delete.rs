@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::store::StateStore as _;
 use serde_json::json;
 
 use crate::screen::Screen;
 use crate::storage;
-use crate::store::Store;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) struct DeleteArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &DeleteArgs, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &DeleteArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let head = storage::head(store, &args.session).await?;
     if head.is_leased() && !args.force {
         let message = "the session is running; interrupt it first, or use --force";

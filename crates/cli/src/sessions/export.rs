@@ -1,15 +1,15 @@
 //! `helix sessions export`.
 
 use anyhow::Result;
+use helix_agents::AnyStore;
 use helix_agents::session::export_session;
 
 use crate::screen::Screen;
 use crate::storage::Which;
-use crate::store::Store;
 
 /// Runs the command. With or without `--json` it prints one JSON document: all records of the session
 /// and its child sessions, with the original times.
-pub(crate) async fn run(which: &Which, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(which: &Which, store: &AnyStore, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     screen.json(&export_session(store, &head.session).await?)?;
     Ok(())

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::executor::{AgentExecutor as _, ForkOptions};
 use helix_agents::session::load;
 use serde_json::json;
@@ -12,7 +13,6 @@ use crate::checkpoint;
 use crate::screen::Screen;
 use crate::session_agent;
 use crate::storage::Which;
-use crate::store::Store;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -31,7 +31,12 @@ pub(crate) struct ForkArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ForkArgs, store: &Store, db: &Path, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(
+    args: &ForkArgs,
+    store: &AnyStore,
+    db: &Path,
+    screen: &Screen,
+) -> Result<()> {
     let head = args.which.head(store).await?;
     let mut options = ForkOptions::default();
     options.checkpoint = match args.step {

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::session::{SessionExport, import_session};
 use serde_json::json;
 
 use crate::screen::Screen;
-use crate::store::Store;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) struct ImportArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ImportArgs, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &ImportArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let export = read(args)?;
     import_session(store, &export).await?;
     let sessions: Vec<_> = export.sessions().iter().map(|session| &session.session).collect();

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
 use serde_json::json;
 
 use super::status;
 use crate::model;
 use crate::screen::Screen;
-use crate::store::Store;
 use crate::text::table;
 
 /// The options of the command.
@@ -23,13 +23,13 @@ pub(crate) struct ListArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ListArgs, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &ListArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let after = args.after.as_deref().map(Into::into);
     show(Page { after, limit: args.limit }, store, screen).await
 }
 
 /// Shows a page of sessions.
-pub(crate) async fn show(page: Page, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn show(page: Page, store: &AnyStore, screen: &Screen) -> Result<()> {
     let heads = store.list(&SessionFilter::default(), &page).await?;
     let mut listed = Vec::new();
     for head in heads {

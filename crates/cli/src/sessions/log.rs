@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::event::{
     Answer, Event, ModelReply, PendingCall, RecordedEvent, RunOutcome, Suspension, ToolFinish,
     ToolOutcome,
@@ -14,7 +15,6 @@ use serde::Serialize;
 
 use crate::screen::{Screen, Style};
 use crate::storage::Which;
-use crate::store::Store;
 use crate::text::{count, duration, shortened};
 
 /// The maximum length of a text. `--json` prints it in full.
@@ -31,7 +31,7 @@ pub(crate) struct LogArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &LogArgs, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &LogArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let head = args.which.head(store).await?;
     show(&head.session, args.after, store, screen).await
 }
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &LogArgs, store: &Store, screen: &Screen) -> Resul
 pub(crate) async fn show(
     session: &SessionId,
     after: u64,
-    store: &Store,
+    store: &AnyStore,
     screen: &Screen,
 ) -> Result<()> {
     // The store can read only from the start of an append, so the events are filtered here.

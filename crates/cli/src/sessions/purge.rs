@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::store::{Purge, SessionStatus, StateStore as _};
 use jiff::{Span, SpanRelativeTo};
 use serde_json::json;
 
 use crate::screen::Screen;
-use crate::store::Store;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) struct PurgeArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &PurgeArgs, store: &Store, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &PurgeArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
     let purge = Purge { older_than: args.older_than, statuses: args.status.clone() };
     let purged = store.purge(&purge).await?;
     if screen.is_json() {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use helix_agents::AnyStore;
 use helix_agents::session::{Session, load};
 use serde_json::json;
 
@@ -10,7 +11,6 @@ use super::status;
 use crate::approvals::{WaitingCall, below, kind};
 use crate::screen::Screen;
 use crate::storage::Which;
-use crate::store::Store;
 use crate::summary;
 use crate::text::{duration, shortened, table};
 
@@ -18,7 +18,7 @@ use crate::text::{duration, shortened, table};
 const MAX_STATE: usize = 500;
 
 /// Runs the command.
-pub(crate) async fn run(which: &Which, store: &Store, db: &Path, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
     let waiting = below(store, &head.created.root).await?;

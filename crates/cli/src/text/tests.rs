@@ -3,12 +3,6 @@
 use super::*;
 
 #[test]
-fn a_long_text_becomes_one_short_line() {
-    assert_eq!(shortened("one\ntwo", 10), "one two");
-    assert_eq!(shortened("größer als erlaubt", 8), "größer…");
-}
-
-#[test]
 fn durations_are_readable() {
     let shown = |millis| duration(Duration::from_millis(millis));
     assert_eq!(

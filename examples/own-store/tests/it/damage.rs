@@ -6,7 +6,7 @@ use helix_agents::error::ErrorCode;
 use helix_agents::prelude::*;
 use helix_agents::session::load;
 use helix_agents_example_own_store::FileStore;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 
 /// Runs one more turn of the session with a newly opened store. Returns the turn's number.
 async fn turn(path: &Path) -> u32 {

@@ -38,9 +38,9 @@ async fn in_memory_every_process_starts_a_new_session() {
 async fn in_a_file_the_next_process_continues_the_session() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.db");
-    let store = ["sqlite", file.to_str().unwrap()];
-    assert_eq!(run(&store).await, FIRST);
-    assert_eq!(run(&store).await, SECOND);
+    let store = format!("sqlite:{}", file.display());
+    assert_eq!(run(&[&store]).await, FIRST);
+    assert_eq!(run(&[&store]).await, SECOND);
 }
 
 #[tokio::test]
@@ -48,8 +48,8 @@ async fn on_postgres_the_next_process_continues_the_session() {
     let url = format!("{}?schema={}", servers::postgres(), servers::unique());
     let builder = PostgresStore::builder(&url);
     let _cleanup = Afterwards::new(|| async { builder.destroy().await.unwrap() });
-    assert_eq!(run(&["postgres", &url]).await, FIRST);
-    assert_eq!(run(&["postgres", &url]).await, SECOND);
+    assert_eq!(run(&[&url]).await, FIRST);
+    assert_eq!(run(&[&url]).await, SECOND);
 }
 
 #[tokio::test]
@@ -57,6 +57,6 @@ async fn on_redis_the_next_process_continues_the_session() {
     let url = format!("{}?prefix={}", servers::redis(), servers::unique());
     let builder = RedisStore::builder(&url);
     let _cleanup = Afterwards::new(|| async { builder.destroy().await.unwrap() });
-    assert_eq!(run(&["redis", &url]).await, FIRST);
-    assert_eq!(run(&["redis", &url]).await, SECOND);
+    assert_eq!(run(&[&url]).await, FIRST);
+    assert_eq!(run(&[&url]).await, SECOND);
 }
