@@ -17,8 +17,8 @@ struct Advice {
     reason: String,
 }
 
-#[tool]
 /// Today's weather in a city.
+#[tool]
 async fn weather(place: Place) -> Result<String, ToolError> {
     Ok(format!("heavy rain in {} until noon", place.city))
 }

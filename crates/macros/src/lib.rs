@@ -24,8 +24,8 @@ use proc_macro::TokenStream;
 ///     text: String,
 /// }
 ///
-/// #[tool]
 /// /// Search the product catalogue.
+/// #[tool]
 /// async fn search(input: Query, cx: &ToolContext) -> Result<Vec<String>, ToolError> {
 ///     cx.progress("searching", None);
 ///     Ok(vec![input.text])

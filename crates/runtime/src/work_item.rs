@@ -297,10 +297,16 @@ impl AttachedRun {
             {
                 driver.call_model(lease, step, force_completion).await
             }
-            (WorkItem::Children, Action::StartChildren(tasks)) => {
-                // Hooks have not been called yet for calls that were refused at the same time.
+            (WorkItem::Children, next) => {
+                // Hooks have not been called yet for calls of the same step that have ended or were refused. If an
+                // abort was requested meanwhile, this item is the last one that can call them.
                 note_all(driver);
-                Box::pin(driver.start_children(lease, &tasks)).await
+                match next {
+                    Action::StartChildren(tasks) => {
+                        Box::pin(driver.start_children(lease, &tasks)).await
+                    }
+                    _ => Ok(()),
+                }
             }
             (WorkItem::Companions, Action::RunCompanions(tasks)) => {
                 Box::pin(driver.run_companions(lease, &tasks)).await
@@ -312,7 +318,7 @@ impl AttachedRun {
             },
             // The item is not due: another event was recorded first, or the item was completed and the engine lost its
             // result.
-            (WorkItem::Model(_) | WorkItem::Children | WorkItem::Companions, _) => Ok(()),
+            (WorkItem::Model(_) | WorkItem::Companions, _) => Ok(()),
         }
     }
 

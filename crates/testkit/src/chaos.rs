@@ -15,7 +15,7 @@ use helix_agents_core::store::{
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
-use crate::patient;
+use crate::retrying;
 use crate::store_suite::StoreHarness;
 use crate::stream_suite::StreamHarness;
 use crate::trees::Rng;
@@ -245,7 +245,7 @@ impl<H: StoreHarness> StoreHarness for ChaosHarness<H> {
 
     async fn open(&self) -> Arc<dyn StateStore> {
         let store = ChaosStore::new(self.harness.open().await, self.seed());
-        Arc::new(patient::store(Arc::new(store)))
+        Arc::new(retrying::store(Arc::new(store)))
     }
 
     async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
@@ -257,12 +257,12 @@ impl<H: StoreHarness> StoreHarness for ChaosHarness<H> {
 impl<H: StreamHarness> StreamHarness for ChaosHarness<H> {
     async fn open(&self) -> Arc<dyn StreamManager> {
         let streams = ChaosStreams::new(self.harness.open().await, self.seed());
-        Arc::new(patient::streams(Arc::new(streams)))
+        Arc::new(retrying::streams(Arc::new(streams)))
     }
 
     async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
         let streams = ChaosStreams::new(self.harness.open_keeping(chunks).await, self.seed());
-        Arc::new(patient::streams(Arc::new(streams)))
+        Arc::new(retrying::streams(Arc::new(streams)))
     }
 
     fn keeps_readers(&self) -> bool {

@@ -15,14 +15,14 @@ mod create;
 mod delete;
 mod fork;
 mod lease;
-mod likeness;
+mod similar_ids;
 mod limits;
 mod list;
 mod purge;
-mod race;
+mod concurrency;
 mod read;
-mod repeat;
-mod sight;
+mod repetition;
+mod visibility;
 mod snapshot;
 pub(crate) mod support;
 mod usage;
@@ -33,14 +33,14 @@ pub use create::*;
 pub use delete::*;
 pub use fork::*;
 pub use lease::*;
-pub use likeness::*;
+pub use similar_ids::*;
 pub use limits::*;
 pub use list::*;
 pub use purge::*;
-pub use race::*;
+pub use concurrency::*;
 pub use read::*;
-pub use repeat::*;
-pub use sight::*;
+pub use repetition::*;
+pub use visibility::*;
 pub use snapshot::*;
 pub use usage::*;
 
@@ -79,12 +79,12 @@ macro_rules! store_suite {
         $crate::__scenarios! { store_suite, $harness;
             // Create
             a_created_session_reads_back_as_it_was_created,
-            a_store_says_how_far_it_reaches,
-            a_store_says_what_it_guarantees_and_why,
-            creating_an_existing_session_says_so_and_changes_nothing,
+            a_store_states_its_scope,
+            a_store_states_its_guarantees_and_the_reasons,
+            creating_an_existing_session_reports_it_and_changes_nothing,
             a_first_append_at_another_position_is_refused,
             a_first_append_without_a_summary_is_refused,
-            a_session_that_nobody_created_is_not_found,
+            an_unknown_session_is_not_found,
             // Append
             appends_are_read_back_whole_and_in_order,
             the_head_follows_the_last_append,
@@ -110,10 +110,10 @@ macro_rules! store_suite {
             racing_creators_have_exactly_one_winner,
             racing_appends_have_exactly_one_winner,
             racing_repetitions_of_one_append_write_it_once,
-            writers_that_go_on_after_conflicts_all_get_in,
-            a_reader_beside_writers_sees_only_whole_prefixes,
+            writers_that_retry_after_conflicts_all_succeed,
+            a_reader_sees_only_complete_prefixes_during_writes,
             summary_lease_and_events_become_visible_together,
-            renewals_beside_appends_lose_neither,
+            concurrent_renewals_and_appends_lose_neither,
             sessions_do_not_disturb_each_other,
             // Visibility
             a_handle_that_wrote_sees_what_others_wrote_since,
@@ -128,39 +128,39 @@ macro_rules! store_suite {
             // Lease and guard
             a_lease_is_taken_kept_and_cleared,
             a_lease_that_is_held_keeps_others_out,
-            a_lease_that_ran_out_keeps_nobody_out,
-            a_lease_that_was_cleared_keeps_nobody_out,
+            an_expired_lease_excludes_no_other_run,
+            a_released_lease_excludes_no_other_run,
             an_append_after_its_deadline_is_not_taken,
             a_stale_position_is_a_conflict_even_if_the_guard_fails_too,
             renewing_extends_the_lease_of_the_current_run_and_nothing_else,
             renewing_for_another_run_changes_nothing,
             renewing_without_a_current_run_changes_nothing,
             a_renewal_may_shorten_the_lease,
-            a_lease_stays_until_it_is_cleared_whatever_the_summary_says,
-            a_lease_that_ran_out_can_be_renewed,
-            a_head_says_when_it_was_read,
-            a_renewal_tells_of_requests_from_outside,
+            a_lease_stays_until_it_is_released_regardless_of_the_summary,
+            an_expired_lease_can_be_renewed,
+            a_head_contains_the_time_when_it_was_read,
+            a_renewal_returns_requests_from_other_processes,
             // Read
             a_log_can_be_read_in_parts,
             reading_at_the_end_is_empty,
-            operations_that_nobody_polls_hold_up_no_others,
+            operations_that_are_not_polled_block_no_others,
             // List
             an_empty_store_lists_nothing,
             sessions_are_listed_newest_first,
             sessions_are_listed_by_creation_whatever_is_appended_later,
             each_filter_selects_alone,
             filters_hold_together,
-            a_run_whose_lease_ran_out_is_listed_as_expired,
-            a_session_is_pending_while_calls_wait_for_people,
+            a_run_with_an_expired_lease_is_listed_as_expired,
+            a_session_is_pending_while_calls_wait_for_answers,
             a_session_is_due_once_its_wake_up_time_has_passed,
             a_list_can_be_read_in_pages,
-            a_page_goes_on_within_its_filter,
+            a_page_continues_within_its_filter,
             a_page_after_a_session_that_is_gone_is_an_error,
             a_page_has_a_largest_size,
             sessions_are_listed_by_when_they_were_created,
             // Usage
-            usage_is_what_the_last_append_said,
-            an_append_that_says_nothing_of_usage_leaves_it,
+            usage_is_that_of_the_last_append,
+            an_append_without_usage_keeps_the_stored_usage,
             an_append_that_is_not_taken_leaves_the_usage,
             usage_and_head_become_visible_together,
             a_fork_has_the_usage_of_its_own_appends,
@@ -174,24 +174,24 @@ macro_rules! store_suite {
             a_deleted_session_can_be_created_anew,
             // Purge
             purging_forgets_whole_trees_by_the_state_of_their_root,
-            what_is_young_is_not_purged,
+            recent_sessions_are_not_purged,
             an_old_session_with_a_late_append_is_not_purged,
-            a_tree_in_which_somebody_is_at_work_is_not_purged,
+            a_tree_with_an_active_run_is_not_purged,
             children_whose_parent_is_gone_are_purged,
-            what_a_fork_shares_outlives_a_purge,
+            shared_appends_survive_a_purge,
             many_sessions_are_purged_at_once,
             // Fork
-            a_fork_begins_with_what_the_original_had,
-            a_fork_and_its_original_go_on_apart,
+            a_fork_starts_with_the_events_of_its_original,
+            a_fork_and_its_original_continue_independently,
             positions_of_a_fork_are_judged_like_any_others,
             a_fork_can_be_read_across_the_seam,
             forks_can_be_forked,
             a_fork_from_where_the_original_never_was_is_refused,
             a_repeated_fork_is_answered_as_the_first_time,
-            a_fork_was_not_created_by_what_it_shares,
+            a_shared_append_does_not_identify_the_creation_of_a_fork,
             racing_forks_have_exactly_one_winner,
             a_fork_of_a_live_session_has_its_own_lease,
-            what_a_fork_shares_outlives_the_original,
+            shared_appends_survive_the_original,
             deleting_a_fork_leaves_the_original,
             // Snapshot
             a_snapshot_is_read_back_as_it_was_saved,

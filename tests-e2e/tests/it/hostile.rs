@@ -28,7 +28,7 @@ on_each_store! {
         super::blocking().block_on(super::ids_of_any_text(kind));
     }
     Everywhere ids_that_nobody_may_choose_are_refused(kind) {
-        super::blocking().block_on(super::ids_that_nobody_may_choose(kind));
+        super::blocking().block_on(super::reserved_ids_are_refused(kind));
     }
     Everywhere eight_processes_begin_one_store_and_one_session_at_once(kind) {
         super::eight_processes_at_once(kind);
@@ -123,7 +123,7 @@ async fn ids_of_any_text(kind: &Kind) {
 }
 
 /// Invalid ids are refused with their error code, and nothing is written.
-async fn ids_that_nobody_may_choose(kind: &Kind) {
+async fn reserved_ids_are_refused(kind: &Kind) {
     let test_store = TestStore::of(kind).await;
     let plain = scenario("plain", &test_store.trace());
     let runtime = runtime(&test_store.store, &plain);

@@ -281,12 +281,12 @@ fn engine(runtime: &str, server: &Server) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_runs_outlive_a_crash_of_postgres() {
+async fn a_hundred_runs_survive_a_crash_of_postgres() {
     crash_of_postgres(|_| LOCAL.to_owned()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_runs_outlive_a_crash_of_redis() {
+async fn a_hundred_runs_survive_a_crash_of_redis() {
     let Some(kind) = wanted("redis", On::Everywhere) else { return };
     let server = Server::redis();
     let store = RedisStore::open(&server.url).await.unwrap();
@@ -299,12 +299,12 @@ mod durable {
 
     /// DBOS's tables are on the same server as the store.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_hundred_runs_outlive_a_crash_of_postgres() {
+    async fn a_hundred_runs_survive_a_crash_of_postgres() {
         crash_of_postgres(|server| engine("durable", server)).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_hundred_runs_outlive_a_crash_of_the_engine() {
+    async fn a_hundred_runs_survive_a_crash_of_the_engine() {
         crash_of_the_engine("durable", Server::postgres()).await;
     }
 }
@@ -313,12 +313,12 @@ mod temporal {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_hundred_runs_outlive_a_crash_of_postgres() {
+    async fn a_hundred_runs_survive_a_crash_of_postgres() {
         crash_of_postgres(|_| runtimes::Kind::named("temporal").unwrap().place()).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_hundred_runs_outlive_a_crash_of_the_engine() {
+    async fn a_hundred_runs_survive_a_crash_of_the_engine() {
         crash_of_the_engine("temporal", Server::temporal()).await;
     }
 }

@@ -236,11 +236,11 @@ fn checkpoints_are_valid(case: &Case) -> Result<(), String> {
 /// Of all answers to a call one is accepted, and it becomes the result once.
 fn consume_once(stage: Stage) {
     property(stage, ["consume-once"], "tell", [&["people"], &[]], |case| {
-        [one_answer_is_heard(case)]
+        [one_answer_is_accepted(case)]
     });
 }
 
-fn one_answer_is_heard(case: &Case) -> Result<(), String> {
+fn one_answer_is_accepted(case: &Case) -> Result<(), String> {
     let Some(story) = case.killed() else { return Ok(()) };
     // Resumes up to the pending calls, if there still are any.
     drop(story.resume(None));

@@ -113,22 +113,22 @@ async fn continues_everywhere(from: &'static str) {
 }
 
 #[tokio::test]
-async fn what_was_in_memory_goes_on_everywhere() {
+async fn a_session_from_memory_continues_in_every_store() {
     continues_everywhere("memory").await;
 }
 
 #[tokio::test]
-async fn what_was_in_sqlite_goes_on_everywhere() {
+async fn a_session_from_sqlite_continues_in_every_store() {
     continues_everywhere("sqlite").await;
 }
 
 #[tokio::test]
-async fn what_was_in_postgres_goes_on_everywhere() {
+async fn a_session_from_postgres_continues_in_every_store() {
     continues_everywhere("postgres").await;
 }
 
 #[tokio::test]
-async fn what_was_in_redis_goes_on_everywhere() {
+async fn a_session_from_redis_continues_in_every_store() {
     continues_everywhere("redis").await;
 }
 

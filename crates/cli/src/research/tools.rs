@@ -53,8 +53,8 @@ pub(crate) struct Ranked {
     unit: &'static str,
 }
 
-#[tool]
 /// List the planets, dwarf planets or moons, all of them or those that go around one body.
+#[tool]
 pub(crate) async fn list_bodies(input: List) -> Result<Vec<Listed>, ToolError> {
     let List { kind, parent } = input;
     let around = |body: &Body| parent == Parent::Any || parent == body.parent;
@@ -63,8 +63,8 @@ pub(crate) async fn list_bodies(input: List) -> Result<Vec<Listed>, ToolError> {
     Ok(all().iter().filter(fits).map(listed).collect())
 }
 
-#[tool]
 /// Look up one body by its name: radius, mass, orbit and discovery.
+#[tool]
 pub(crate) async fn look_up(input: LookUp) -> Result<&'static Body, ToolError> {
     find(&input.name).ok_or_else(|| {
         ToolError::new(format!(
@@ -74,9 +74,9 @@ pub(crate) async fn look_up(input: LookUp) -> Result<&'static Body, ToolError> {
     })
 }
 
-#[tool]
 /// Rank the planets, dwarf planets or moons by radius, mass, distance from what they go around, or
 /// period of the orbit, the largest first.
+#[tool]
 pub(crate) async fn rank(input: Ranking) -> Result<Vec<Ranked>, ToolError> {
     let Ranking { property, kind, limit } = input;
     let known = all().iter().filter(|body| body.kind == kind);

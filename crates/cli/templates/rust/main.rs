@@ -29,8 +29,8 @@ struct Advice {
     reason: String,
 }
 
-#[tool]
 /// Today's weather in a city.
+#[tool]
 async fn weather(place: Place) -> Result<String, ToolError> {
     // A real tool would query a weather service here. The result is recorded, so the tool does not
     // run again for the same call, even if this process is killed.

@@ -140,7 +140,7 @@ async fn an_import_over_an_unreliable_network_completes_without_duplicates() {
 }
 
 #[tokio::test]
-async fn of_two_concurrent_imports_the_slower_one_completes_too() {
+async fn the_slower_of_two_concurrent_imports_completes_too() {
     let export = long().await;
     // In the middle of the staging session's appends, and at the append that creates the real
     // session.

@@ -94,7 +94,7 @@ async fn every_session_is_counted_once_over_all_pages() {
 
 /// Sessions of older versions, whose heads say nothing.
 #[tokio::test]
-async fn the_log_is_read_where_the_head_says_nothing() {
+async fn the_log_is_read_if_the_head_has_no_answer() {
     let store = MemoryStore::new();
     create(&store, 1, steps(100)).await;
     create(&store, 2, None).await;
@@ -137,7 +137,7 @@ async fn a_session_that_is_deleted_meanwhile_ends_no_list() {
 }
 
 #[tokio::test]
-async fn a_list_gives_up_if_sessions_are_deleted_without_pause() {
+async fn a_list_fails_after_too_many_concurrent_deletions() {
     let store = Vanishing::new(Deleted::Last, u32::MAX);
     for number in 1..=MANY {
         create(&store, number, None).await;

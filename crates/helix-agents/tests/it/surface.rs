@@ -5,8 +5,8 @@ use helix_agents::tool;
 use helix_agents::tool::NoInput;
 
 /// `tool` is a module and an attribute at once.
-#[tool]
 /// Say hello.
+#[tool]
 async fn hello(_nothing: NoInput) -> Result<&'static str, ToolError> {
     Ok("hello")
 }

@@ -14,11 +14,11 @@ struct Query {
     limit: Option<u32>,
 }
 
-#[tool]
 /// Search the product catalogue
 /// by name.
 ///
 /// Use it before answering.
+#[tool]
 async fn search(input: Query, cx: &ToolContext) -> Result<Vec<String>, ToolError> {
     cx.progress("searching", None);
     let limit = input.limit.unwrap_or(1);

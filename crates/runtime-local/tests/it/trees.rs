@@ -58,13 +58,13 @@ fn in_memory() -> Box<Open> {
 }
 
 #[test]
-fn whatever_happens_a_tree_ends_and_its_logs_agree() {
+fn with_random_faults_a_tree_ends_and_its_logs_agree() {
     run_all(SEEDS, &in_memory, &boot);
 }
 
 /// Every third operation is delayed, lost, executed without a response, or executed twice.
 #[test]
-fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
+fn with_lost_and_doubled_requests_a_tree_ends_and_its_logs_agree() {
     run_all(DISTURBED, &in_memory, &|process: Process| {
         let store = Arc::new(ChaosStore::new(Arc::clone(&process.store), 1));
         boot(Process { store, ..process })

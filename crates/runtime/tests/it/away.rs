@@ -9,7 +9,7 @@ use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::{SessionFilter, StateStore, list_all};
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::runtime_suite::away::UnavailableStreams;
+use helix_agents_testkit::runtime_suite::stream_outages::UnavailableStreams;
 use helix_agents_testkit::trees::Redelivery;
 use tokio::time::Instant;
 

@@ -113,7 +113,7 @@ async fn a_model_call_that_crashes_every_process_ends_the_run() {
 
 /// The concurrent calls still run and have their results.
 #[tokio::test]
-async fn of_concurrent_calls_the_one_that_crashes_every_process_ends_the_run() {
+async fn a_concurrent_call_that_crashes_every_process_ends_the_run() {
     let deadly = Gate::new();
     let scene = scene([Reply::calls([("die", json!({})), ("live", json!({}))])]);
     let (_handle, run_ref) = scene.start(agent(&deadly)).await;

@@ -97,3 +97,29 @@ async fn hooks_are_called_for_a_call_that_is_refused_next_to_a_child() {
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(*hooks.0.lock().unwrap(), ["1.0 missing"]);
 }
+
+/// The work item that starts the next child finds the abort, and is the last one of the run.
+#[tokio::test(start_paused = true)]
+async fn hooks_are_called_for_a_result_although_the_next_child_is_aborted_before_its_start() {
+    let (hooks, settled) = (RecordingHooks::default(), Gate::new());
+    let store = FaultStore::new(Arc::new(MemoryStore::new()));
+    let boss = Agent::builder("boss").system_prompt("You ask.").model("scripted");
+    let boss = boss.tool_concurrency(1).sub_agent(&helps()).tool(tool("search"));
+    let boss = boss.hooks(hooks.clone()).build().unwrap();
+    let help = || ("subagent__helper", json!({"message": "help"}));
+    let calls = [help(), help(), ("search", json!({}))];
+    let llm = RoutingScriptedLlm::new()
+        .agent("boss", ScriptedLlm::new([Reply::calls(calls)]))
+        .agent("helper", ScriptedLlm::new([Reply::finish(json!(true))]));
+    let runtime = runtime(store.clone(), llm);
+    // The usage of the first child is recorded with its result.
+    store.strike(r#""child":{"tokens""#, Fault::HoldAfter(settled.clone()));
+    let (session, options) = (SessionId::from("s"), ExecuteOptions::default().session("s"));
+    let handle = runtime.execute(boss.erased(), "go".into(), options).await.unwrap();
+    within(settled.reached()).await;
+    assert_eq!(*hooks.0.lock().unwrap(), [] as [&str; 0], "the second child has not started");
+    runtime.abort(&session, None).await.unwrap();
+    settled.open();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Aborted);
+    assert_eq!(*hooks.0.lock().unwrap(), ["1.2 search"]);
+}

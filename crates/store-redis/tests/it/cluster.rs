@@ -142,14 +142,14 @@ async fn a_cluster_fulfills_the_contracts() {
         a_lease_that_is_held_keeps_others_out,
         sessions_are_listed_newest_first,
         each_filter_selects_alone,
-        a_run_whose_lease_ran_out_is_listed_as_expired,
+        a_run_with_an_expired_lease_is_listed_as_expired,
         a_session_is_due_once_its_wake_up_time_has_passed,
         deleting_takes_the_children_along,
         positions_of_a_fork_are_judged_like_any_others,
         a_fork_can_be_read_across_the_seam,
         forks_can_be_forked,
         racing_forks_have_exactly_one_winner,
-        what_a_fork_shares_outlives_the_original,
+        shared_appends_survive_the_original,
         deleting_a_fork_leaves_the_original,
         ids_are_any_text,
     }
@@ -157,8 +157,8 @@ async fn a_cluster_fulfills_the_contracts() {
         a_batch_is_written_in_its_order,
         a_reader_follows_what_another_handle_writes,
         beginning_again_discards_the_earlier_attempt_and_announces_it,
-        a_mark_announces_what_became_of_attempts_and_then_writes_its_boundaries,
+        a_watermark_announces_attempts_and_then_writes_its_boundaries,
         a_reader_behind_the_trimmed_end_gets_one_resync_and_then_the_rest,
-        a_reader_goes_on_after_a_reset,
+        a_reader_continues_after_a_reset,
     }
 }

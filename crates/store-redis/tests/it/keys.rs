@@ -87,7 +87,7 @@ async fn deleting_leaves_no_key_behind() {
 }
 
 #[tokio::test]
-async fn what_nobody_shares_of_a_deleted_log_goes() {
+async fn unshared_appends_of_a_deleted_log_are_removed() {
     let keyspace = Keyspace::new();
     let store = keyspace.store().await;
     let (session, fork) = (id("s"), id("fork"));
@@ -162,7 +162,7 @@ async fn stale_entries_of_indexes_are_not_listed_and_go() {
 /// A creation writes the entries of a session and then the session. The tree of a root that does not exist is looked up by
 /// no list of its own, so the look at all sessions clears it.
 #[tokio::test]
-async fn a_root_whose_creation_died_leaves_no_tree() {
+async fn a_failed_root_creation_leaves_no_tree() {
     let purge = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Completed] };
     for by_purge in [false, true] {
         let keyspace = Keyspace::new();
@@ -193,7 +193,7 @@ async fn a_root_whose_creation_died_leaves_no_tree() {
 
 /// Chunks outlive their time; what tells an old cursor from a new one does not.
 #[tokio::test]
-async fn a_stream_whose_time_is_over_continues_its_numbers() {
+async fn an_expired_stream_continues_its_numbers() {
     let keyspace = Keyspace::new();
     let store = keyspace.store().await;
     let (session, streams) = (id("s"), streams(&store));
@@ -331,7 +331,7 @@ async fn ended(store: &RedisStore, name: &str, status: SessionStatus) {
 }
 
 #[tokio::test]
-async fn what_is_old_and_ended_is_forgotten_with_its_streams() {
+async fn old_ended_sessions_are_deleted_with_their_streams() {
     let keyspace = Keyspace::new();
     let store = keyspace.store().await;
     ended(&store, "done", SessionStatus::Completed).await;
@@ -356,7 +356,7 @@ async fn what_is_old_and_ended_is_forgotten_with_its_streams() {
 }
 
 #[tokio::test]
-async fn a_tree_in_which_somebody_works_is_not_forgotten() {
+async fn a_tree_with_an_active_run_is_not_deleted() {
     let keyspace = Keyspace::new();
     let store = keyspace.store().await;
     ended(&store, "done", SessionStatus::Completed).await;

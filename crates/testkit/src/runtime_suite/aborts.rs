@@ -17,7 +17,7 @@ use crate::scripted::{Reply, ScriptedLlm};
 
 /// A message arrives after the abort has read the log and before it appends. The abort reads again, and the
 /// hooks are called once.
-pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeHarness) {
+pub async fn an_overtaken_abort_calls_hooks_once(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
     let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
@@ -63,7 +63,7 @@ pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeH
 
 /// An answer arrives after the abort has read the log, and another run continues the session. The effects of
 /// that run stay, and the abort reports only what that run left open.
-pub async fn an_abort_after_another_run_tells_of_what_that_left(harness: &impl RuntimeHarness) {
+pub async fn an_abort_after_another_run_reports_its_open_calls(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
     let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();

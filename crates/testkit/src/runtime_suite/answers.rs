@@ -106,7 +106,7 @@ pub async fn thinking_is_kept_and_shown(harness: &impl RuntimeHarness) {
 }
 
 /// An adapter that wraps another one may emit chunks that are not part of the reply.
-pub async fn what_an_adapter_shows_of_its_own_is_shown(harness: &impl RuntimeHarness) {
+pub async fn custom_chunks_of_an_adapter_are_shown(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("4").with_custom("plan", json!({ "add": 2 }))]);
     let executor = harness.boot(World::new(llm)).await;
@@ -159,7 +159,7 @@ pub async fn a_completed_session_continues_with_its_history(harness: &impl Runti
 }
 
 /// The stream is only for observation. Its earlier content can be read from the log.
-pub async fn a_session_whose_stream_was_lost_goes_on_with_a_new_one(harness: &impl RuntimeHarness) {
+pub async fn a_session_whose_stream_was_lost_continues_with_a_new_one(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
     let executor = harness.boot(World::new(llm)).await;
@@ -218,7 +218,7 @@ pub async fn of_concurrent_creators_exactly_one_wins(harness: &impl RuntimeHarne
 }
 
 /// State given with the input is a recorded change. Invalid state is refused.
-pub async fn a_turn_may_begin_with_state(harness: &impl RuntimeHarness) {
+pub async fn a_turn_may_start_with_a_new_state(harness: &impl RuntimeHarness) {
     let agent = teller().state::<Notes>().tool(note()).build().unwrap();
     let replies = [Reply::tool_call("note", json!({"word": "b"})), Reply::text("done")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
@@ -246,7 +246,7 @@ pub async fn another_agents_session_is_refused(harness: &impl RuntimeHarness) {
 }
 
 /// A failed run keeps all work, and `resume` calls the model again.
-pub async fn a_failing_model_fails_the_run_and_resume_goes_on(harness: &impl RuntimeHarness) {
+pub async fn a_failing_model_fails_the_run_and_a_resume_continues(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let replies = [Reply::fails(ErrorCode::ProviderUnauthorized), Reply::text("now it works")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
@@ -274,7 +274,7 @@ pub async fn a_failing_model_fails_the_run_and_resume_goes_on(harness: &impl Run
 }
 
 /// An error without `should_stop` adds nothing to the transcript and counts as a step.
-pub async fn a_reply_that_breaks_off_is_asked_again_and_its_text_forgotten(
+pub async fn an_interrupted_reply_is_requested_again_and_its_text_discarded(
     harness: &impl RuntimeHarness,
 ) {
     let agent = teller().build().unwrap();

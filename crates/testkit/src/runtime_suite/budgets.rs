@@ -187,7 +187,7 @@ pub async fn a_budget_of_time_ends_the_run(harness: &impl RuntimeHarness) {
 }
 
 /// No run is active while the session waits for a user. The used time is the duration of the runs.
-pub async fn waiting_for_people_takes_no_time_of_a_budget(harness: &impl RuntimeHarness) {
+pub async fn waiting_for_answers_uses_no_time_of_a_budget(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout().requires_approval()).build().unwrap();
     let llm = ScriptedLlm::new([call(), Reply::text("done")]);
     let executor = harness.boot(World::new(llm)).await;
@@ -336,7 +336,7 @@ pub async fn children_share_what_is_left_and_give_back_the_rest(harness: &impl R
 }
 
 /// A child that exhausts its budget fails, and the parent's model gets the error.
-pub async fn a_child_that_runs_out_is_a_failed_call(harness: &impl RuntimeHarness) {
+pub async fn a_child_that_exhausts_its_budget_is_a_failed_call(harness: &impl RuntimeHarness) {
     let spree = Usage { input_tokens: 80, output_tokens: 20, ..Usage::default() };
     let llm = scripts(
         [asks(&["helper"]), Reply::text("It ran out.")],

@@ -146,7 +146,7 @@ pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl
 }
 
 /// The process crashes while both work. The next one continues both, and repeats nothing.
-pub async fn a_restart_goes_on_with_a_child_where_it_stopped(harness: &impl RuntimeHarness) {
+pub async fn a_restart_continues_a_child_where_it_stopped(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let world = || {
         let teller = [asks(&["helper"]), Reply::text("It is so.")];
@@ -162,7 +162,7 @@ pub async fn a_restart_goes_on_with_a_child_where_it_stopped(harness: &impl Runt
 
 /// The crashed owner last recorded that the child is live. The process that continues the parent waits for
 /// the child's lease too, but not forever.
-pub async fn a_child_whose_lease_outlives_its_parents_is_gone_on_with(
+pub async fn a_child_whose_lease_outlives_its_parents_is_continued(
     harness: &impl RuntimeHarness,
 ) {
     let gate = Gate::new();
@@ -178,7 +178,7 @@ pub async fn a_child_whose_lease_outlives_its_parents_is_gone_on_with(
 }
 
 /// The parent's stream shows the child's chunks while they are written.
-pub async fn what_a_child_shows_is_seen_live(harness: &impl RuntimeHarness) {
+pub async fn chunks_of_a_child_arrive_live(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let teller = [asks(&["helper"]), Reply::text("It is so.")];
     let llm = scripts(teller, [shouts(), report().at_gate(&gate)]);

@@ -68,7 +68,7 @@ async fn rex_ends(executor: &dyn AgentExecutor) -> RunStatus {
 }
 
 /// The companion answers, keeps the conversation, and answers again with a new output.
-pub async fn a_blocking_companion_answers_and_can_be_asked_again(harness: &impl RuntimeHarness) {
+pub async fn a_blocking_companion_answers_and_accepts_another_message(harness: &impl RuntimeHarness) {
     let llm = scripts(
         [
             spawn("rex"),
@@ -115,7 +115,7 @@ pub async fn a_blocking_companion_answers_and_can_be_asked_again(harness: &impl 
 }
 
 /// Spawning an existing name continues its session. A companion that is running is not started again.
-pub async fn a_companion_that_has_ended_goes_on_under_its_name(harness: &impl RuntimeHarness) {
+pub async fn an_ended_companion_resumes_under_its_name(harness: &impl RuntimeHarness) {
     let again = json!({"agent": "critic", "message": "and now?", "name": "rex"});
     let llm = scripts(
         [spawn("rex"), call("spawnAgent", again), Reply::text("Good.")],
@@ -134,7 +134,7 @@ pub async fn a_companion_that_has_ended_goes_on_under_its_name(harness: &impl Ru
 }
 
 /// The parent continues, and gets the completion notice between two steps.
-pub async fn a_companion_that_works_beside_tells_when_it_is_done(harness: &impl RuntimeHarness) {
+pub async fn a_background_companion_reports_its_completion(harness: &impl RuntimeHarness) {
     let (parent, child) = (Gate::new(), Gate::new());
     let llm = scripts(
         [spawn("rex"), Reply::text("Meanwhile.").at_gate(&parent), Reply::text("So it is done.")],
@@ -164,7 +164,7 @@ pub async fn a_companion_that_works_beside_tells_when_it_is_done(harness: &impl 
 }
 
 /// A notice that arrives after the turn is delivered in the next turn.
-pub async fn a_companion_that_outlives_the_turn_is_heard_in_the_next(
+pub async fn a_companion_that_outlives_the_turn_reports_in_the_next_one(
     harness: &impl RuntimeHarness,
 ) {
     let gate = Gate::new();
@@ -259,7 +259,7 @@ pub async fn a_message_reaches_a_companion_at_work(harness: &impl RuntimeHarness
 }
 
 /// The model gets an error for calls that cannot be executed.
-pub async fn mistakes_with_companions_are_told_to_the_model(harness: &impl RuntimeHarness) {
+pub async fn mistakes_with_companions_are_reported_to_the_model(harness: &impl RuntimeHarness) {
     let spawns = |agent: &str, name: Option<&str>| {
         call("spawnAgent", json!({"agent": agent, "message": "x", "name": name}))
     };
@@ -313,7 +313,7 @@ pub async fn the_number_of_companions_is_limited(harness: &impl RuntimeHarness) 
 }
 
 /// A caller that waits for a companion is suspended while the companion waits for a user.
-pub async fn a_companion_that_waits_for_people_lets_its_caller_wait(harness: &impl RuntimeHarness) {
+pub async fn a_parent_waits_while_its_companion_waits_for_an_answer(harness: &impl RuntimeHarness) {
     let world = || {
         let critic = [Reply::tool_call("shout", word("rent")), report(1)];
         World::new(scripts([spawn("rex"), Reply::text("Good.")], critic))
@@ -350,7 +350,7 @@ pub async fn a_companion_that_waits_for_people_lets_its_caller_wait(harness: &im
 }
 
 /// The process crashes while the parent waits for the companion. No message and no effect is repeated.
-pub async fn a_restart_goes_on_with_a_companion_where_it_stopped(harness: &impl RuntimeHarness) {
+pub async fn a_restart_continues_a_companion_where_it_stopped(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let world = || {
         let teller = [spawn("rex"), say("and now?"), Reply::text("Good.")];
@@ -441,7 +441,7 @@ pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarne
 }
 
 /// The caller chooses to wait, and the wait holds nothing in memory.
-pub async fn a_caller_may_wait_for_one_that_works_beside(harness: &impl RuntimeHarness) {
+pub async fn a_caller_may_wait_for_a_background_companion(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let spawn = call("spawnAgent", json!({"agent": "scout", "message": "look", "name": "rex"}));
     let teller_says =

@@ -73,7 +73,7 @@ pub async fn the_finish_call_is_paired_and_never_shown(harness: &impl RuntimeHar
 
 /// The other calls of a reply with a valid `__finish__` get a result that explains why they were not
 /// executed.
-pub async fn calls_beside_the_finish_are_answered_and_not_run(harness: &impl RuntimeHarness) {
+pub async fn calls_next_to_the_finish_are_answered_and_not_run(harness: &impl RuntimeHarness) {
     let calls = [
         ("shout", json!({"word": "hi"})),
         ("__finish__", right()),

@@ -19,7 +19,7 @@ use crate::normalise;
 use crate::scripted::{Reply, ScriptedLlm};
 
 /// Both sessions share their history, and continue independently.
-pub async fn a_fork_and_its_original_run_on_apart(harness: &impl RuntimeHarness) {
+pub async fn a_fork_and_its_original_run_independently(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
     let executor = harness.boot(World::new(noted())).await;
@@ -77,7 +77,7 @@ pub async fn a_fork_and_its_original_run_on_apart(harness: &impl RuntimeHarness)
 }
 
 /// This holds for every checkpoint. A fork at the end does not call the model again.
-pub async fn a_fork_with_the_same_answers_tells_the_same_story(harness: &impl RuntimeHarness) {
+pub async fn a_fork_with_the_same_answers_has_the_same_transcript(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
     let executor = harness.boot(World::new(noted())).await;
@@ -135,7 +135,7 @@ pub async fn the_stream_of_a_fork_is_its_own(harness: &impl RuntimeHarness) {
 
 /// The process crashes after the fork was written and before the caller learns of it. The fork is a normal
 /// session.
-pub async fn a_fork_whose_maker_died_is_there(harness: &impl RuntimeHarness) {
+pub async fn a_fork_survives_the_crash_of_its_creator(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
     let gate = Gate::new();

@@ -103,7 +103,7 @@ pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
 }
 
 /// Tools run concurrently. The second one ends first, and its hooks still run second.
-pub async fn hooks_are_told_of_results_in_call_order(harness: &impl RuntimeHarness) {
+pub async fn hooks_receive_results_in_call_order(harness: &impl RuntimeHarness) {
     let (diary, gate) = (Diary::default(), Gate::new());
     let agent = teller()
         .state::<Notes>()
@@ -315,7 +315,7 @@ pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
 }
 
 /// One call ran and failed, and another one was refused by a hook.
-pub async fn after_tool_is_told_of_calls_that_failed_or_were_refused(
+pub async fn after_tool_runs_for_calls_that_failed_or_were_refused(
     harness: &impl RuntimeHarness,
 ) {
     let diary = Diary::default();
@@ -351,7 +351,7 @@ const ANSWERED: &[&str] = &[
 ];
 
 /// The order is that of any other call. A call that is not executed has no `before_tool`.
-pub async fn hooks_hear_of_waiting_and_of_what_people_answered(harness: &impl RuntimeHarness) {
+pub async fn hooks_run_for_a_suspension_and_for_the_answers(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let calls =
         [("note", word("a")), ("note", word("b")), ("ask", word("c")), ("shout", word("d"))];
@@ -393,7 +393,7 @@ pub async fn hooks_hear_of_waiting_and_of_what_people_answered(harness: &impl Ru
 }
 
 /// The approved call is executed by the run that continues. The unanswered call gets its result.
-pub async fn hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered(
+pub async fn hooks_run_for_an_approved_call_and_for_an_unanswered_one(
     harness: &impl RuntimeHarness,
 ) {
     let diary = Diary::default();
@@ -429,7 +429,7 @@ pub async fn hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered(
 }
 
 /// The parent's hooks are called for both: for the child that waits for a user, and for the parent.
-pub async fn hooks_hear_that_a_child_waits(harness: &impl RuntimeHarness) {
+pub async fn hooks_run_when_a_child_is_suspended(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let helper = helper("helper").tool(ask()).build().unwrap();
     let llm = scripts(

@@ -65,7 +65,7 @@ pub async fn an_append_that_never_arrived_is_sent_again(harness: &impl RuntimeHa
 
 /// The caller that starts or resumes a run is dropped before the store has replied. The run is in the log,
 /// and a process executes it.
-pub async fn a_run_goes_on_without_whoever_began_it(harness: &impl RuntimeHarness) {
+pub async fn a_run_continues_without_its_caller(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let [start, resumed] = [Gate::new(), Gate::new()];
     let store = FaultStore::new(harness.store())
@@ -164,7 +164,7 @@ pub async fn a_request_between_fold_and_append_changes_the_decision(harness: &im
 }
 
 /// Two callers see the same interrupted session. The second one resumes it after the first run has ended.
-pub async fn a_resumer_after_another_ran_and_ended_is_told(harness: &impl RuntimeHarness) {
+pub async fn a_late_resumer_learns_that_another_run_ended(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
     let llm = ScriptedLlm::new([

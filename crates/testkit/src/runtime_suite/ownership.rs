@@ -189,7 +189,7 @@ pub async fn a_hook_that_outlasts_the_lease_keeps_it(harness: &impl RuntimeHarne
 
 /// A process that crashes in a hook of a result leaves the result in the log: the tool does not run again,
 /// and the hooks do.
-pub async fn results_are_on_record_before_hooks_are_told(harness: &impl RuntimeHarness) {
+pub async fn results_are_recorded_before_their_hooks_run(harness: &impl RuntimeHarness) {
     let (payments, slow) = (Arc::default(), Slow::default());
     slow.start.open();
     slow.complete.open();

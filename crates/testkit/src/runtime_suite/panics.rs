@@ -265,7 +265,7 @@ pub async fn a_sub_agent_whose_input_panics_is_a_failed_call(harness: &impl Runt
 const TAKEOVERS: u32 = 2;
 
 /// The last of several runs fails a call that crashes every process, and names the call.
-pub async fn a_call_that_no_process_outlives_is_given_up(harness: &impl RuntimeHarness) {
+pub async fn a_call_that_crashes_every_process_is_abandoned(harness: &impl RuntimeHarness) {
     let (count, gate) = (Arc::<AtomicUsize>::default(), Gate::new());
     let (counted, closed) = (Arc::clone(&count), gate.clone());
     let tool = Tool::function("die", "Dies.", move |_: Word, _: ToolContext| {
@@ -302,7 +302,7 @@ pub async fn a_call_that_no_process_outlives_is_given_up(harness: &impl RuntimeH
 }
 
 /// This also holds for a model call, which leaves no event in the log.
-pub async fn a_model_call_that_no_process_outlives_is_given_up(harness: &impl RuntimeHarness) {
+pub async fn a_model_call_that_crashes_every_process_is_abandoned(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().max_takeovers(TAKEOVERS).build().unwrap();
     let script = || ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);

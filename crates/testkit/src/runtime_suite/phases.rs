@@ -35,7 +35,7 @@ fn hand_in() -> Tool {
 const AFTER: &[&str] = &["after_tool", "after_sub_agent"];
 
 /// Both are active at once. Finish tools and the hooks of results wait for both.
-pub async fn sub_agents_run_beside_the_tools_of_a_reply(harness: &impl RuntimeHarness) {
+pub async fn sub_agents_run_concurrently_with_the_tools_of_a_reply(harness: &impl RuntimeHarness) {
     let (tool, child) = (Gate::new(), Gate::new());
     let calls = [
         ("submit", word("end")),
@@ -69,7 +69,7 @@ pub async fn sub_agents_run_beside_the_tools_of_a_reply(harness: &impl RuntimeHa
 }
 
 /// The sub-agent waits for a user, and the turn waits with it. Then the submitted output completes the turn.
-pub async fn a_sub_agent_beside_a_finish_tool_comes_to_its_end_first(
+pub async fn a_sub_agent_next_to_a_finish_tool_ends_first(
     harness: &impl RuntimeHarness,
 ) {
     let llm = || {
@@ -198,7 +198,7 @@ pub async fn a_sub_agent_may_end_by_a_finish_tool(harness: &impl RuntimeHarness)
 }
 
 /// The ways are a finish tool, a native output, a stop condition, and text.
-pub async fn every_way_to_complete_is_told_once(harness: &impl RuntimeHarness) {
+pub async fn hooks_run_once_for_every_way_to_complete(harness: &impl RuntimeHarness) {
     let done = Diary::default();
     let world = |reply: Reply| World::new(ScriptedLlm::new([reply]));
     let turns: [(_, Reply); 4] = [

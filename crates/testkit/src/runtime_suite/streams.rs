@@ -66,7 +66,7 @@ pub async fn deleting_in_the_store_forgets_the_stream_it_keeps(harness: &impl Ru
 }
 
 /// The streams are in another store than the log, or a run that outlived its session wrote them.
-pub async fn what_an_earlier_session_left_hides_nothing_of_the_next(harness: &impl RuntimeHarness) {
+pub async fn leftovers_of_an_earlier_session_hide_no_chunks_of_the_next(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("new")]))).await;
     let origin = Chunk {
@@ -175,7 +175,7 @@ pub async fn a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten(
 }
 
 /// This holds while the run is active and after its end, so a client knows whether to follow the stream.
-pub async fn a_page_says_whether_more_is_to_come(harness: &impl RuntimeHarness) {
+pub async fn a_page_states_whether_more_chunks_follow(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
     let fails = Reply::fails(ErrorCode::ProviderUnauthorized);

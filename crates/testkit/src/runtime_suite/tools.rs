@@ -101,7 +101,7 @@ pub async fn results_stand_in_call_order_whatever_the_order_of_their_ends(
 }
 
 /// The run continues after a tool's error.
-pub async fn a_failing_tool_is_told_to_the_model(harness: &impl RuntimeHarness) {
+pub async fn a_failing_tool_is_reported_to_the_model(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let replies = [Reply::tool_call("shout", json!({"word": ""})), Reply::text("sorry")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;

@@ -110,7 +110,7 @@ pub async fn an_answer_that_lands_while_the_run_suspends_is_taken_at_once(
 }
 
 /// The first process continues the session. The others find it done.
-pub async fn of_two_processes_that_go_on_by_themselves_one_runs(harness: &impl RuntimeHarness) {
+pub async fn one_of_two_automatic_resumers_runs(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = teller().tool(pay(&trace, &Gate::opened())).tool(ask()).build().unwrap();
     let calls = Reply::calls([("pay", word("rent")), ("ask", word("b"))]);
@@ -152,7 +152,7 @@ pub async fn the_sweeper_takes_what_expired_and_not_what_waits(harness: &impl Ru
 }
 
 /// A sweep finds an answer after which no process continued the session, once.
-pub async fn of_the_sweeper_and_a_person_one_goes_on(harness: &impl RuntimeHarness) {
+pub async fn either_the_sweeper_or_the_caller_resumes(harness: &impl RuntimeHarness) {
     let agent = teller().tool(ask()).build().unwrap();
     let script = || ScriptedLlm::new([Reply::tool_call("ask", word("a")), Reply::text("Done.")]);
     let executor = harness.boot(World::new(script()).registered(&agent)).await;
@@ -204,7 +204,7 @@ pub async fn an_approved_call_that_was_killed_is_not_run_again(harness: &impl Ru
 }
 
 /// The parent crashes when the child's end is in the child's log and not in its own.
-pub async fn a_child_that_finished_while_its_parent_was_down_is_heard(
+pub async fn a_child_that_finished_while_its_parent_was_down_is_reported(
     harness: &impl RuntimeHarness,
 ) {
     let gate = Gate::new();
@@ -222,7 +222,7 @@ pub async fn a_child_that_finished_while_its_parent_was_down_is_heard(
 
 /// The companion crashed between its own end and the notice to its parent. The parent checks when it
 /// continues.
-pub async fn a_companion_that_ended_without_a_word_is_heard(harness: &impl RuntimeHarness) {
+pub async fn a_companion_that_crashed_after_its_end_is_still_reported(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let spawn = json!({"agent": "helper", "message": "find out", "name": "rex"});
     let spawn = Reply::tool_call("companion__spawnAgent", spawn);

@@ -61,12 +61,12 @@ pub async fn a_created_session_reads_back_as_it_was_created(harness: &impl Store
 }
 
 /// An executor uses this scope to refuse combinations, so it must be correct.
-pub async fn a_store_says_how_far_it_reaches(harness: &impl StoreHarness) {
+pub async fn a_store_states_its_scope(harness: &impl StoreHarness) {
     assert_eq!(harness.open().await.scope(), harness.scope());
 }
 
 /// Users choose a store by its guarantees, so all guarantees are listed, and none contradicts the scope.
-pub async fn a_store_says_what_it_guarantees_and_why(harness: &impl StoreHarness) {
+pub async fn a_store_states_its_guarantees_and_the_reasons(harness: &impl StoreHarness) {
     let guarantees = harness.open().await.guarantees();
     let promises: Vec<_> = guarantees.iter().map(|guarantee| guarantee.promise).collect();
     assert_eq!(promises, GuaranteeKind::OF_STORES);
@@ -83,7 +83,7 @@ pub async fn a_store_says_what_it_guarantees_and_why(harness: &impl StoreHarness
 }
 
 /// The second creator learns that the session exists, and changes nothing.
-pub async fn creating_an_existing_session_says_so_and_changes_nothing(harness: &impl StoreHarness) {
+pub async fn creating_an_existing_session_reports_it_and_changes_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
     let before = writer.head().await;
@@ -117,7 +117,7 @@ pub async fn a_first_append_without_a_summary_is_refused(harness: &impl StoreHar
 }
 
 /// Only `head` and `delete` accept an unknown session. All other operations return an error.
-pub async fn a_session_that_nobody_created_is_not_found(harness: &impl StoreHarness) {
+pub async fn an_unknown_session_is_not_found(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("nobody");
     assert_eq!(store.head(&session).await.unwrap(), None);

@@ -60,7 +60,7 @@ async fn names(store: &Arc<dyn StateStore>) -> Vec<String> {
 
 /// The shared appends are read as they were written, including times. The head and the list show the fork's
 /// own values.
-pub async fn a_fork_begins_with_what_the_original_had(harness: &impl StoreHarness) {
+pub async fn a_fork_starts_with_the_events_of_its_original(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a", "b", "c"]).await;
     let session = id("fork");
@@ -90,7 +90,7 @@ pub async fn a_fork_begins_with_what_the_original_had(harness: &impl StoreHarnes
 }
 
 /// Neither session sees appends to the other one, whatever their ids.
-pub async fn a_fork_and_its_original_go_on_apart(harness: &impl StoreHarness) {
+pub async fn a_fork_and_its_original_continue_independently(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = written(&store, "s", &["a", "b"]).await;
     let before = original.head().await;
@@ -233,7 +233,7 @@ pub async fn a_repeated_fork_is_answered_as_the_first_time(harness: &impl StoreH
 
 /// The shared appends belong to the original: neither a creation nor another fork with the same append id
 /// created this fork.
-pub async fn a_fork_was_not_created_by_what_it_shares(harness: &impl StoreHarness) {
+pub async fn a_shared_append_does_not_identify_the_creation_of_a_fork(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = Writer::create(&store, "s").await;
     let at_first = original.position.clone();
@@ -302,7 +302,7 @@ pub async fn a_fork_of_a_live_session_has_its_own_lease(harness: &impl StoreHarn
 }
 
 /// Shared appends stay, whichever session is deleted first. A new session with a reused id is independent.
-pub async fn what_a_fork_shares_outlives_the_original(harness: &impl StoreHarness) {
+pub async fn shared_appends_survive_the_original(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a", "b", "c"]).await;
     let mut one = forked(&store, &original.session, "one", at(3, "b")).await;

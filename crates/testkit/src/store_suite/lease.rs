@@ -82,7 +82,7 @@ pub async fn a_lease_that_is_held_keeps_others_out(harness: &impl StoreHarness) 
 }
 
 /// A lease ends exactly at its expiry.
-pub async fn a_lease_that_ran_out_keeps_nobody_out(harness: &impl StoreHarness) {
+pub async fn an_expired_lease_excludes_no_other_run(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, Duration::ZERO).await;
     let head = writer.head().await;
     assert_eq!(head.lease_until, Some(head.updated_at));
@@ -90,7 +90,7 @@ pub async fn a_lease_that_ran_out_keeps_nobody_out(harness: &impl StoreHarness) 
 }
 
 /// A cleared lease is free even if the run did not end.
-pub async fn a_lease_that_was_cleared_keeps_nobody_out(harness: &impl StoreHarness) {
+pub async fn a_released_lease_excludes_no_other_run(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let clear = Append { lease: LeaseChange::Clear, ..writer.next("clear") };
     writer.take(clear).await;
@@ -158,7 +158,7 @@ pub async fn renewing_without_a_current_run_changes_nothing(harness: &impl Store
 }
 
 /// A reader of a head can tell whether the lease is held, without a clock of its own.
-pub async fn a_head_says_when_it_was_read(harness: &impl StoreHarness) {
+pub async fn a_head_contains_the_time_when_it_was_read(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let heads = async |writer: &Writer| {
         let store = &writer.store;
@@ -196,7 +196,7 @@ pub async fn a_renewal_may_shorten_the_lease(harness: &impl StoreHarness) {
 }
 
 /// A lease does not depend on the summary: it is held even if the summary names no run.
-pub async fn a_lease_stays_until_it_is_cleared_whatever_the_summary_says(
+pub async fn a_lease_stays_until_it_is_released_regardless_of_the_summary(
     harness: &impl StoreHarness,
 ) {
     let mut writer = with_run(harness, LONG).await;
@@ -209,7 +209,7 @@ pub async fn a_lease_stays_until_it_is_cleared_whatever_the_summary_says(
 }
 
 /// The owner was only slow, and no other process has taken over the run.
-pub async fn a_lease_that_ran_out_can_be_renewed(harness: &impl StoreHarness) {
+pub async fn an_expired_lease_can_be_renewed(harness: &impl StoreHarness) {
     let writer = with_run(harness, Duration::ZERO).await;
     let renewal = writer.store.renew(&writer.session, &run("r"), LONG).await.unwrap();
     assert!(renewal.renewed);
@@ -217,7 +217,7 @@ pub async fn a_lease_that_ran_out_can_be_renewed(harness: &impl StoreHarness) {
 }
 
 /// The returned head is how an owner learns of an abort.
-pub async fn a_renewal_tells_of_requests_from_outside(harness: &impl StoreHarness) {
+pub async fn a_renewal_returns_requests_from_other_processes(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     writer.store = harness.open().await;
     writer.add("request").await;

@@ -183,7 +183,7 @@ pub async fn filters_hold_together(harness: &impl StoreHarness) {
 
 /// The sweeper uses this filter. It also selects a run whose owner released its lease, but not a run that
 /// ended.
-pub async fn a_run_whose_lease_ran_out_is_listed_as_expired(harness: &impl StoreHarness) {
+pub async fn a_run_with_an_expired_lease_is_listed_as_expired(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
     let expired = SessionFilter { lease_expired: true, ..any() };
@@ -203,7 +203,7 @@ pub async fn a_run_whose_lease_ran_out_is_listed_as_expired(harness: &impl Store
 }
 
 /// A list of approvals uses this filter.
-pub async fn a_session_is_pending_while_calls_wait_for_people(harness: &impl StoreHarness) {
+pub async fn a_session_is_pending_while_calls_wait_for_answers(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
     let waits = SessionFilter { pending: true, ..any() };
@@ -262,7 +262,7 @@ async fn pages(store: &Arc<dyn StateStore>, filter: &SessionFilter, limit: u32) 
 }
 
 /// A page continues even after a session that the filter no longer selects.
-pub async fn a_page_goes_on_within_its_filter(harness: &impl StoreHarness) {
+pub async fn a_page_continues_within_its_filter(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writers = Vec::new();
     for number in 0..10 {

@@ -58,7 +58,7 @@ pub async fn purging_forgets_whole_trees_by_the_state_of_their_root(harness: &im
 }
 
 /// The age is measured by the store's clock.
-pub async fn what_is_young_is_not_purged(harness: &impl StoreHarness) {
+pub async fn recent_sessions_are_not_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     session(&store, "s", SessionStatus::Completed).await;
     let hour = Purge { older_than: LONG, ..all(&SessionStatus::ALL) };
@@ -94,7 +94,7 @@ pub async fn an_old_session_with_a_late_append_is_not_purged(harness: &impl Stor
 }
 
 /// The active run may be in any session of the tree.
-pub async fn a_tree_in_which_somebody_is_at_work_is_not_purged(harness: &impl StoreHarness) {
+pub async fn a_tree_with_an_active_run_is_not_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     session(&store, "s", SessionStatus::Completed).await;
     let mut works = first(&id("child"), "first");
@@ -122,7 +122,7 @@ pub async fn children_whose_parent_is_gone_are_purged(harness: &impl StoreHarnes
 }
 
 /// Shared appends stay, as after a deletion of the original.
-pub async fn what_a_fork_shares_outlives_a_purge(harness: &impl StoreHarness) {
+pub async fn shared_appends_survive_a_purge(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = Writer::create(&store, "s").await;
     original.add("a").await;

@@ -42,7 +42,7 @@ pub async fn reading_at_the_end_is_empty(harness: &impl StoreHarness) {
 
 /// A caller started operations and does not poll them any more. It may then call the same store, so an
 /// operation must release its resources without being polled.
-pub async fn operations_that_nobody_polls_hold_up_no_others(harness: &impl StoreHarness) {
+pub async fn operations_that_are_not_polled_block_no_others(harness: &impl StoreHarness) {
     const STARTED: usize = 2000;
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;

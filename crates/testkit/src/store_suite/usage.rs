@@ -69,7 +69,7 @@ async fn usage_of(store: &Arc<dyn StateStore>, session: &SessionId) -> Option<Ar
 }
 
 /// Usage is kept as given by the creation and by appends, with or without a summary.
-pub async fn usage_is_what_the_last_append_said(harness: &impl StoreHarness) {
+pub async fn usage_is_that_of_the_last_append(harness: &impl StoreHarness) {
     let (store, other) = (harness.open().await, harness.open().await);
     let begin = Append { usage: Some(everything()), ..first(&id("s"), "first") };
     let mut writer = Writer::create_as(&store, root_session(&id("s")), begin).await;
@@ -82,7 +82,7 @@ pub async fn usage_is_what_the_last_append_said(harness: &impl StoreHarness) {
 }
 
 /// Unknown usage differs from zero usage: only the log knows the former.
-pub async fn an_append_that_says_nothing_of_usage_leaves_it(harness: &impl StoreHarness) {
+pub async fn an_append_without_usage_keeps_the_stored_usage(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
     assert_eq!(usage_of(&store, &writer.session).await, None);

@@ -92,7 +92,7 @@ pub async fn chunks_of_a_replaced_attempt_are_refused(harness: &impl StreamHarne
 }
 
 /// No announcement could discard such chunks later.
-pub async fn chunks_of_an_attempt_that_nobody_began_are_refused(harness: &impl StreamHarness) {
+pub async fn chunks_of_an_unknown_attempt_are_refused(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     refused(&streams, &session, Attempt(1)).await;
@@ -103,7 +103,7 @@ pub async fn chunks_of_an_attempt_that_nobody_began_are_refused(harness: &impl S
 }
 
 /// Cursors stay valid. This also holds for a reader that was opened before the discard.
-pub async fn a_replay_leaves_out_what_was_discarded_and_renumbers_nothing(
+pub async fn a_replay_omits_discarded_chunks_and_keeps_the_numbers(
     harness: &impl StreamHarness,
 ) {
     let streams = harness.open().await;

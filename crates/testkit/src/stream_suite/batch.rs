@@ -182,7 +182,7 @@ pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl St
 }
 
 /// The first of two attempts at one effect in one batch is discarded.
-pub async fn a_batch_may_discard_what_it_began(harness: &impl StreamHarness) {
+pub async fn a_batch_may_discard_its_own_attempt(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let batch = vec![
@@ -207,7 +207,7 @@ pub async fn a_batch_may_discard_what_it_began(harness: &impl StreamHarness) {
 }
 
 /// The batch is atomic: operations before the mistake are not applied either.
-pub async fn a_batch_that_names_what_it_has_not_begun_writes_nothing(harness: &impl StreamHarness) {
+pub async fn a_batch_with_an_unknown_attempt_writes_nothing(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let before = streams.info(&session).await.unwrap();

@@ -27,7 +27,7 @@ pub async fn a_stream_that_was_never_written_to_is_empty_and_then_follows(
 }
 
 /// A read can start in the middle of a batch. At the end it waits.
-pub async fn reading_begins_where_it_is_told(harness: &impl StreamHarness) {
+pub async fn reading_starts_at_the_given_number(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     write(&streams, &session, None, &["1", "2", "3", "4"]).await;
@@ -138,7 +138,7 @@ pub async fn a_slow_reader_slows_no_writer_and_loses_nothing(harness: &impl Stre
 }
 
 /// Clients may be slow in the middle of a read.
-pub async fn readers_that_nobody_polls_hold_up_no_others(harness: &impl StreamHarness) {
+pub async fn readers_that_are_not_polled_block_no_others(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let mut readers = Vec::new();
@@ -154,7 +154,7 @@ pub async fn readers_that_nobody_polls_hold_up_no_others(harness: &impl StreamHa
 }
 
 /// A reader can also be dropped while it waits.
-pub async fn dropping_a_reader_disturbs_nobody(harness: &impl StreamHarness) {
+pub async fn dropping_a_reader_affects_no_other_reader(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let mut stays = streams.read(&session, 1).await.unwrap();

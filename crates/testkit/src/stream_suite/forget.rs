@@ -11,7 +11,7 @@ use super::support::{
 };
 
 /// Numbers and watermarks are forgotten too. Other streams stay.
-pub async fn a_forgotten_stream_is_like_one_that_never_was(harness: &impl StreamHarness) {
+pub async fn a_deleted_stream_equals_a_new_one(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let (session, other) = (id("s"), id("other"));
     streams.forget(&session).await.unwrap();
@@ -72,7 +72,7 @@ pub async fn a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next(
 }
 
 /// The new stream has grown longer than the old one that the reader has seen.
-pub async fn a_late_reader_tells_the_next_stream_from_the_one_that_it_has_seen(
+pub async fn a_late_reader_notices_that_a_stream_was_replaced(
     harness: &impl StreamHarness,
 ) {
     if !harness.keeps_readers() {

@@ -14,7 +14,7 @@ use super::support::{
 };
 
 /// The order is fixed, and the announcement has the origin of the writer.
-pub async fn a_mark_announces_what_became_of_attempts_and_then_writes_its_boundaries(
+pub async fn a_watermark_announces_attempts_and_then_writes_its_boundaries(
     harness: &impl StreamHarness,
 ) {
     let streams = harness.open().await;
@@ -101,7 +101,7 @@ pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
 }
 
 /// A new owner can repair the stream without knowing what the old owner still did.
-pub async fn a_repeated_mark_says_nothing_twice(harness: &impl StreamHarness) {
+pub async fn a_repeated_watermark_announces_nothing_twice(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
@@ -159,7 +159,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
 /// Two writers read the watermark of the stream at the same time, and the later writer knows more of the log.
 /// The same holds for a child. The boundaries of one event stay together, and boundaries that the later
 /// writer lacks are not required.
-pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl StreamHarness) {
+pub async fn boundaries_of_an_earlier_watermark_are_skipped(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let (root, child) = (id("s"), id("s-sub-1.0"));
     for session in [&root, &child] {
@@ -198,7 +198,7 @@ pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl
 }
 
 /// Every handle returns the same information.
-pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
+pub async fn info_returns_the_state_of_the_stream(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
     let one = begin(&streams, &session, &tool("1.0")).await;

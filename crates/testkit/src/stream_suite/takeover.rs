@@ -99,7 +99,7 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
 
 /// A stopped process wrote for a deleted session, after the stream was forgotten and before the new session with the
 /// same id wrote its first watermark.
-pub async fn a_mark_of_a_deleted_session_hides_nothing_of_its_successor(
+pub async fn a_watermark_of_a_deleted_session_hides_no_chunks_of_its_successor(
     harness: &impl StreamHarness,
 ) {
     let (old, new) = (harness.open().await, harness.open().await);
@@ -128,7 +128,7 @@ pub async fn a_mark_of_a_deleted_session_hides_nothing_of_its_successor(
 }
 
 /// The chunks arrived after the successor had read the stream, and before its watermark.
-pub async fn a_mark_of_a_later_run_discards_what_it_does_not_settle(harness: &impl StreamHarness) {
+pub async fn a_watermark_of_a_later_run_discards_unsettled_attempts(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
     let (first, second) = (run_of(&session, 3), run_of(&session, 8));
@@ -224,7 +224,7 @@ async fn taken_over(streams: &Streams, session: &SessionId) {
 }
 
 /// A reset also forgets the writers of the stream.
-pub async fn a_reset_stream_knows_no_earlier_runs(harness: &impl StreamHarness) {
+pub async fn a_reset_stream_forgets_earlier_runs(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
     taken_over(&streams, &session).await;
@@ -233,7 +233,7 @@ pub async fn a_reset_stream_knows_no_earlier_runs(harness: &impl StreamHarness) 
 }
 
 /// A new session with the id has a log that starts anew.
-pub async fn a_forgotten_stream_knows_no_earlier_runs(harness: &impl StreamHarness) {
+pub async fn a_deleted_stream_forgets_earlier_runs(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
     taken_over(&streams, &session).await;

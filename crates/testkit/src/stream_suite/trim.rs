@@ -85,7 +85,7 @@ pub async fn a_reader_that_was_overtaken_by_trimming_gets_one_resync(harness: &i
 }
 
 /// Numbers continue, so an old cursor never points into new chunks.
-pub async fn a_reset_stream_goes_on_with_its_numbers(harness: &impl StreamHarness) {
+pub async fn a_reset_stream_continues_its_numbers(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     streams.reset(&session).await.unwrap();
@@ -140,7 +140,7 @@ pub async fn a_cursor_from_before_a_reset_gets_one_resync(harness: &impl StreamH
 }
 
 /// A reader that has read everything needs no resync.
-pub async fn a_reader_goes_on_after_a_reset(harness: &impl StreamHarness) {
+pub async fn a_reader_continues_after_a_reset(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let mut up_to_date = streams.read(&session, 1).await.unwrap();

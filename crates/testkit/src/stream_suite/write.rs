@@ -9,7 +9,7 @@ use super::StreamHarness;
 use super::support::{begin, chunk, id, model, numbers, replay, text, texts, write};
 use crate::gate::{Gate, within};
 use crate::ids::batch_id;
-use crate::likeness::look_alikes;
+use crate::similar_ids::look_alikes;
 
 /// The receipt contains the number of the last chunk.
 pub async fn chunks_are_numbered_from_one_without_gaps(harness: &impl StreamHarness) {
@@ -147,7 +147,7 @@ pub async fn streams_whose_ids_look_alike_are_different(harness: &impl StreamHar
 }
 
 /// The writer may wait for another operation on the same stream.
-pub async fn a_writer_that_nobody_polls_holds_up_no_others(harness: &impl StreamHarness) {
+pub async fn a_writer_that_is_not_polled_blocks_no_others(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let mut stands_still = Box::pin(write(&streams, &session, None, &["a"]));

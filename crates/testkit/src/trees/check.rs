@@ -20,7 +20,7 @@ use helix_agents_core::stream::StreamManager;
 use super::Redelivery;
 use super::hooks::HookCall;
 use super::notes::Execution;
-use super::people::AcceptedAnswer;
+use super::users::AcceptedAnswer;
 use super::settle::heads;
 use super::story::Stats;
 

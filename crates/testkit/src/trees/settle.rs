@@ -10,7 +10,7 @@ use helix_agents_core::session::load_events;
 use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
 use tokio::time::Instant;
 
-use super::people::{Answers, is_expected};
+use super::users::{Answers, is_expected};
 use super::plan::Family;
 use super::rng::Rng;
 use super::{Booted, ROOT};

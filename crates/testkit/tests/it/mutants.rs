@@ -43,7 +43,7 @@ noticed! {
     a_renewal_that_only_extends:
         RenewalOnlyExtends, store_suite::a_renewal_may_shorten_the_lease;
     a_lease_that_goes_with_the_run:
-        LeaseEndsWithRun, store_suite::a_lease_stays_until_it_is_cleared_whatever_the_summary_says;
+        LeaseEndsWithRun, store_suite::a_lease_stays_until_it_is_released_regardless_of_the_summary;
     a_head_that_is_cached_by_its_writer:
         HeadOfWriterCached, store_suite::a_handle_that_wrote_sees_what_others_wrote_since;
     a_creation_in_two_parts:
@@ -113,7 +113,7 @@ noticed! {
     snapshots_that_others_do_not_see:
         SnapshotsPerHandle, store_suite::a_snapshot_is_read_back_as_it_was_saved;
     usage_that_is_cleared:
-        UsageCleared, store_suite::an_append_that_says_nothing_of_usage_leaves_it;
+        UsageCleared, store_suite::an_append_without_usage_keeps_the_stored_usage;
     usage_of_appends_that_were_not_taken:
         UsageOfRefused, store_suite::an_append_that_is_not_taken_leaves_the_usage;
     usage_that_is_forked:
@@ -138,7 +138,7 @@ noticed! {
         Writers(Mistake::MarksTaken), stream_suite::a_superseded_run_writes_nothing_more;
     marks_that_supersede_nothing:
         Writers(Mistake::MarksSupersedeNothing),
-        stream_suite::a_mark_of_a_later_run_discards_what_it_does_not_settle;
+        stream_suite::a_watermark_of_a_later_run_discards_unsettled_attempts;
     tries_that_supersede_nothing:
         Writers(Mistake::TriesSupersedeNothing),
         stream_suite::a_run_that_tries_something_supersedes_earlier_ones;
@@ -147,12 +147,12 @@ noticed! {
     sessions_that_share_a_token:
         Writers(Mistake::SessionsShareToken), stream_suite::runs_supersede_those_of_their_own_session_only;
     tokens_that_outlive_a_reset:
-        Writers(Mistake::TokensKept), stream_suite::a_reset_stream_knows_no_earlier_runs;
+        Writers(Mistake::TokensKept), stream_suite::a_reset_stream_forgets_earlier_runs;
     tokens_that_outlive_their_stream:
-        Writers(Mistake::TokensKept), stream_suite::a_forgotten_stream_knows_no_earlier_runs;
+        Writers(Mistake::TokensKept), stream_suite::a_deleted_stream_forgets_earlier_runs;
     watermarks_that_outlive_their_session:
         Writers(Mistake::CreationIgnored),
-        stream_suite::a_mark_of_a_deleted_session_hides_nothing_of_its_successor;
+        stream_suite::a_watermark_of_a_deleted_session_hides_no_chunks_of_its_successor;
     sessions_that_are_not_checked:
         Writers(Mistake::SessionsUnchecked),
         stream_suite::a_batch_for_another_session_than_its_writers_writes_nothing;

@@ -5,7 +5,15 @@ use super::{Journal, MAX_CONFLICTS};
 use crate::error::{ErrorCode, Result};
 use crate::event::{Event, SCHEMA};
 use crate::id::CallId;
+use crate::message::ToolCall;
 use crate::store::{Append, AppendOutcome, Guard, LeaseChange, StoredAppend};
+
+/// A result that a superseded run has not recorded yet.
+struct LateResult {
+    event: Event,
+    /// The call that this run executed.
+    call: Option<ToolCall>,
+}
 
 impl Journal {
     /// Applies what others appended and rebases the staged events. If another run has taken over,
@@ -24,7 +32,8 @@ impl Journal {
             Event::ToolFinished(finish) => finish.attempts > 0 && !started(&finish.call),
             _ => false,
         };
-        let results: Vec<_> = self.staged().iter().filter(ran).cloned().collect();
+        let results = self.staged().iter().filter(ran);
+        let results: Vec<_> = results.cloned().map(|event| self.late_result(event)).collect();
         let rebased = self.rebase(missed, decides);
         let superseded = rebased.as_ref().is_err_and(|error| error.code() == ErrorCode::Superseded);
         if superseded && let Err(error) = self.append_late_results(results).await {
@@ -33,13 +42,32 @@ impl Journal {
         rebased
     }
 
+    fn late_result(&self, event: Event) -> LateResult {
+        let call = match &event {
+            Event::ToolFinished(finish) => self.session().tool_call(&finish.call).cloned(),
+            _ => None,
+        };
+        LateResult { event, call }
+    }
+
+    /// Returns `true` if the successor has the same call and needs the result. If the reply of this
+    /// run was never recorded, or was removed by a rewind, the id may be that of another call.
+    fn accepts(&self, LateResult { event, call }: &LateResult) -> bool {
+        let Some(call) = call else { return false };
+        let current = self.session().tool_call(&call.id);
+        let is_same = current.is_some_and(|current| {
+            current.name == call.name && current.arguments == call.arguments
+        });
+        is_same && self.session().check(event, Some(&self.run), false).is_ok()
+    }
+
     /// Appends facts only. Head and lease belong to the successor.
-    async fn append_late_results(&mut self, mut results: Vec<Event>) -> Result<()> {
+    async fn append_late_results(&mut self, mut results: Vec<LateResult>) -> Result<()> {
         let mut attempts = MAX_CONFLICTS;
         loop {
-            results.retain(|event| self.session().check(event, Some(&self.run), false).is_ok());
+            results.retain(|result| self.accepts(result));
             let mut batch = Batch::default();
-            for event in &results {
+            for LateResult { event, .. } in &results {
                 batch.push(event)?;
                 if batch.bytes() > target(self.limit) && batch.events().len() > 1 {
                     batch.pop();
@@ -69,7 +97,7 @@ impl Journal {
             let (session, id) = (self.iterator.session_mut(), append.id.clone());
             match self.config.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
-                    for event in results.drain(..batch.events().len()) {
+                    for LateResult { event, .. } in results.drain(..batch.events().len()) {
                         session.apply(&event, Some(&self.run))?;
                     }
                     session.acknowledge(id, at);

@@ -192,7 +192,7 @@ fn a_call_that_is_not_answered_in_time_fails() {
 }
 
 #[test]
-fn of_two_calls_the_expired_one_fails_and_the_other_stays_pending() {
+fn an_expired_call_fails_and_another_stays_pending() {
     let mut hand = suspended([("ask", json!({})), ("guarded", json!({}))]);
     hand.clock(61_001);
     hand.start(Trigger::Resume).unwrap();

@@ -39,7 +39,7 @@ fn a_result_is_a_success_and_an_error_a_message_for_the_model() {
 }
 
 #[test]
-fn a_result_that_is_too_large_is_a_failure_that_says_so() {
+fn a_result_that_is_too_large_is_an_error_with_the_reason() {
     let outcome = to_outcome(&agent(), &echo("t"), returned(json!("x".repeat(18))));
     assert!(matches!(outcome, ToolOutcome::Success(_)), "20 bytes with the quotes");
     let outcome = to_outcome(&agent(), &echo("t"), returned(json!("x".repeat(19))));

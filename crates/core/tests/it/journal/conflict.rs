@@ -217,6 +217,24 @@ async fn a_superseded_run_still_records_results_of_open_calls() {
     assert_eq!(late, [(version, "1.0".to_owned())], "the new run has to show it");
 }
 
+/// The old run never recorded its reply, and the reply of the new one has another call with the same id.
+#[tokio::test]
+async fn a_late_result_is_not_recorded_for_another_call_with_its_id() {
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    let mut old = world.create().await;
+    let mut new = world.taken_over("r2").await;
+    new.stage(&[reply(1, calls(&["search", "pay"]))]).unwrap();
+    new.commit().await.unwrap();
+    let results = [result("1.0", json!("paid")), result("1.1", json!("paid, too"))];
+    old.stage(&[reply(1, calls(&["pay", "pay"]))]).unwrap();
+    old.stage(&results).unwrap();
+    assert_eq!(code(old.commit().await), "superseded");
+    let recorded = world.events().await;
+    let recorded: Vec<_> = recorded.iter().map(|recorded| recorded.event.clone()).collect();
+    assert_eq!(recorded.last(), Some(&results[1]), "only the call that both runs made has a result");
+    assert!(!recorded.contains(&results[0]));
+}
+
 #[tokio::test]
 async fn a_late_result_is_not_recorded_without_the_companion_that_the_call_started() {
     let world = World { lease: Duration::ZERO, ..World::new() };

@@ -87,7 +87,7 @@ async fn a_limit_of_an_append_that_is_not_lowered_takes_what_is_usual_at_once() 
 }
 
 #[tokio::test]
-async fn a_crash_between_two_appends_leaves_what_is_missing_to_the_next_run() {
+async fn the_next_run_appends_what_a_crash_between_two_appends_omitted() {
     for recorded in 0..CALLS {
         let world = World { lease: Duration::ZERO, ..small() };
         let mut journal = step_of_many(&world).await;
@@ -205,7 +205,7 @@ async fn per_step_does_not_hold_back_more_than_an_append_carries() {
 }
 
 #[tokio::test]
-async fn a_result_that_no_append_carries_is_one_that_failed() {
+async fn a_result_that_exceeds_an_append_is_a_failed_one() {
     let world = small();
     let mut journal = world.answered(calls(&["search", "pay"])).await;
     let huge = "x".repeat(MIN_APPEND_BYTES);
@@ -305,7 +305,7 @@ async fn asked(world: &World, times: usize) -> Journal {
 }
 
 #[tokio::test]
-async fn calls_whose_suspension_no_append_carries_fail_and_the_run_goes_on() {
+async fn calls_whose_suspension_is_too_large_fail_and_the_run_continues() {
     let world = small();
     asked(&world, 2).await;
     assert_eq!(world.session().await.pending_calls().count(), 2, "a suspension that fits");

@@ -32,7 +32,7 @@ async fn creation_start_and_messages_are_one_append() {
 }
 
 #[tokio::test]
-async fn of_two_creators_one_gets_an_error() {
+async fn one_of_two_creators_gets_an_error() {
     let world = World::new();
     world.create().await;
     let session = Session::new(id());
@@ -79,7 +79,7 @@ async fn a_run_starts_on_a_completed_session() {
 }
 
 #[tokio::test]
-async fn of_two_starters_one_starts_and_the_other_has_to_reload() {
+async fn one_of_two_starters_starts_and_the_other_reloads() {
     let world = World::new();
     complete(&world).await;
     let (mut one, mut two) = (world.journal("r2").await, world.journal("r3").await);

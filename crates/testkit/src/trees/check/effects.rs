@@ -10,7 +10,7 @@ use helix_agents_core::tool::EffectClass;
 
 use super::super::Redelivery;
 use super::super::notes::Execution;
-use super::super::people::{AcceptedAnswer, denies};
+use super::super::users::{AcceptedAnswer, denies};
 use super::super::plan::{Done, result_of};
 use super::{Expected, Member, Members};
 

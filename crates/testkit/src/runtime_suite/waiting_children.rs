@@ -40,7 +40,7 @@ fn payer_and_helper() -> Agent {
 }
 
 /// A sibling completes meanwhile. Answers are submitted to the root and reach the child.
-pub async fn a_child_that_waits_for_people_lets_its_caller_wait(harness: &impl RuntimeHarness) {
+pub async fn a_parent_waits_while_its_child_waits_for_an_answer(harness: &impl RuntimeHarness) {
     let llm = || {
         scripts([asks(&["payer", "helper"]), Reply::text("Paid.")], [report()])
             .agent("payer", ScriptedLlm::new([pays(), report()]))
@@ -102,7 +102,7 @@ pub async fn a_child_that_waits_for_people_lets_its_caller_wait(harness: &impl R
 }
 
 /// With one slot for sub-agents, a child that waits for a user releases it to the next one.
-pub async fn a_child_that_waits_for_people_takes_no_place(harness: &impl RuntimeHarness) {
+pub async fn a_child_that_waits_for_an_answer_occupies_no_slot(harness: &impl RuntimeHarness) {
     let llm = || {
         scripts([asks(&["payer", "helper", "payer"]), Reply::text("Paid.")], [report()])
             .agent("payer", ScriptedLlm::new([pays(), report()]))
@@ -174,7 +174,7 @@ pub async fn a_slow_child_holds_no_other(harness: &impl RuntimeHarness) {
 }
 
 /// A session two levels down waits. Both above it wait too, and all continue together.
-pub async fn a_grandchild_that_waits_lets_the_whole_family_wait(harness: &impl RuntimeHarness) {
+pub async fn a_waiting_grandchild_suspends_its_ancestors(harness: &impl RuntimeHarness) {
     let llm = scripts([asks(&["helper"]), Reply::text("Paid.")], [asks(&["payer"]), report()])
         .agent("payer", ScriptedLlm::new([pays(), report()]));
     let helper = helper("helper").sub_agent(&payer()).build().unwrap();

@@ -60,7 +60,7 @@ impl StreamManager for UnavailableStreams {
 
 /// Sessions start and continue, and tools and sub-agents run. Each run waits for the streams once and
 /// briefly, not at each append for the whole retry timeout.
-pub async fn streams_that_are_away_cost_a_moment(harness: &impl RuntimeHarness) {
+pub async fn unavailable_streams_cost_a_moment(harness: &impl RuntimeHarness) {
     cost_a_moment(harness, UnavailableStreams::Refusing).await;
 }
 

@@ -60,7 +60,7 @@ async fn refused(executor: &dyn AgentExecutor, submission: Submission) -> ErrorC
 }
 
 /// Calls that need no answer run at once. The others wait, and hold nothing in memory.
-pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &impl RuntimeHarness) {
+pub async fn a_step_waits_for_answers_and_continues_with_them(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
     let handle = start_run(&*executor, &agent, "Pay and ask.").await;
@@ -223,7 +223,7 @@ pub async fn a_partly_answered_step_suspends_again_on_the_rest(harness: &impl Ru
 }
 
 /// Deadlines use the store's clock.
-pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refused(
+pub async fn an_unanswered_call_fails_at_its_deadline_and_late_answers_are_refused(
     harness: &impl RuntimeHarness,
 ) {
     let replies = [Reply::tool_call("ask", word("colour")), Reply::text("No answer.")];
@@ -358,7 +358,7 @@ pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHa
 
 /// Recording an answer and resuming after it are reported separately: a recorded answer stays recorded, even
 /// if the store refuses all later appends.
-pub async fn an_answer_on_record_is_told_as_such(harness: &impl RuntimeHarness) {
+pub async fn a_recorded_answer_is_reported_as_recorded(harness: &impl RuntimeHarness) {
     let agent = desk();
     let executor = harness.boot(World::new(script())).await;
     run(&*executor, &agent, "Pay and ask.").await;
@@ -399,7 +399,7 @@ pub async fn an_answer_on_record_is_told_as_such(harness: &impl RuntimeHarness) 
 }
 
 /// The other submissions are refused.
-pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
+pub async fn one_of_ten_answers_is_accepted(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
     run(&*executor, &agent, "Pay and ask.").await;
@@ -446,7 +446,7 @@ pub async fn a_message_to_an_answered_session_enters_when_the_step_is_done(
 }
 
 /// The approved call is executed once.
-pub async fn of_two_that_resume_after_an_answer_one_runs(harness: &impl RuntimeHarness) {
+pub async fn one_of_two_resumers_after_an_answer_runs(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
     run(&*executor, &agent, "Pay and ask.").await;

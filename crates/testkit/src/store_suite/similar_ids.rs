@@ -8,7 +8,7 @@ use helix_agents_core::store::{
 
 use super::StoreHarness;
 use super::support::{LONG, Writer, first, id, log, root_session, run, running};
-use crate::likeness::look_alikes;
+use crate::similar_ids::look_alikes;
 
 /// Ids keep their case, spaces, form of accents, and full length.
 pub async fn sessions_whose_ids_look_alike_are_different(harness: &impl StoreHarness) {

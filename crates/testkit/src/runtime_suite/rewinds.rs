@@ -199,7 +199,7 @@ pub async fn a_dead_session_goes_back(harness: &impl RuntimeHarness) {
 }
 
 /// The model of the second process does not see the removed history.
-pub async fn a_restart_after_going_back_goes_on_from_there(harness: &impl RuntimeHarness) {
+pub async fn a_restart_after_a_rewind_continues_from_the_checkpoint(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
     let executor = harness.boot(World::new(noted())).await;
@@ -253,7 +253,7 @@ pub async fn of_many_that_go_back_exactly_one_does(harness: &impl RuntimeHarness
 }
 
 /// Each refusal has an error code of its own, and nothing is written.
-pub async fn where_nobody_can_go_is_refused(harness: &impl RuntimeHarness) {
+pub async fn a_fork_or_rewind_to_no_checkpoint_is_refused(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
     let executor = harness.boot(World::new(noted())).await;
@@ -291,7 +291,7 @@ pub async fn where_nobody_can_go_is_refused(harness: &impl RuntimeHarness) {
 
 /// A rewind before the start of an open child would remove its call. It is allowed once the child has
 /// completed or was aborted.
-pub async fn nobody_goes_back_while_a_child_is_open(harness: &impl RuntimeHarness) {
+pub async fn a_rewind_is_refused_while_a_child_is_open(harness: &impl RuntimeHarness) {
     let ask = Tool::client::<Word>("ask", "Asks a person.");
     let helper = helper("helper").tool(ask).build().unwrap();
     let trace = Trace::default();

@@ -15,7 +15,7 @@ use crate::scripted::{Reply, ScriptedLlm};
 const TURNS: usize = 20;
 
 /// A process does not read again what it has read. Otherwise the cost of a turn would grow with the session.
-pub async fn a_turn_reads_what_is_new(harness: &impl RuntimeHarness) {
+pub async fn a_turn_reads_only_new_events(harness: &impl RuntimeHarness) {
     let store = FaultStore::new(harness.store());
     let replies = (0..TURNS).map(|_| Reply::text("done"));
     let world = World::new(ScriptedLlm::new(replies)).on(store.clone());

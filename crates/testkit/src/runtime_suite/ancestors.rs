@@ -31,7 +31,7 @@ fn ask() -> Tool {
 
 /// This holds for calls that were refused, failed or succeeded, of tools and children, and with a finish
 /// call.
-pub async fn every_call_has_its_end_told_in_call_order(harness: &impl RuntimeHarness) {
+pub async fn hooks_run_for_every_call_in_call_order(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let llm = ScriptedLlm::new([
         Reply::calls([
@@ -71,7 +71,7 @@ pub async fn every_call_has_its_end_told_in_call_order(harness: &impl RuntimeHar
 }
 
 /// One result is recorded when the process crashes in the other call. No hook was called for it.
-pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl RuntimeHarness) {
+pub async fn hooks_run_after_a_crash_for_results_recorded_before_it(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let diary = Diary::default();
     let slow = {
@@ -114,7 +114,7 @@ pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl Ru
 }
 
 /// No process works on the session. The calls that the abort answers call the same hooks as all others.
-pub async fn an_aborted_family_has_its_ends_told(harness: &impl RuntimeHarness) {
+pub async fn hooks_run_for_every_end_in_an_aborted_tree(harness: &impl RuntimeHarness) {
     let [diary, helpers] = diaries();
     let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
     let agent = teller().sub_agent(&helper).hooks(diary.clone()).build().unwrap();

@@ -117,7 +117,7 @@ pub async fn racing_repetitions_of_one_append_write_it_once(harness: &impl Store
 }
 
 /// A conflict contains enough to continue: no writer starves, and no append is lost or duplicated.
-pub async fn writers_that_go_on_after_conflicts_all_get_in(harness: &impl StoreHarness) {
+pub async fn writers_that_retry_after_conflicts_all_succeed(harness: &impl StoreHarness) {
     const EACH: usize = 5;
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
@@ -152,7 +152,7 @@ pub async fn writers_that_go_on_after_conflicts_all_get_in(harness: &impl StoreH
 }
 
 /// Every read has no gaps, and no later read misses an append that an earlier one had.
-pub async fn a_reader_beside_writers_sees_only_whole_prefixes(harness: &impl StoreHarness) {
+pub async fn a_reader_sees_only_complete_prefixes_during_writes(harness: &impl StoreHarness) {
     const APPENDS: usize = 60;
     let store = harness.open().await;
     let other = harness.open().await;
@@ -212,7 +212,7 @@ pub async fn summary_lease_and_events_become_visible_together(harness: &impl Sto
 }
 
 /// A renewal writes the head too, and must not write a stale one.
-pub async fn renewals_beside_appends_lose_neither(harness: &impl StoreHarness) {
+pub async fn concurrent_renewals_and_appends_lose_neither(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let other = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;

@@ -1,0 +1,249 @@
+//! A handle with which programs read, answer and manage sessions without running them.
+
+use std::sync::Arc;
+
+use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::error::Result;
+use helix_agents_core::event::RecordedEvent;
+use helix_agents_core::executor::ForkOptions;
+use helix_agents_core::id::{RequestId, SessionId};
+use helix_agents_core::message::UserMessage;
+use helix_agents_core::session::{
+    CallRef, RequestContext, PendingView, RequestKind, Session, SessionExport, SessionPage, SessionReader,
+    Submission, UsageQuery, UsageReport, clear_stream, delete_session, export_session, fork,
+    import_session, load_events, pending_calls, queue_message, request, session_page, submit,
+    usage_of_sessions,
+};
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::{ChunkStream, StreamManager};
+
+use crate::clock::{SystemIds, TokioClock};
+
+/// A handle on the sessions of a store, for programs that do not run agents: web handlers, dashboards, approval tools.
+///
+/// It reads sessions, answers their pending calls, sends messages and stop requests to them, and forks, exports and
+/// deletes them. It never continues a run: the owner of the run handles what it appends, or else the runtime that
+/// resumes the session next. A program with a runtime uses the methods of
+/// [`AgentExecutor`](helix_agents_core::executor::AgentExecutor) instead, which also resume.
+///
+/// Cheap to clone. Clones share the connections of the store.
+///
+/// # Errors
+/// Besides the errors that a method names, each method returns the errors of the store and the streams.
+///
+/// # Durability
+/// When a method that changes a session returns `Ok`, the change is in the log.
+///
+/// # Cancel safety
+/// A method whose future is dropped may or may not have changed the session. Repeating it with the same request id, or
+/// the same answer, changes nothing twice.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use helix_agents_runtime::Sessions;
+/// use helix_agents_store_memory::MemoryStore;
+///
+/// # async fn example() -> helix_agents_core::error::Result<()> {
+/// let store = Arc::new(MemoryStore::new());
+/// let sessions = Sessions::new(store.clone(), store);
+/// let order = "order-17".into();
+/// for waiting in sessions.pending(&order).await? {
+///     println!("{} waits for an answer", waiting.pending.tool);
+///     sessions.approve(&order, waiting.reference()).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sessions {
+    store: Arc<dyn StateStore>,
+    streams: Arc<dyn StreamManager>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Sessions {
+    /// Creates a handle on the sessions of a store and their streams.
+    #[must_use]
+    pub fn new(store: Arc<dyn StateStore>, streams: Arc<dyn StreamManager>) -> Self {
+        Self { store, streams, clock: Arc::new(TokioClock::new()), ids: Arc::new(SystemIds) }
+    }
+
+    /// Sets the clock and the source of ids, for tests.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>) -> Self {
+        (self.clock, self.ids) = (clock, ids);
+        self
+    }
+
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn StateStore> {
+        &self.store
+    }
+
+    /// Returns a session with its transcript, state and usage.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    pub async fn get(&self, session: &SessionId) -> Result<Session> {
+        self.reader().load(session).await
+    }
+
+    /// Returns the events of a session's log after this version, in order. 0 returns the whole log.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    pub async fn history(&self, session: &SessionId, after: u64) -> Result<Vec<RecordedEvent>> {
+        load_events(&*self.store, session, after).await
+    }
+
+    /// Returns the transcript of a root session and the position in its stream from which
+    /// [`follow`](Self::follow) continues.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    pub async fn page(&self, session: &SessionId) -> Result<SessionPage> {
+        session_page(self.reader(), &*self.streams, &*self.clock, &*self.ids, session).await
+    }
+
+    /// Returns the chunks of a root session's stream with this sequence number or a greater one, and then new chunks
+    /// as they are written. It does not end by itself.
+    pub async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
+        self.streams.read(session, from).await
+    }
+
+    /// Returns the calls of a root session and its descendants that wait for an answer.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    pub async fn pending(&self, session: &SessionId) -> Result<Vec<PendingView>> {
+        pending_calls(self.reader(), session).await
+    }
+
+    /// Approves a pending call of a root session or one of its descendants. Exactly one of several answers to a call is
+    /// accepted. Returns the session that the call belongs to.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub async fn approve(
+        &self,
+        session: &SessionId,
+        call: impl Into<CallRef> + Send,
+    ) -> Result<SessionId> {
+        self.answer(session, &Submission::approve(call)).await
+    }
+
+    /// Denies a pending call. The model receives the reason. Otherwise this works like [`approve`](Self::approve).
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub async fn deny(
+        &self,
+        session: &SessionId,
+        call: impl Into<CallRef> + Send,
+        reason: impl Into<Option<String>> + Send,
+    ) -> Result<SessionId> {
+        self.answer(session, &Submission::deny(call, reason)).await
+    }
+
+    /// Records any answer to a pending call: the result of a client tool, an approval with edited arguments, an answer
+    /// with the name of the user or a digest of the arguments. Returns the session that the call belongs to.
+    ///
+    /// # Errors
+    /// Those of [`submit`](helix_agents_core::session::submit), which say why the answer was not accepted.
+    pub async fn answer(
+        &self,
+        session: &SessionId,
+        submission: &Submission,
+    ) -> Result<SessionId> {
+        submit(self.outside(), session, submission).await
+    }
+
+    /// Queues a message for a session. It enters the transcript between two steps, or with the next turn.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    pub async fn message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
+        self.message_once(session, &self.ids.request(), message).await
+    }
+
+    /// Queues a message for a session, unless a message with this request id was queued before.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    pub async fn message_once(
+        &self,
+        session: &SessionId,
+        request: &RequestId,
+        message: UserMessage,
+    ) -> Result<()> {
+        queue_message(self.outside(), session, request, &message, None).await
+    }
+
+    /// Requests that the session's run stop at its next step boundary. An explicit resume continues the session.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
+    /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
+    pub async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
+        request(self.outside(), session, None, RequestKind::Interrupt, reason).await.map(drop)
+    }
+
+    /// Requests that the session's run stop immediately and end as aborted.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
+    /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
+    pub async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
+        request(self.outside(), session, None, RequestKind::Abort, reason).await.map(drop)
+    }
+
+    /// Creates a session from another session's log up to a checkpoint. Returns its id.
+    ///
+    /// # Errors
+    /// Those of [`fork`](helix_agents_core::session::fork).
+    pub async fn fork(&self, session: &SessionId, options: &ForkOptions) -> Result<SessionId> {
+        if let Some(chosen) = &options.session {
+            clear_stream(&*self.store, &*self.streams, chosen).await?;
+        }
+        fork(self.outside(), session, options).await
+    }
+
+    /// Returns the usage of all sessions that the query selects.
+    pub async fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
+        usage_of_sessions(self.reader(), query).await
+    }
+
+    /// Returns a root session and its descendants in a form that another store can [import](Self::import).
+    ///
+    /// # Errors
+    /// Those of [`export_session`](helix_agents_core::session::export_session).
+    pub async fn export(&self, session: &SessionId) -> Result<SessionExport> {
+        export_session(&*self.store, session).await
+    }
+
+    /// Creates the sessions of an export. An import that was cut off can be repeated.
+    ///
+    /// # Errors
+    /// Those of [`import_session`](helix_agents_core::session::import_session).
+    pub async fn import(&self, export: &SessionExport) -> Result<()> {
+        import_session(&*self.store, export).await
+    }
+
+    /// Deletes a root session, its descendants and its stream. Returns `true` if the session existed. Abort a run in
+    /// progress first.
+    pub async fn delete(&self, session: &SessionId) -> Result<bool> {
+        delete_session(&*self.store, &*self.streams, session).await
+    }
+
+    fn reader(&self) -> SessionReader<'_> {
+        SessionReader::of(&*self.store)
+    }
+
+    fn outside(&self) -> RequestContext<'_> {
+        RequestContext { store: &*self.store, ids: &*self.ids, folds: None }
+    }
+}
