@@ -112,7 +112,7 @@ impl StoreOptions {
         self
     }
 
-    /// Opens a SQLite file without write access. Other stores ignore this.
+    /// Opens a SQLite file without write access. Other stores cannot be opened like this.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
@@ -158,10 +158,15 @@ impl StoreUrl {
     /// Opens the store.
     ///
     /// # Errors
-    /// [`ErrorCode::Unsupported`] if the feature of the store is not enabled, and the errors of the store.
+    /// [`ErrorCode::Unsupported`] if the feature of the store is not enabled or a store other than a SQLite file is
+    /// opened read-only, and the errors of the store.
     #[expect(clippy::allow_attributes, reason = "it depends on the features which code is used")]
     #[allow(unused_variables, unreachable_patterns, clippy::unused_async, reason = "likewise")]
     pub async fn open(&self, options: &StoreOptions) -> Result<AnyStore> {
+        if options.read_only && !matches!(self, Self::Sqlite(_)) {
+            let message = "only a SQLite file can be opened read-only";
+            return Err(Error::new(ErrorCode::Unsupported, message).with_context("url", self));
+        }
         match self {
             #[cfg(feature = "store-memory")]
             Self::Memory => Ok(AnyStore::new(helix_agents_store_memory::MemoryStore::new())),

@@ -83,7 +83,8 @@ impl FileTools {
         self
     }
 
-    /// Makes each `write_file` call require an approval. The approver may edit its arguments.
+    /// Makes each `write_file` call require an approval. The approver may edit its arguments. Has no effect on tools that
+    /// only read.
     #[must_use]
     pub fn requires_approval(mut self) -> Self {
         self.requires_approval = true;

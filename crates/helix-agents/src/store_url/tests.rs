@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{StoreUrl, open_store};
+use super::{StoreOptions, StoreUrl, open_store};
 use crate::error::ErrorCode;
 
 #[test]
@@ -61,6 +61,16 @@ fn a_missing_feature_is_named() {
         error.to_string(),
         "unsupported: this program was built without Redis: enable the feature `store-redis` of \
          helix-agents; url=redis://@h"
+    );
+}
+
+#[tokio::test]
+async fn only_a_file_can_be_opened_read_only() {
+    let url = StoreUrl::parse("redis://:secret@h").unwrap();
+    let error = url.open(&StoreOptions::new().read_only()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unsupported: only a SQLite file can be opened read-only; url=redis://@h"
     );
 }
 

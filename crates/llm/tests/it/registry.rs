@@ -1,10 +1,11 @@
 //! The choice of the provider that serves a model.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
-use helix_agents_llm::{OpenAiChatOptions, ProviderRegistry};
+use helix_agents_llm::{ModelSource, OpenAiChatOptions, ProviderRegistry, SelectedModel};
 
 use crate::support::{Ask, Reply, Server, adapter, content, finish, options, stream, text};
 
@@ -177,4 +178,11 @@ fn settings_are_checked_by_the_provider() {
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
     let config = LlmConfig { model: "openai:m".to_owned(), top_k: Some(3), ..LlmConfig::default() };
     assert_eq!(registry.check(&config).unwrap_err().code(), ErrorCode::ConfigInvalid);
+}
+
+#[tokio::test]
+async fn a_named_model_needs_a_provider() {
+    let error = SelectedModel::find("no-such-provider:small", Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ModelUnknown);
+    assert_eq!(ModelSource::Detected(8080).to_string(), "served on port 8080 of this machine");
 }
