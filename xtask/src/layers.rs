@@ -104,6 +104,7 @@ const LAYERS: &[Layer] = &[
             "helix-agents-llm",
             "helix-agents-macros",
             "helix-agents-planner",
+            "helix-agents-runtime",
             "helix-agents-runtime-*",
             "helix-agents-store-*",
             "helix-agents-test",

@@ -40,6 +40,18 @@ pub struct UserMessage {
     pub hidden: bool,
 }
 
+impl From<&str> for UserMessage {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for UserMessage {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
 impl UserMessage {
     /// Creates a visible message.
     pub fn new(content: impl Into<String>) -> Self {

@@ -4,7 +4,8 @@
 //! tests.
 
 macro_rules! pages {
-    ($($page:ident = $file:literal,)+) => {$(
+    ($($(#[$only:meta])* $page:ident = $file:literal,)+) => {$(
+        $(#[$only])*
         #[doc = include_str!(concat!("../../../docs/src/", $file))]
         mod $page {}
     )+};
@@ -13,6 +14,7 @@ macro_rules! pages {
 pages! {
     agents = "agents.md",
     budgets = "budgets.md",
+    #[cfg(all(feature = "store-postgres", feature = "store-redis"))]
     configuration = "configuration.md",
     errors = "errors.md",
     finishing = "finishing.md",
@@ -20,14 +22,18 @@ pages! {
     hooks = "hooks.md",
     models = "models.md",
     human_in_the_loop = "human-in-the-loop.md",
+    #[cfg(feature = "planner")]
     plan_execute = "plan-execute.md",
+    #[cfg(all(feature = "runtime-durable", feature = "store-postgres"))]
     runtime_durable = "runtime-durable.md",
+    #[cfg(feature = "runtime-temporal")]
     runtime_temporal = "runtime-temporal.md",
     sessions = "sessions.md",
     state = "state.md",
     streaming = "streaming.md",
     sub_agents = "sub-agents.md",
     tools = "tools.md",
+    #[cfg(all(feature = "store-postgres", feature = "store-redis"))]
     stores = "stores.md",
     writing_a_loop = "writing-a-loop.md",
     writing_a_store = "writing-a-store.md",

@@ -1,18 +1,22 @@
 //! The names that most programs need: `use helix_agents::prelude::*;`.
 
-pub use crate::agent::{Agent, AgentRegistry, AnyAgent};
+pub use crate::agent::{Agent, AgentRegistry, AnyAgent, SubAgent};
+pub use crate::budget::Budget;
 pub use crate::error::{Error, ErrorCode, ErrorKind};
+pub use crate::event::ToolOutcome;
 pub use crate::executor::{
     AgentExecutor, AgentExecutorExt, AgentHandle, AgentResult, ExecuteOptions, Input,
     ResumeOptions, RunHandle,
 };
-pub use crate::hooks::{AgentHooks, HookContext, HookDecision, HookResult};
+pub use crate::hooks::{AgentHooks, HookContext, HookDecision, HookResult, ToolCallView};
 pub use crate::id::{RunId, SessionId};
-pub use crate::session::{RunStatus, Session};
+pub use crate::message::UserMessage;
+pub use crate::session::{RunStatus, Session, Submission};
 pub use crate::store::StateStore;
 pub use crate::store_url::open_store;
 pub use crate::stream::{ChunkKind, StreamManager};
-pub use crate::tool::{EffectClass, Tool, ToolContext, ToolError, ToolFunction};
+pub use crate::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError, ToolFunction};
+pub use crate::{Sessions, Sweeper};
 
 #[cfg(feature = "llm")]
 pub use helix_agents_llm::ProviderRegistry;

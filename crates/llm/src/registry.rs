@@ -118,12 +118,12 @@ impl ProviderRegistry {
     /// # use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
     /// # fn models(script: OpenAiChat) -> helix_agents_core::error::Result<ProviderRegistry> {
     /// let models = ProviderRegistry::from_env()?.or_adapter("script", script);
-    /// eprintln!("the model is {}", models.model("")?);
+    /// eprintln!("the model is {}", models.default_model()?);
     /// # Ok(models)
     /// # }
     /// # let script = OpenAiChat::new(OpenAiChatOptions::new("x", "http://127.0.0.1:9/v1"))?;
     /// let models = ProviderRegistry::new().or_adapter("script", script);
-    /// assert_eq!(models.model("")?.to_string(), "script");
+    /// assert_eq!(models.default_model()?.to_string(), "script");
     /// # Ok::<(), helix_agents_core::error::Error>(())
     /// ```
     #[must_use]
@@ -172,13 +172,29 @@ impl ProviderRegistry {
         self.providers.is_empty()
     }
 
-    /// Returns the provider of a model and the provider's name for it. An empty name selects the
-    /// default model or, if none is set, that of the default provider. `provider:` selects the
-    /// default model of that provider.
+    /// Returns the default model or, if none is set, that of the default provider.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ModelUnknown`] with a list of the configured providers.
+    pub fn default_model(&self) -> Result<ResolvedModel> {
+        self.resolve("")
+    }
+
+    /// Returns the provider of a model and the provider's name for it. `provider:` selects the
+    /// default model of that provider. [`default_model`](Self::default_model) returns the model of
+    /// agents that name none.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::ModelUnknown`] with a list of the configured providers, also for an
+    /// empty name.
     pub fn model(&self, name: &str) -> Result<ResolvedModel> {
+        if name.is_empty() {
+            return Err(unknown("the name of the model is empty".to_owned()));
+        }
+        self.resolve(name)
+    }
+
+    fn resolve(&self, name: &str) -> Result<ResolvedModel> {
         let (provider, model) = self.find(self.named(name))?;
         let default = match self.providers.get(&*provider) {
             Some(

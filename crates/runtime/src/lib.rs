@@ -35,6 +35,7 @@ mod starts;
 mod stream_wait;
 mod stream_writer;
 mod sweep;
+mod sweeper;
 mod tasks;
 #[cfg(test)]
 mod testing;
@@ -57,6 +58,7 @@ pub use sessions::Sessions;
 pub use settings::Settings;
 pub use starts::{Start, Starts};
 pub use stream_writer::AttemptHandle;
+pub use sweeper::Sweeper;
 pub use tasks::Tasks;
 #[doc(hidden)]
 pub use tokio::runtime::Handle;

@@ -9,10 +9,10 @@ use helix_agents_core::executor::ForkOptions;
 use helix_agents_core::id::{RequestId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    CallRef, RequestContext, PendingView, RequestKind, Session, SessionExport, SessionPage, SessionReader,
-    Submission, UsageQuery, UsageReport, clear_stream, delete_session, export_session, fork,
-    import_session, load_events, pending_calls, queue_message, request, session_page, submit,
-    usage_of_sessions,
+    CallRef, PendingView, RequestContext, RequestKind, Session, SessionExport, SessionPage,
+    SessionReader, Submission, UsageQuery, UsageReport, clear_stream, delete_session,
+    export_session, fork, import_session, load_events, pending_calls, queue_message, request,
+    session_page, submit, usage_of_sessions,
 };
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{ChunkStream, StreamManager};
@@ -40,14 +40,11 @@ use crate::clock::{SystemIds, TokioClock};
 ///
 /// # Examples
 /// ```
-/// use std::sync::Arc;
-///
 /// use helix_agents_runtime::Sessions;
 /// use helix_agents_store_memory::MemoryStore;
 ///
 /// # async fn example() -> helix_agents_core::error::Result<()> {
-/// let store = Arc::new(MemoryStore::new());
-/// let sessions = Sessions::new(store.clone(), store);
+/// let sessions = Sessions::new(MemoryStore::new());
 /// let order = "order-17".into();
 /// for waiting in sessions.pending(&order).await? {
 ///     println!("{} waits for an answer", waiting.pending.tool);
@@ -65,9 +62,16 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Creates a handle on the sessions of a store and their streams.
+    /// Creates a handle on a store that keeps both sessions and streams.
     #[must_use]
-    pub fn new(store: Arc<dyn StateStore>, streams: Arc<dyn StreamManager>) -> Self {
+    pub fn new(store: impl StateStore + StreamManager) -> Self {
+        let store = Arc::new(store);
+        Self::with_streams(store.clone(), store)
+    }
+
+    /// Creates a handle on a store whose streams are kept elsewhere.
+    #[must_use]
+    pub fn with_streams(store: Arc<dyn StateStore>, streams: Arc<dyn StreamManager>) -> Self {
         Self { store, streams, clock: Arc::new(TokioClock::new()), ids: Arc::new(SystemIds) }
     }
 
@@ -154,11 +158,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Those of [`submit`](helix_agents_core::session::submit), which say why the answer was not accepted.
-    pub async fn answer(
-        &self,
-        session: &SessionId,
-        submission: &Submission,
-    ) -> Result<SessionId> {
+    pub async fn answer(&self, session: &SessionId, submission: &Submission) -> Result<SessionId> {
         submit(self.outside(), session, submission).await
     }
 

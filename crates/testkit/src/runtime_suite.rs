@@ -5,13 +5,13 @@
 //! `parity`.
 
 pub mod aborts;
+pub mod ancestors;
 pub mod answers;
-pub mod stream_outages;
+pub mod approvals;
 pub mod budgets;
 pub mod children;
 pub mod companions;
 pub mod content;
-pub mod waiting_children;
 pub mod finishing;
 pub mod forks;
 pub mod hooks;
@@ -21,21 +21,21 @@ pub mod large;
 pub mod limits;
 pub mod ownership;
 pub mod panics;
-pub mod approvals;
 pub mod phases;
 pub mod processes;
 pub mod read_costs;
 pub mod requests;
 pub mod restarts;
+pub mod rewinds;
+pub mod stream_outages;
 pub mod streams;
 mod support;
 pub mod takeovers;
-pub mod ancestors;
 pub mod tools;
-pub mod rewinds;
 pub mod usage;
 pub mod values;
 pub mod waiting;
+pub mod waiting_children;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,38 +11,38 @@ use helix_agents_core::store::{StateStore, StoreScope};
 
 mod append;
 mod clocks;
+mod concurrency;
 mod create;
 mod delete;
 mod fork;
 mod lease;
-mod similar_ids;
 mod limits;
 mod list;
 mod purge;
-mod concurrency;
 mod read;
 mod repetition;
-mod visibility;
+mod similar_ids;
 mod snapshot;
 pub(crate) mod support;
 mod usage;
+mod visibility;
 
 pub use append::*;
 pub use clocks::*;
+pub use concurrency::*;
 pub use create::*;
 pub use delete::*;
 pub use fork::*;
 pub use lease::*;
-pub use similar_ids::*;
 pub use limits::*;
 pub use list::*;
 pub use purge::*;
-pub use concurrency::*;
 pub use read::*;
 pub use repetition::*;
-pub use visibility::*;
+pub use similar_ids::*;
 pub use snapshot::*;
 pub use usage::*;
+pub use visibility::*;
 
 /// A back end under test.
 #[async_trait]

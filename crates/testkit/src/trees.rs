@@ -11,11 +11,11 @@ mod life;
 mod many;
 mod model;
 mod notes;
-mod users;
 mod plan;
 mod rng;
 mod settle;
 mod story;
+mod users;
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,11 +37,11 @@ pub use life::{Counted, Pace, ProcessLife, RunProcesses};
 pub use many::{Fresh, run_all};
 pub use model::TreeLlm;
 pub use notes::{Execution, Records};
-pub use users::{AcceptedAnswer, Answers, is_expected};
 pub use plan::{Family, Node, Scene};
 pub use rng::Rng;
 pub use settle::{free_leases, heads};
 pub use story::{Stats, Story};
+pub use users::{AcceptedAnswer, Answers, is_expected};
 
 /// The id of the root session of every tree.
 const ROOT: &str = "root";

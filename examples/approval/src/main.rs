@@ -6,8 +6,7 @@
 
 use anyhow::{Result, bail};
 use helix_agents::prelude::*;
-use helix_agents::runtime_local::SystemIds;
-use helix_agents::session::{CallRef, RequestContext, SessionReader, Submission, pending_calls, submit};
+use helix_agents::session::CallRef;
 use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -59,17 +58,14 @@ async fn place(store: &SqliteStore) -> Result<()> {
 
 /// Records the decision on the pending call. This process needs neither the agent nor a model.
 async fn answer(store: &SqliteStore, answer: impl FnOnce(CallRef) -> Submission) -> Result<()> {
-    let session = SessionId::from(SESSION);
-    let Some(pending_call) =
-        pending_calls(SessionReader::of(store), &session).await?.into_iter().next()
-    else {
+    let (sessions, session) = (Sessions::new(store.clone()), SessionId::from(SESSION));
+    let Some(pending_call) = sessions.pending(&session).await?.into_iter().next() else {
         bail!("no call is waiting for approval");
     };
     println!("{} {}", pending_call.pending.tool, pending_call.arguments.text());
     // The digest ties the decision to the arguments that were shown above.
     let answer = answer(pending_call.reference()).digest(pending_call.pending.digest.clone());
-    let request_context = RequestContext { store, ids: &SystemIds, folds: None };
-    submit(request_context, &session, &answer).await?;
+    sessions.answer(&session, &answer).await?;
     println!("recorded; now run: resume");
     Ok(())
 }
@@ -102,7 +98,7 @@ fn agent() -> Result<Agent, Error> {
 
 fn runtime(store: &SqliteStore) -> Result<LocalRuntime> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     Ok(LocalRuntime::builder().store(store.clone()).llm(models).build()?)
 }
 

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use helix_agents::prelude::*;
-use helix_agents::runtime_local::SystemIds;
-use helix_agents::session::{RequestContext, SessionReader, Submission, pending_calls, submit};
 use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,16 +67,13 @@ async fn order(store: &SqliteStore, deadline: Duration) -> Result<()> {
 /// Submits the customer's answer. This process needs neither the agent nor a model, because the
 /// schema and the deadline are in the log.
 async fn answer(store: &SqliteStore, result: &str) -> Result<()> {
-    let session = SessionId::from(SESSION);
-    let Some(pending_call) =
-        pending_calls(SessionReader::of(store), &session).await?.into_iter().next()
-    else {
+    let (sessions, session) = (Sessions::new(store.clone()), SessionId::from(SESSION));
+    let Some(pending_call) = sessions.pending(&session).await?.into_iter().next() else {
         bail!("no call is waiting for a result");
     };
     let result: Value = serde_json::from_str(result).context("the answer must be JSON")?;
     let answer = Submission::result(pending_call.reference(), &result)?;
-    let request_context = RequestContext { store, ids: &SystemIds, folds: None };
-    match submit(request_context, &session, &answer).await {
+    match sessions.answer(&session, &answer).await {
         Ok(_) => println!("recorded; now run: resume"),
         // The call is still pending and accepts another answer.
         Err(error) if error.code() == ErrorCode::AnswerInvalid => {
@@ -126,7 +121,7 @@ fn agent(deadline: Duration) -> Result<Agent, Error> {
 
 fn runtime(store: &SqliteStore) -> Result<LocalRuntime> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     Ok(LocalRuntime::builder().store(store.clone()).llm(models).build()?)
 }
 

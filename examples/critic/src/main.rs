@@ -34,7 +34,7 @@ struct Poem {
 #[tokio::main]
 async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let store = SqliteStore::open("poems.db").await?;
     let runtime = LocalRuntime::builder().store(store.clone()).llm(models).build()?;
     let run = runtime.start(&writer()?, "A poem on roses.", ExecuteOptions::default()).await?;

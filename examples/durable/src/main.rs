@@ -37,7 +37,7 @@ async fn main() -> Result<()> {
     let url = arguments.next().context("usage: durable URL [NAME]")?;
     let name = arguments.next().unwrap_or_else(|| "tour".to_owned());
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let agent = Agent::builder("traveller")
         .system_prompt("Visit the cities one after another with the tool, then say how it was.")
         .tool(visit)

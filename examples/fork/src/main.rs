@@ -82,6 +82,6 @@ fn runtime<const N: usize>(store: &SqliteStore, replies: [&str; N]) -> Result<Lo
     let first = Reply::tool_call("trains", json!({ "city": "Bergen" }));
     let script = ScriptedLlm::new(std::iter::once(first).chain(replies.map(Reply::text)));
     let models = ProviderRegistry::from_env()?.or_adapter("script", script);
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     Ok(LocalRuntime::builder().store(store.clone()).llm(models).build()?)
 }

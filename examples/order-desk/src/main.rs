@@ -62,7 +62,7 @@ async fn ask_the_shop(_arguments: Value, cx: ToolContext) -> ReconcileOutcome {
 #[tokio::main]
 async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let ordering = order
         .into_tool()
         .effect(EffectClass::AtMostOnce)

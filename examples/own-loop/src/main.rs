@@ -35,7 +35,7 @@ async fn add(sum: Sum) -> Result<i64, ToolError> {
 #[tokio::main]
 async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let agent = Agent::builder("cashier")
         .system_prompt("Add the prices with the tool, then report the total.")
         .tool(add)

@@ -10,7 +10,7 @@ use helix_agents_test::{Reply, ScriptedLlm};
 #[tokio::main]
 async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let agent = Agent::builder("counter")
         .system_prompt("Say how often you were greeted in this conversation.")
         .build()?;

@@ -97,7 +97,7 @@ fn model() -> Result<(String, Arc<dyn LlmAdapter>)> {
         eprintln!("no model is configured; using a scripted one");
         return Ok(("script".to_owned(), Arc::new(script::script())));
     }
-    let default = registry.model("").map(|model| model.to_string());
+    let default = registry.default_model().map(|model| model.to_string());
     let default = default.unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
     let name = std::env::var("HELIX_MODEL").unwrap_or(default);
     eprintln!("the model is {name}");

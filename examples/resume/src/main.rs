@@ -34,7 +34,7 @@ async fn visit(place: Place, cx: &ToolContext) -> Result<String, ToolError> {
 #[tokio::main]
 async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let agent = Agent::builder("traveller")
         .system_prompt("Visit the cities one after another with the tool, then say how it was.")
         .tool(visit)

@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
     let agents = AgentRegistry::default();
     agents.register(&agent)?;
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let dependencies = Dependencies { store: SqliteStore::open("tours.db").await?, models, agents };
 
     match std::env::args().nth(1).as_deref() {

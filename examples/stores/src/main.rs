@@ -37,7 +37,7 @@ async fn main() -> Result<()> {
     // This is the only code that depends on the choice of a store.
     let store = open_store(&std::env::args().nth(1).unwrap_or("memory:".to_owned())).await?;
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let agent = Agent::builder("shopper")
         .system_prompt("You keep a shopping list with the tool.")
         .state::<List>()

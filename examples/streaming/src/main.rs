@@ -33,7 +33,7 @@ async fn find_book(cx: &ToolContext) -> Result<&'static str, ToolError> {
 #[tokio::main]
 async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let agent = Agent::builder("teller")
         .system_prompt("You find the book of stories, then tell a very short one from it.")
         .tool(find_book.into_tool().retry(RetryPolicy::default()))

@@ -38,7 +38,7 @@ fn agent() -> Result<Agent, Error> {
 /// Connects to the server. All processes use the same store, task queue and agents.
 async fn runtime(agent: &Agent) -> Result<TemporalRuntime> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let agents = AgentRegistry::default();
     agents.register(agent)?;
     let setting = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());

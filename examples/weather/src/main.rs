@@ -30,7 +30,7 @@ async fn weather(place: Place) -> Result<String, ToolError> {
 #[tokio::main]
 async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
-    eprintln!("the model is {}", models.model("")?);
+    eprintln!("the model is {}", models.default_model()?);
     let agent = Agent::builder("advisor")
         .system_prompt("Look at the weather, then say whether to take an umbrella.")
         .tool(weather)

@@ -227,7 +227,8 @@ fn the_parity_suite_runs_on_the_chosen_runtimes_and_stores() {
     let package = |name| format!("--package=helix-agents-runtime-{name}");
     let (local, durable, temporal) = (package("local"), package("durable"), package("temporal"));
     let servers = "--package=helix-agents-tests-e2e";
-    let all = format!("{local} {durable} {temporal} {servers} --no-tests=pass -E test(/^parity::/)");
+    let all =
+        format!("{local} {durable} {temporal} {servers} --no-tests=pass -E test(/^parity::/)");
     assert_eq!(parity(&[]), Some(all));
     let some = format!("{durable} --no-tests=pass -E test(/^parity::redis::/) & test(people)");
     let args = ["--runtime", "durable", "--store", "redis", "--scenario", "people"];

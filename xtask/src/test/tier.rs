@@ -15,6 +15,7 @@ pub(crate) enum Tier {
 /// time to compile.
 const QUICK: &[&str] = &[
     "helix-agents",
+    "helix-agents-agent-file",
     "helix-agents-core",
     "helix-agents-llm",
     "helix-agents-macros",
@@ -23,8 +24,13 @@ const QUICK: &[&str] = &[
     "helix-agents-runtime-local",
     "helix-agents-store-memory",
     "helix-agents-store-sqlite",
+    "helix-agents-test",
     "helix-agents-testkit",
+    "helix-agents-tools",
 ];
+
+/// The features of the facade in the quick tier, besides the default ones. Pages of the guide use them.
+const FEATURES: &str = "helix-agents/planner,helix-agents/test";
 
 impl Tier {
     pub(crate) const ALL: [Self; 3] = [Self::Quick, Self::Gate, Self::Deep];
@@ -46,7 +52,10 @@ impl Tier {
     /// Returns the arguments that select the packages and their features.
     pub(crate) fn packages(self) -> Vec<&'static str> {
         match self {
-            Self::Quick => QUICK.iter().flat_map(|package| ["--package", package]).collect(),
+            Self::Quick => {
+                let packages = QUICK.iter().flat_map(|package| ["--package", package]);
+                packages.chain(["--features", FEATURES]).collect()
+            }
             Self::Gate | Self::Deep => vec!["--workspace", "--all-features"],
         }
     }

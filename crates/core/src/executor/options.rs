@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::budget::Budget;
+use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::id::{RunId, SessionId};
 use crate::message::UserMessage;
@@ -19,6 +21,48 @@ pub struct Input {
     pub messages: Vec<UserMessage>,
     /// Members of the custom state to set before the turn starts.
     pub state: Option<Value>,
+}
+
+impl Input {
+    /// Creates an input with one message.
+    ///
+    /// ```
+    /// use helix_agents_core::executor::Input;
+    /// use serde::Serialize;
+    ///
+    /// #[derive(Serialize)]
+    /// struct Notes {
+    ///     topic: String,
+    /// }
+    ///
+    /// let notes = Notes { topic: "tides".into() };
+    /// let input = Input::new("Continue the report.").with_state(&notes)?;
+    /// assert_eq!(input.state.unwrap()["topic"], "tides");
+    /// # Ok::<(), helix_agents_core::error::Error>(())
+    /// ```
+    pub fn new(message: impl Into<UserMessage>) -> Self {
+        Self { messages: vec![message.into()], state: None }
+    }
+
+    /// Adds a message.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<UserMessage>) -> Self {
+        self.messages.push(message.into());
+        self
+    }
+
+    /// Sets the members of the custom state to those of this value, for example of the agent's
+    /// state type. Members that the value lacks stay as they are.
+    ///
+    /// # Errors
+    /// [`ErrorCode::StateInvalid`] if the value cannot be written as JSON.
+    pub fn with_state(mut self, state: &(impl Serialize + ?Sized)) -> Result<Self> {
+        let state = serde_json::to_value(state).map_err(|error| {
+            Error::new(ErrorCode::StateInvalid, "the state is not JSON").with_source(error)
+        })?;
+        self.state = Some(state);
+        Ok(self)
+    }
 }
 
 impl From<&str> for Input {

@@ -95,7 +95,11 @@ impl SelectedModel {
     }
 
     fn of(registry: ProviderRegistry, name: &str, source: ModelSource) -> Result<Self> {
-        let name = registry.model(name)?.to_string();
+        let model = match name {
+            "" => registry.default_model()?,
+            name => registry.model(name)?,
+        };
+        let name = model.to_string();
         Ok(Self { name, registry, source })
     }
 }

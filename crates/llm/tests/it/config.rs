@@ -59,7 +59,7 @@ fn the_default_model_comes_from_the_environment_or_the_default_provider() {
     let of = |vars: &[(&str, &str)], file: Option<&str>| {
         let registry = load(vars, file).unwrap();
         registry
-            .model("")
+            .default_model()
             .map_or_else(|error| error.message().to_owned(), |model| model.to_string())
     };
     assert_eq!(of(&[key], None), "openai:gpt-4.1-mini");

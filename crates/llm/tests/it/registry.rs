@@ -56,7 +56,7 @@ fn of_several_providers_one_may_be_the_default() {
     check_unknown(&registry, "c:m", "no provider `c` is configured (configured: a, b)");
     let registry = registry.with_default("b").unwrap();
     assert_eq!(registry.model("m").unwrap().to_string(), "b:m");
-    assert_eq!(registry.model("").unwrap().to_string(), "b:big");
+    assert_eq!(registry.default_model().unwrap().to_string(), "b:big");
     assert_eq!(registry.model("b:").unwrap().to_string(), "b:big");
     let error = registry.with_default("x").unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
@@ -124,7 +124,7 @@ async fn any_adapter_may_be_a_provider() {
 async fn an_adapter_answers_if_nothing_is_configured() {
     let server = Server::start(vec![good()]).await;
     let registry = ProviderRegistry::new().or_adapter("mine", adapter(&server));
-    assert_eq!(registry.model("").unwrap().to_string(), "mine");
+    assert_eq!(registry.default_model().unwrap().to_string(), "mine");
     assert_eq!(registry.model("mine:x").unwrap().to_string(), "mine:x");
     assert_eq!(registry.model("openai:m").unwrap_err().code(), ErrorCode::ModelUnknown);
     let mut ask = Ask::default();

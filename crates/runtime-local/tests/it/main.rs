@@ -7,6 +7,7 @@ mod late_batch;
 mod lifecycle;
 mod parity;
 mod per_step;
+mod sessions;
 mod slow_stream;
 mod trees;
 mod two_moments;

@@ -159,7 +159,9 @@ pub async fn a_completed_session_continues_with_its_history(harness: &impl Runti
 }
 
 /// The stream is only for observation. Its earlier content can be read from the log.
-pub async fn a_session_whose_stream_was_lost_continues_with_a_new_one(harness: &impl RuntimeHarness) {
+pub async fn a_session_whose_stream_was_lost_continues_with_a_new_one(
+    harness: &impl RuntimeHarness,
+) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
     let executor = harness.boot(World::new(llm)).await;

@@ -162,9 +162,7 @@ pub async fn a_restart_continues_a_child_where_it_stopped(harness: &impl Runtime
 
 /// The crashed owner last recorded that the child is live. The process that continues the parent waits for
 /// the child's lease too, but not forever.
-pub async fn a_child_whose_lease_outlives_its_parents_is_continued(
-    harness: &impl RuntimeHarness,
-) {
+pub async fn a_child_whose_lease_outlives_its_parents_is_continued(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let world = || {
         let teller = [asks(&["helper"]), Reply::text("It is so.")];

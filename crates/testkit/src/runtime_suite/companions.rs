@@ -68,7 +68,9 @@ async fn rex_ends(executor: &dyn AgentExecutor) -> RunStatus {
 }
 
 /// The companion answers, keeps the conversation, and answers again with a new output.
-pub async fn a_blocking_companion_answers_and_accepts_another_message(harness: &impl RuntimeHarness) {
+pub async fn a_blocking_companion_answers_and_accepts_another_message(
+    harness: &impl RuntimeHarness,
+) {
     let llm = scripts(
         [
             spawn("rex"),

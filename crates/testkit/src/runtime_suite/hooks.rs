@@ -315,9 +315,7 @@ pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
 }
 
 /// One call ran and failed, and another one was refused by a hook.
-pub async fn after_tool_runs_for_calls_that_failed_or_were_refused(
-    harness: &impl RuntimeHarness,
-) {
+pub async fn after_tool_runs_for_calls_that_failed_or_were_refused(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller().tool(shout()).hooks(Censor).hooks(diary.clone()).build().unwrap();
     let call = |word: &str| ("shout", json!({"word": word}));

@@ -65,7 +65,9 @@ pub async fn results_that_do_not_share_an_append_are_recorded_once(harness: &imp
 }
 
 /// The log can be continued after a crash between two appends that belong together.
-pub async fn a_process_that_crashes_between_two_appends_is_continued(harness: &impl RuntimeHarness) {
+pub async fn a_process_that_crashes_between_two_appends_is_continued(
+    harness: &impl RuntimeHarness,
+) {
     let (count, gate) = (Arc::default(), Gate::new());
     let agent = filler(&count, 2_000).build().unwrap();
     let script = || ScriptedLlm::new([all(), Reply::text("done")]);

@@ -10,7 +10,9 @@ use super::{RuntimeHarness, World};
 use crate::scripted::{Reply, ScriptedLlm};
 
 /// All work is kept, and the next turn has the full limit.
-pub async fn the_step_limit_fails_the_run_and_the_session_can_continue(harness: &impl RuntimeHarness) {
+pub async fn the_step_limit_fails_the_run_and_the_session_can_continue(
+    harness: &impl RuntimeHarness,
+) {
     let agent = teller().tool(shout()).max_steps(3).build().unwrap();
     let call = || Reply::tool_call("shout", json!({"word": "a"}));
     let replies = [call(), call(), call(), call(), Reply::text("done")];

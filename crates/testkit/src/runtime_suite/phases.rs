@@ -69,9 +69,7 @@ pub async fn sub_agents_run_concurrently_with_the_tools_of_a_reply(harness: &imp
 }
 
 /// The sub-agent waits for a user, and the turn waits with it. Then the submitted output completes the turn.
-pub async fn a_sub_agent_next_to_a_finish_tool_ends_first(
-    harness: &impl RuntimeHarness,
-) {
+pub async fn a_sub_agent_next_to_a_finish_tool_ends_first(harness: &impl RuntimeHarness) {
     let llm = || {
         scripts(
             [Reply::calls([

@@ -66,7 +66,9 @@ pub async fn deleting_in_the_store_forgets_the_stream_it_keeps(harness: &impl Ru
 }
 
 /// The streams are in another store than the log, or a run that outlived its session wrote them.
-pub async fn leftovers_of_an_earlier_session_hide_no_chunks_of_the_next(harness: &impl RuntimeHarness) {
+pub async fn leftovers_of_an_earlier_session_hide_no_chunks_of_the_next(
+    harness: &impl RuntimeHarness,
+) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("new")]))).await;
     let origin = Chunk {

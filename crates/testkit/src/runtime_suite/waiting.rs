@@ -222,7 +222,9 @@ pub async fn a_child_that_finished_while_its_parent_was_down_is_reported(
 
 /// The companion crashed between its own end and the notice to its parent. The parent checks when it
 /// continues.
-pub async fn a_companion_that_crashed_after_its_end_is_still_reported(harness: &impl RuntimeHarness) {
+pub async fn a_companion_that_crashed_after_its_end_is_still_reported(
+    harness: &impl RuntimeHarness,
+) {
     let gate = Gate::new();
     let spawn = json!({"agent": "helper", "message": "find out", "name": "rex"});
     let spawn = Reply::tool_call("companion__spawnAgent", spawn);

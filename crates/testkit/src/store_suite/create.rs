@@ -83,7 +83,9 @@ pub async fn a_store_states_its_guarantees_and_the_reasons(harness: &impl StoreH
 }
 
 /// The second creator learns that the session exists, and changes nothing.
-pub async fn creating_an_existing_session_reports_it_and_changes_nothing(harness: &impl StoreHarness) {
+pub async fn creating_an_existing_session_reports_it_and_changes_nothing(
+    harness: &impl StoreHarness,
+) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
     let before = writer.head().await;

@@ -103,9 +103,7 @@ pub async fn chunks_of_an_unknown_attempt_are_refused(harness: &impl StreamHarne
 }
 
 /// Cursors stay valid. This also holds for a reader that was opened before the discard.
-pub async fn a_replay_omits_discarded_chunks_and_keeps_the_numbers(
-    harness: &impl StreamHarness,
-) {
+pub async fn a_replay_omits_discarded_chunks_and_keeps_the_numbers(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;

@@ -72,9 +72,7 @@ pub async fn a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next(
 }
 
 /// The new stream has grown longer than the old one that the reader has seen.
-pub async fn a_late_reader_notices_that_a_stream_was_replaced(
-    harness: &impl StreamHarness,
-) {
+pub async fn a_late_reader_notices_that_a_stream_was_replaced(harness: &impl StreamHarness) {
     if !harness.keeps_readers() {
         return;
     }

@@ -20,9 +20,9 @@ use helix_agents_core::stream::StreamManager;
 use super::Redelivery;
 use super::hooks::HookCall;
 use super::notes::Execution;
-use super::users::AcceptedAnswer;
 use super::settle::heads;
 use super::story::Stats;
+use super::users::AcceptedAnswer;
 
 /// One session of the tree.
 struct Member {

@@ -10,9 +10,9 @@ use helix_agents_core::session::load_events;
 use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
 use tokio::time::Instant;
 
-use super::users::{Answers, is_expected};
 use super::plan::Family;
 use super::rng::Rng;
+use super::users::{Answers, is_expected};
 use super::{Booted, ROOT};
 use crate::normalise;
 

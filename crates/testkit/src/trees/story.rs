@@ -17,10 +17,10 @@ use super::hooks::HookCall;
 use super::life::{Counted, Pace, ProcessLife, ProcessStore, ProcessStreams, RunProcesses};
 use super::model::TreeLlm;
 use super::notes::{Execution, Records};
-use super::users::{Answers, is_expected};
 use super::plan::{Family, Node, Scene};
 use super::rng::Rng;
 use super::settle::{Settling, free_leases, free_leases_of, heads};
+use super::users::{Answers, is_expected};
 use super::{Boot, Booted, Open, Process, ROOT, Redelivery, Stores};
 
 /// A simulation run of one tree, determined by its seed.

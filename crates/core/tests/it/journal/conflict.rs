@@ -231,7 +231,11 @@ async fn a_late_result_is_not_recorded_for_another_call_with_its_id() {
     assert_eq!(code(old.commit().await), "superseded");
     let recorded = world.events().await;
     let recorded: Vec<_> = recorded.iter().map(|recorded| recorded.event.clone()).collect();
-    assert_eq!(recorded.last(), Some(&results[1]), "only the call that both runs made has a result");
+    assert_eq!(
+        recorded.last(),
+        Some(&results[1]),
+        "only the call that both runs made has a result"
+    );
     assert!(!recorded.contains(&results[0]));
 }
 

@@ -10,8 +10,8 @@ use helix_agents_core::tool::EffectClass;
 
 use super::super::Redelivery;
 use super::super::notes::Execution;
-use super::super::users::{AcceptedAnswer, denies};
 use super::super::plan::{Done, result_of};
+use super::super::users::{AcceptedAnswer, denies};
 use super::{Expected, Member, Members};
 
 pub(super) fn check(
