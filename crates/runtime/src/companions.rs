@@ -91,7 +91,7 @@ async fn drive(
         CompanionTask::Start(spec) => return spawn(driver, *spec, attempt).await,
         CompanionTask::Done(outcome) => CompanionOutcome::done(outcome),
         CompanionTask::Wait(start) => CompanionOutcome::waiting(start),
-        CompanionTask::Send(message) => send(driver, message).await?,
+        CompanionTask::Message(message) => send(driver, message).await?,
         CompanionTask::Status(start) => {
             CompanionOutcome::status(&start, &child_status(logs, &start.session).await?)
         }

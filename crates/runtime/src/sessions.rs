@@ -66,7 +66,7 @@ impl Sessions {
     #[must_use]
     pub fn new(store: impl StateStore + StreamManager) -> Self {
         let store = Arc::new(store);
-        Self::with_streams(store.clone(), store)
+        Self::with_streams(Arc::clone(&store) as Arc<dyn StateStore>, store)
     }
 
     /// Creates a handle on a store whose streams are kept elsewhere.
@@ -115,6 +115,9 @@ impl Sessions {
 
     /// Returns the chunks of a root session's stream with this sequence number or a greater one, and then new chunks
     /// as they are written. It does not end by itself.
+    ///
+    /// # Errors
+    /// Those of the streams.
     pub async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
         self.streams.read(session, from).await
     }
@@ -213,6 +216,9 @@ impl Sessions {
     }
 
     /// Returns the usage of all sessions that the query selects.
+    ///
+    /// # Errors
+    /// Those of the store.
     pub async fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
         usage_of_sessions(self.reader(), query).await
     }
@@ -235,6 +241,9 @@ impl Sessions {
 
     /// Deletes a root session, its descendants and its stream. Returns `true` if the session existed. Abort a run in
     /// progress first.
+    ///
+    /// # Errors
+    /// Those of the store and the streams.
     pub async fn delete(&self, session: &SessionId) -> Result<bool> {
         delete_session(&*self.store, &*self.streams, session).await
     }

@@ -7,7 +7,7 @@ pub(crate) enum Tier {
     Quick,
     /// Every crate, every runtime and every store, but not all their combinations. CI runs this.
     Gate,
-    /// Everything.
+    /// All tests of the workspace, on every runtime and every store.
     Deep,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Selection<'a> {
 
     /// Returns `true` if some tests need a server or another program.
     pub(crate) fn needs_servers(&self) -> bool {
-        let quick = |arg: &&str| arg.starts_with('-') || QUICK.contains(arg);
-        self.packages.contains(&"--workspace") || !self.packages.iter().all(|arg| quick(&arg))
+        let quick = |arg: &&str| arg.starts_with('-') || *arg == FEATURES || QUICK.contains(arg);
+        self.packages.contains(&"--workspace") || !self.packages.iter().all(quick)
     }
 }

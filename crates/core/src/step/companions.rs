@@ -24,7 +24,7 @@ pub enum CompanionTask {
     /// Starts a child.
     Start(Box<ChildSpec>),
     /// Sends a message to a child.
-    Send(CompanionMessage),
+    Message(CompanionMessage),
     /// Reports the status of these children.
     List(Vec<Arc<ChildStart>>),
     /// Reports the status of this child.
@@ -85,7 +85,7 @@ fn spawn_task(
         // A companion that has ended starts another turn.
         let start = ChildStart { call: call.id.clone(), ..ChildStart::clone(&record.start) };
         let message = CompanionMessage::new(session, start, companion.agent(), message);
-        return Ok(CompanionTask::Send(CompanionMessage { is_spawn: true, ..message }));
+        return Ok(CompanionTask::Message(CompanionMessage { is_spawn: true, ..message }));
     }
     let most = agent.limits().max_companions;
     if session.companions().count() >= most {
@@ -118,7 +118,7 @@ fn command_task(
     let child = Arc::clone(companion.agent());
     Ok(match command {
         CompanionCommand::Message(message) => {
-            CompanionTask::Send(CompanionMessage::new(session, start, &child, message))
+            CompanionTask::Message(CompanionMessage::new(session, start, &child, message))
         }
         CompanionCommand::Status => CompanionTask::Status(start),
         CompanionCommand::Terminate => CompanionTask::Stop(start, child),

@@ -19,7 +19,11 @@ fn options_for(name: &str) -> OpenAiChatOptions {
 
 #[track_caller]
 fn check_unknown(registry: &ProviderRegistry, model: &str, message: &str) {
-    let error = registry.model(model).unwrap_err();
+    let found = match model {
+        "" => registry.default_model(),
+        name => registry.model(name),
+    };
+    let error = found.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ModelUnknown);
     assert_eq!(error.message(), message);
     let config = LlmConfig { model: model.to_owned(), ..LlmConfig::default() };
@@ -77,6 +81,8 @@ fn an_empty_registry_says_how_to_fill_it() {
          OPENAI_BASE_URL, or describe one in helix.toml)",
     );
     assert!(ProviderRegistry::new().is_empty());
+    let unnamed = ProviderRegistry::new().model("").unwrap_err();
+    assert_eq!(unnamed.code(), ErrorCode::ModelUnknown);
 }
 
 #[tokio::test]
