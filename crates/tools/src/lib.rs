@@ -1,7 +1,7 @@
 //! Built-in tools for agents: files below one folder, HTTP GET requests to listed hosts, listed commands, arithmetic,
 //! the current time, and notes.
 //!
-//! Each module has one builder with plain settings that creates the [`Tool`](helix_agents_core::tool::Tool)s of its
+//! Each module has one builder with plain settings that creates the [`Tool`]s of its
 //! subject. [`Toolset`] collects the tools of several builders for an agent.
 //!
 //! | builder | tools | access |
