@@ -26,13 +26,13 @@ const FILES_APPROVAL: &str = "/tools/files/requires_approval";
 /// The JSON pointer of the working directory of commands.
 const SHELL_ROOT: &str = "/tools/shell/root";
 
-/// Creates the tools of an agent file. `seen` overrides the folder that the file tools access.
+/// Creates the tools of an agent file. `chosen` is the folder that the caller chose for the file tools instead of that of the agent file.
 ///
 /// # Errors
 /// [`AgentInvalid`](helix_agents_core::error::ErrorCode::AgentInvalid) if a tool cannot be set up.
 pub(crate) fn tools(
     file: &AgentFile,
-    seen: Option<&Path>,
+    chosen: Option<&Path>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Toolset> {
     let config = &file.config.tools;
@@ -41,7 +41,7 @@ pub(crate) fn tools(
     };
     let mut tools = Toolset::new();
     if let Some(files) = &config.files {
-        tools = tools.files(&files.tools(file, seen)?);
+        tools = tools.files(&files.tools(file, chosen)?);
     }
     if let Some(http) = &config.http {
         tools = tools.http(&http.tool()).map_err(invalid("http"))?;
@@ -71,15 +71,15 @@ fn settings_error(
 }
 
 impl FilesConfig {
-    fn tools(&self, file: &AgentFile, seen: Option<&Path>) -> Result<FileTools> {
+    fn tools(&self, file: &AgentFile, chosen: Option<&Path>) -> Result<FileTools> {
         let refuse =
             |message| file.source_map.error(vec![file.source_map.problem(FILES_ROOT, message)]);
-        let opened = match seen {
+        let opened = match chosen {
             Some(folder) => Dir::open_ambient_dir(folder, ambient_authority()),
             None => file.folder().and_then(|folder| folder.open_dir(&self.root)),
         };
         let root = opened.map_err(|error| {
-            let root = seen.unwrap_or(Path::new(&self.root)).display();
+            let root = chosen.unwrap_or(Path::new(&self.root)).display();
             refuse(format!(
                 "the folder `{root}` cannot be opened: {error} (an agent file may access its own \
                  folder and folders below it; `--files FOLDER` allows another one)"

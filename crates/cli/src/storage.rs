@@ -24,7 +24,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// The maximum number of PostgreSQL connections of a command.
 const CONNECTIONS: usize = 4;
 
-/// How long a command that follows a session retries while the server is unavailable. Other commands fail
+/// The time for which commands that follow a session retry while the server is unavailable. Other commands fail
 /// immediately.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 

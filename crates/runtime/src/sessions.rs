@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helix_agents_core::clock::{Clock, IdSource};
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::RecordedEvent;
 use helix_agents_core::executor::ForkOptions;
 use helix_agents_core::id::{RequestId, SessionId};
@@ -11,8 +11,8 @@ use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
     CallRef, PendingView, RequestContext, RequestKind, Session, SessionExport, SessionPage,
     SessionReader, Submission, UsageQuery, UsageReport, clear_stream, delete_session,
-    export_session, fork, import_session, load_events, pending_calls, queue_message, request,
-    session_page, submit, usage_of_sessions,
+    export_session, fork, import_session, load_events, pending_calls, queue_message,
+    repair_ended_stream, request, session_page, submit, usage_of_sessions,
 };
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{ChunkStream, StreamManager};
@@ -162,7 +162,7 @@ impl Sessions {
     /// # Errors
     /// Those of [`submit`](helix_agents_core::session::submit), which say why the answer was not accepted.
     pub async fn answer(&self, session: &SessionId, submission: &Submission) -> Result<SessionId> {
-        submit(self.outside(), session, submission).await
+        submit(self.request_context(), session, submission).await
     }
 
     /// Queues a message for a session. It enters the transcript between two steps, or with the next turn.
@@ -183,7 +183,7 @@ impl Sessions {
         request: &RequestId,
         message: UserMessage,
     ) -> Result<()> {
-        queue_message(self.outside(), session, request, &message, None).await
+        queue_message(self.request_context(), session, request, &message, None).await
     }
 
     /// Requests that the session's run stop at its next step boundary. An explicit resume continues the session.
@@ -192,16 +192,19 @@ impl Sessions {
     /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
     /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
     pub async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        request(self.outside(), session, None, RequestKind::Interrupt, reason).await.map(drop)
+        request(self.request_context(), session, None, RequestKind::Interrupt, reason)
+            .await
+            .map(drop)
     }
 
-    /// Requests that the session's run stop immediately and end as aborted.
+    /// Requests that the session's run stop immediately and end as aborted. A suspended session has no run in progress;
+    /// [`AgentExecutor::abort`](helix_agents_core::executor::AgentExecutor::abort) ends it.
     ///
     /// # Errors
     /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
     /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
     pub async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        request(self.outside(), session, None, RequestKind::Abort, reason).await.map(drop)
+        request(self.request_context(), session, None, RequestKind::Abort, reason).await.map(drop)
     }
 
     /// Creates a session from another session's log up to a checkpoint. Returns its id.
@@ -209,10 +212,16 @@ impl Sessions {
     /// # Errors
     /// Those of [`fork`](helix_agents_core::session::fork).
     pub async fn fork(&self, session: &SessionId, options: &ForkOptions) -> Result<SessionId> {
+        // An unreadable stream only affects what clients see. The first run of the fork repairs it.
+        let warn = |error: Error| tracing::warn!(%error, "the stream of a fork was not prepared");
         if let Some(chosen) = &options.session {
-            clear_stream(&*self.store, &*self.streams, chosen).await?;
+            clear_stream(&*self.store, &*self.streams, chosen).await.unwrap_or_else(warn);
         }
-        fork(self.outside(), session, options).await
+        let new = fork(self.request_context(), session, options).await?;
+        let (reader, streams) = (self.reader(), &*self.streams);
+        let repaired = repair_ended_stream(reader, streams, &*self.clock, &*self.ids, &new).await;
+        repaired.unwrap_or_else(warn);
+        Ok(new)
     }
 
     /// Returns the usage of all sessions that the query selects.
@@ -252,7 +261,7 @@ impl Sessions {
         SessionReader::of(&*self.store)
     }
 
-    fn outside(&self) -> RequestContext<'_> {
+    fn request_context(&self) -> RequestContext<'_> {
         RequestContext { store: &*self.store, ids: &*self.ids, folds: None }
     }
 }

@@ -27,9 +27,9 @@ fn a_url_is_shown_with_its_place_and_without_its_password() {
 fn the_path_of_a_file_follows_the_scheme() {
     for (url, path) in [
         ("sqlite:a.db", "a.db"),
-        ("sqlite:/tmp/a b.db", "/tmp/a b.db"),
+        ("sqlite:/data/a b.db", "/data/a b.db"),
         ("sqlite://a.db", "a.db"),
-        ("sqlite:///tmp/a.db", "/tmp/a.db"),
+        ("sqlite:///data/a.db", "/data/a.db"),
     ] {
         assert_eq!(url.parse::<StoreUrl>().unwrap(), StoreUrl::Sqlite(Path::new(path).into()));
     }

@@ -9,6 +9,7 @@ use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, ForkOptions, Re
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::{Message, UserMessage};
 use helix_agents_core::session::{RunStatus, UsageQuery};
+use helix_agents_core::stream::StreamManager as _;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime::{Sessions, Sweeper};
 use helix_agents_runtime_local::LocalRuntime;
@@ -74,7 +75,8 @@ async fn a_program_without_a_runtime_answers_and_messages_a_session() {
 #[tokio::test(start_paused = true)]
 async fn a_program_without_a_runtime_moves_forks_and_deletes_sessions() {
     let store = MemoryStore::new();
-    let (runtime, sessions) = (runtime(&store, [Reply::text("Done.")]), Sessions::new(store));
+    let runtime = runtime(&store, [Reply::text("Done.")]);
+    let sessions = Sessions::new(store.clone());
     let session = SessionId::from("s");
     let options = ExecuteOptions::default().session(session.clone());
     let handle = runtime.execute(clerk(), "go".into(), options).await.unwrap();
@@ -85,6 +87,8 @@ async fn a_program_without_a_runtime_moves_forks_and_deletes_sessions() {
     let fork = sessions.fork(&session, &ForkOptions::default()).await.unwrap();
     let texts = async |id| sessions.get(id).await.unwrap().transcript().len();
     assert_eq!(texts(&fork).await, texts(&session).await);
+    let shown = store.info(&fork).await.unwrap();
+    assert!(shown.last_seq > 0, "the stream of the fork shows its interruption: {shown:?}");
     let elsewhere = Sessions::new(MemoryStore::new());
     elsewhere.import(&sessions.export(&session).await.unwrap()).await.unwrap();
     assert_eq!(elsewhere.get(&session).await.unwrap().transcript().len(), 2);
