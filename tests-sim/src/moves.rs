@@ -277,6 +277,10 @@ impl Caller {
                 }
             }
             Err(error) if error.code() == ErrorCode::CheckpointNotFound => {}
+            // The fork was created, deleted and created anew while its reply was on the way.
+            Err(error)
+                if error.code() == ErrorCode::SessionExists
+                    && self.world.store.is_gone(&fork.as_str().into()) => {}
             Err(error) => self.world.check_error(&self.process, "a fork", &error),
         }
     }

@@ -5,8 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-/// The maximum number of events of a story that ends.
+/// The maximum number of events of a story that ends, if it has few session trees.
 const MAX_EVENTS: u64 = 1_500_000;
+
+/// The maximum number of events per session tree.
+const MAX_EVENTS_PER_TREE: u64 = 150_000;
 
 /// The hash of everything that happened, and each event as text if it is requested.
 #[derive(Debug, Default)]
@@ -17,6 +20,8 @@ struct TraceState {
     hash: Fnv,
     /// The number of events.
     count: u64,
+    /// The number of events after which the story must be in an endless loop.
+    max_events: u64,
     /// Each event as text, if it is requested.
     lines: Option<Vec<String>>,
     started: Option<Instant>,
@@ -34,14 +39,17 @@ impl TraceState {
 
 impl Default for TraceState {
     fn default() -> Self {
-        Self { hash: Fnv(0xcbf2_9ce4_8422_2325), count: 0, lines: None, started: None }
+        let hash = Fnv(0xcbf2_9ce4_8422_2325);
+        Self { hash, count: 0, max_events: MAX_EVENTS, lines: None, started: None }
     }
 }
 
 impl Trace {
-    /// Creates a trace, which keeps its events as text if `text` is `true`.
-    pub(crate) fn of_text(text: bool) -> Self {
-        Self(Mutex::new(TraceState { lines: text.then(Vec::new), ..TraceState::default() }))
+    /// Creates the trace of a story with this number of session trees. It keeps its events as text if `text` is `true`.
+    pub(crate) fn new(trees: usize, text: bool) -> Self {
+        let max_events = MAX_EVENTS.max(MAX_EVENTS_PER_TREE * trees as u64);
+        let lines = text.then(Vec::new);
+        Self(Mutex::new(TraceState { max_events, lines, ..TraceState::default() }))
     }
 
     /// Records an event.
@@ -66,7 +74,8 @@ impl Trace {
 
     /// Returns `true` if there were so many events that the story must be in an endless loop.
     pub(crate) fn is_endless(&self) -> bool {
-        self.lock().count > MAX_EVENTS
+        let state = self.lock();
+        state.count > state.max_events
     }
 
     /// Returns the hash of everything that happened so far.
@@ -97,11 +106,14 @@ impl Fnv {
 
 impl fmt::Write for Fnv {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let words = text.as_bytes().chunks(8);
+        let (words, rest) = text.as_bytes().as_chunks::<8>();
         for word in words {
-            let mut bytes = [0; 8];
-            bytes[..word.len()].copy_from_slice(word);
-            self.mix(u64::from_le_bytes(bytes));
+            self.mix(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            self.mix(u64::from_le_bytes(word));
         }
         Ok(())
     }

@@ -281,12 +281,16 @@ impl StateStore for Wire {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        self.lives.note(first.run.as_ref(), &self.life);
-        self.send_request(Kind::Write, move |store| {
+        let run = first.run.clone();
+        let create = move |store: Arc<CheckedStore>| {
             let (new, first) = (new.clone(), first.clone());
             async move { store.create_session(new, first).await }
-        })
-        .await
+        };
+        let outcome = self.send_request(Kind::Write, create).await?;
+        if matches!(outcome, CreateOutcome::Created { .. }) {
+            self.lives.note(run.as_ref(), &self.life);
+        }
+        Ok(outcome)
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
@@ -299,12 +303,16 @@ impl StateStore for Wire {
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        self.lives.note(append.run.as_ref(), &self.life);
-        self.send_request(Kind::Write, move |store| {
+        let run = append.run.clone();
+        let write = move |store: Arc<CheckedStore>| {
             let append = append.clone();
             async move { store.append(append).await }
-        })
-        .await
+        };
+        let outcome = self.send_request(Kind::Write, write).await?;
+        if matches!(outcome, AppendOutcome::Appended { .. }) {
+            self.lives.note(run.as_ref(), &self.life);
+        }
+        Ok(outcome)
     }
 
     async fn read_log(

@@ -51,7 +51,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(story: Story, text: bool) -> Self {
-        let trace = Arc::new(Trace::of_text(text));
+        let trace = Arc::new(Trace::new(story.trees, text));
         let (reached, lives) = (Reached::default(), RunProcesses::default());
         let mut rng = story.rng("store clock");
         let clock = SimClock::new(0, Story::drift(&mut rng), None, Arc::clone(&trace));

@@ -81,8 +81,9 @@ impl Driver {
         driven: Result<()>,
     ) -> Result<AgentResult> {
         let failed = driven.as_ref().err().map(Error::code);
-        if failed == Some(ErrorCode::Superseded) {
-            // The run that took over repairs the stream, but it may not know the chunks that this run wrote late.
+        if failed.is_none_or(|code| code == ErrorCode::Superseded) {
+            // An aborted run answers calls whose tools are still running. A run that took over repairs the stream, but
+            // it may not know the chunks that this run wrote late.
             self.discard();
         }
         self.stream_writer.close().await;

@@ -154,6 +154,13 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
+    /// Adds several tools.
+    #[must_use]
+    pub fn tools<T: Into<Tool>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
+        self.parts.tools.extend(tools.into_iter().map(Into::into));
+        self
+    }
+
     /// Adds an agent that this one can call like a tool. It needs an output type and a description.
     pub fn sub_agent(mut self, child: impl Into<SubAgent>) -> Self {
         self.parts.sub_agents.push(child.into());

@@ -88,8 +88,17 @@ async fn missing_operations(
             0 => version_before_open_turn(&events, version).unwrap_or(version),
             marked => marked,
         };
+        // The session no longer holds the calls that a rewind removed.
+        let is_rewind = |recorded: &RecordedEvent| {
+            recorded.seq > projection && matches!(recorded.event, Event::Rewound { .. })
+        };
+        let mut past = events.iter().any(is_rewind).then(|| Session::new(session.id().clone()));
         let mut current = None;
         for recorded in &events {
+            if let Some(past) = &mut past {
+                past.apply_recorded(recorded)?;
+            }
+            let session = past.as_ref().unwrap_or(session);
             if let Event::RunStarted { run, .. } = &recorded.event {
                 current = Some(run);
             }
@@ -116,9 +125,11 @@ async fn missing_operations(
 fn has_recorded(session: &Session, events: &[RecordedEvent], open: &OpenAttempt) -> bool {
     let is_outcome = |event: &Event| match (&open.effect, event) {
         (Effect::Model { step }, Event::ModelReplied(reply)) => reply.step == *step,
-        (Effect::Tool { call } | Effect::Child { call }, Event::ToolFinished(finish)) => {
-            finish.call == *call
+        // A call that was answered without running its tool has no outcome of an attempt.
+        (Effect::Tool { call }, Event::ToolFinished(finish)) => {
+            finish.call == *call && finish.attempts > 0
         }
+        (Effect::Child { call }, Event::ToolFinished(finish)) => finish.call == *call,
         (Effect::Tool { call } | Effect::Child { call }, Event::ChildStarted(child)) => {
             child.call == *call
         }
@@ -145,16 +156,19 @@ fn is_late(session: &Session, effect: &Effect) -> bool {
 /// shared run as interrupted.
 fn version_before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
     let mut first = None;
-    let mut is_last = true;
+    let mut is_last_run = true;
     for recorded in events.iter().rev().filter(|recorded| recorded.seq <= version) {
         match &recorded.event {
-            Event::RunStarted { .. } => first = Some(recorded.seq - 1),
+            Event::RunStarted { .. } => {
+                first = Some(recorded.seq - 1);
+                is_last_run = false;
+            }
             Event::Forked { .. } => return Some(recorded.seq - 1),
-            Event::RunEnded { .. } if is_last && is_abort(events, recorded.run.as_ref()) => {}
+            // Messages may be queued after the end of the last run.
+            Event::RunEnded { .. } if is_last_run && is_abort(events, recorded.run.as_ref()) => {}
             Event::RunEnded { .. } => break,
             _ => {}
         }
-        is_last = false;
     }
     first
 }

@@ -2,6 +2,8 @@
 
 mod log;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::load_events;
@@ -73,17 +75,26 @@ pub async fn export_session(store: &dyn StateStore, session: &SessionId) -> Resu
     Ok(SessionExport { format: FORMAT.to_owned(), format_version: FORMAT_VERSION, sessions })
 }
 
-/// Returns the heads of all sessions below a root, newest first.
+/// Returns the heads of all sessions below a root, newest first. A session whose parent was not
+/// listed is omitted: both were created meanwhile, and the store's clock was set back in between.
 async fn below(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Head>> {
     let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
     let mut heads = Vec::new();
     let mut page = Page { after: None, limit: MAX_PAGE };
     loop {
         let listed = store.list(&filter, &page).await?;
-        let Some(last) = listed.last() else { return Ok(heads) };
+        let Some(last) = listed.last() else { break };
         page.after = Some(last.session.clone());
         heads.extend(listed.into_iter().filter(|head| head.session != *root));
     }
+    let mut complete = false;
+    while !complete {
+        let listed: HashSet<_> = heads.iter().map(|head| head.session.clone()).collect();
+        let is_listed = |id: &SessionId| id == root || listed.contains(id);
+        heads.retain(|head| head.created.parent.as_ref().is_some_and(is_listed));
+        complete = heads.len() == listed.len();
+    }
+    Ok(heads)
 }
 
 async fn exported(store: &dyn StateStore, head: Head) -> Result<ExportedSession> {

@@ -9,16 +9,19 @@ use expect_test::expect;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::error::{ErrorCode, ErrorRecord, Result};
+use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
     Journal, SessionReader, StartOutcome, StreamRepair, abort_events, plan_stream_repair,
-    repair_ended_stream,
+    queue_message, repair_ended_stream, rewind_events,
 };
 use helix_agents_core::stream::{
     Attempt, Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager,
     StreamOp, Watermark, Writer,
 };
+
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::ids::batch_id;
 use serde_json::json;
@@ -88,6 +91,20 @@ async fn try_call_as(
     let (effect, origin) = (Effect::Tool { call: call.into() }, origin(run));
     let operation = StreamOp::Begin { effect, origin };
     streams.write(&id(), Batch::new(batch_id(), writer, [operation])).await.unwrap().started[0]
+}
+
+/// Writes a watermark for everything that the journal's run has recorded.
+async fn mark(streams: &dyn StreamManager, journal: &Journal, run: &str) {
+    let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
+    let (version, origin) = (journal.acknowledged(), origin(run));
+    let watermark = Watermark { version, settled, discarded, origin, boundaries };
+    let watermark = StreamOp::Watermark(Box::new(watermark));
+    let batch = Batch::new(batch_id(), journal.session().stream_writer(), [watermark]);
+    streams.write(&id(), batch).await.unwrap();
+}
+
+fn closed(step: u32) -> Event {
+    Event::StepClosed { step }
 }
 
 fn origin(run: &str) -> Chunk {
@@ -201,6 +218,8 @@ async fn an_empty_stream_shows_the_abort_of_a_session() {
     journal.stage(&events).unwrap();
     journal.end_run().unwrap();
     assert_eq!(journal.start(Vec::new()).await.unwrap(), StartOutcome::Started);
+    let (request, message) = ("q2".into(), UserMessage::from("by the way"));
+    queue_message(world.request_context(), &id(), &request, &message, None).await.unwrap();
     let memory = MemoryStore::new();
     repair_ended_stream(
         SessionReader::of(&world.faults),
@@ -213,6 +232,36 @@ async fn an_empty_stream_shows_the_abort_of_a_session() {
     .unwrap();
     expect!["run_started, run_resumed, tool_error, tool_end, checkpoint, run_ended"]
         .assert_eq(&shown(&memory).await);
+}
+
+/// A call is answered without running its tool. The run crashes before it shows the result, and the session is rewound.
+#[tokio::test]
+async fn a_result_is_shown_although_its_call_was_rewound() {
+    let world = world();
+    let mut journal = world.answered(calls(&["search"])).await;
+    journal.stage(&[result("1.0", json!({"found": 1})), closed(1)]).unwrap();
+    journal.commit().await.unwrap();
+    let checkpoint = journal.acknowledged();
+    let memory = MemoryStore::new();
+    mark(&memory, &journal, "r1").await;
+    // The tool is still running when its call is answered.
+    let attempt = try_call_as(&memory, journal.session().stream_writer(), "r1", "2.0").await;
+    let outcome = ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolDenied, "it was denied"));
+    let denied = Event::from(ToolFinish::without_run("2.0".into(), outcome));
+    journal.stage(&[reply(2, calls(&["search"])), denied, closed(2)]).unwrap();
+    journal.commit().await.unwrap();
+    let (session, start) = (world.session().await, start_run("r2"));
+    let after = RunId::from("r1");
+    let events = rewind_events(&session, &agent(), &start, Some(&after), checkpoint, None).unwrap();
+    let mut journal = Journal::new(world.journal_config(), agent(), session, start.run);
+    assert_eq!(journal.start(events).await.unwrap(), StartOutcome::Started);
+
+    let (session, version) = (world.session().await, journal.acknowledged());
+    let found =
+        plan_stream_repair(&world.faults, &memory, &*world.clock, &session, version).await.unwrap();
+    let shown: Vec<_> = found.boundaries.iter().map(|boundary| kind(&boundary.chunk)).collect();
+    assert_eq!(shown, ["tool_error", "tool_end", "checkpoint", "run_resumed"]);
+    assert_eq!((found.settled, found.discarded), (Vec::new(), vec![attempt]));
 }
 
 /// Runs that ended earlier are available from the log.
@@ -243,12 +292,7 @@ async fn a_late_result_is_shown_with_its_call() {
     let journal = world.taken_over("r2").await;
     let memory = MemoryStore::new();
     let marked = journal.acknowledged();
-    let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
-    let watermark =
-        Watermark { version: marked, settled, discarded, origin: origin("r2"), boundaries };
-    let watermark = StreamOp::Watermark(Box::new(watermark));
-    let batch = Batch::new(batch_id(), journal.session().stream_writer(), [watermark]);
-    memory.write(&id(), batch).await.unwrap();
+    mark(&memory, &journal, "r2").await;
     stalled.stage(&[result("1.0", json!({"found": 1}))]).unwrap();
     assert_eq!(stalled.commit().await.unwrap_err().code(), ErrorCode::Superseded);
 

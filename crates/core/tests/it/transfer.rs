@@ -8,7 +8,8 @@ use helix_agents_core::session::{
     SessionExport, export_session, import_session, load, load_events,
 };
 use helix_agents_core::store::{
-    Append, AppendOutcome, Guard, LeaseChange, Page, SessionFilter, StateStore,
+    Append, AppendOutcome, Guard, LeaseChange, NewSession, Page, Position, SessionFilter,
+    StateStore,
 };
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
@@ -16,7 +17,7 @@ use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::Gate;
 use serde_json::{Value, json};
 
-use crate::support::{World, calls, code, id, reply, result, text};
+use crate::support::{World, calls, code, id, new_session, reply, result, text};
 
 /// Creates a session of several appends, whose run is in progress.
 async fn original() -> World {
@@ -214,6 +215,36 @@ async fn an_inconsistent_export_is_refused_before_anything_is_written() {
         let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
         assert_eq!(all.len(), 0);
     }
+}
+
+/// The store's clock was set back while the sessions were listed. The list then contains a session, but not its parent.
+#[tokio::test]
+async fn a_session_without_its_parent_is_not_exported() {
+    let world = original().await;
+    let before = exported(&world).await;
+    let child = SessionId::from("s-sub-9-sub-1");
+    let grandchild = SessionId::from("s-sub-9-sub-1-sub-1");
+    let summary = world.session().await.summary();
+    for (session, parent) in [(grandchild, child.clone()), (child, "s-sub-9".into())] {
+        let new = NewSession { parent: Some(parent), ..new_session() };
+        let first = Append {
+            session,
+            expected: Position::start(),
+            id: AppendId::from("first"),
+            run: None,
+            schema: SCHEMA,
+            count: 1,
+            body: encode(&[Event::StepClosed { step: 1 }]).unwrap(),
+            summary: Some(summary.clone()),
+            usage: None,
+            lease: LeaseChange::Keep,
+            guard: Guard::None,
+        };
+        world.faults.create_session(new, first).await.unwrap();
+    }
+    let export = exported(&world).await;
+    assert_eq!(export, before);
+    import_session(&MemoryStore::new(), &export).await.unwrap();
 }
 
 #[tokio::test]

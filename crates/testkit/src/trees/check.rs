@@ -179,8 +179,8 @@ pub struct Expected {
     /// Whether stores were unavailable at times. Streams may then be incomplete, because runs do not wait for
     /// them for long, and results of a work item may be missing from the log.
     pub gaps: bool,
-    /// Whether two executions of a work item may alternate in writing to the stream. Chunks of the same
-    /// effect may then be shown twice or not at all.
+    /// Whether two executions of a work item, or their requests, may overlap. A call may then run while the other
+    /// execution records its result, and chunks of the same effect may be shown twice or not at all.
     pub overlaps: bool,
     /// Whether another session had the id of the root before. Its calls had the same keys as the calls of
     /// this one.

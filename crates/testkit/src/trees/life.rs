@@ -202,10 +202,16 @@ impl ProcessLife {
 pub struct RunProcesses(Arc<Mutex<HashMap<RunId, ProcessLife>>>);
 
 impl RunProcesses {
-    /// Records that this process has the run, unless another one has it.
+    /// Records that this process has the run, unless another live process has it. A process has a run once the store
+    /// has accepted an append of it: other processes may have tried to start a run of the same id.
     pub fn note(&self, run: Option<&RunId>, life: &ProcessLife) {
         let Some(run) = run else { return };
-        self.lock().entry(run.clone()).or_insert_with(|| life.clone());
+        let mut lives = self.lock();
+        let noted = lives.entry(run.clone()).or_insert_with(|| life.clone());
+        if noted.is_over() {
+            // An engine continues the run, or a session that replaced a deleted one has a run of the same id.
+            *noted = life.clone();
+        }
     }
 
     /// Returns the process of a run.
@@ -296,8 +302,12 @@ impl StateStore for ProcessStore {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        self.lives.note(first.run.as_ref(), &self.life);
-        self.append_by(self.inner.create_session(new, first)).await
+        let run = first.run.clone();
+        let outcome = self.append_by(self.inner.create_session(new, first)).await?;
+        if matches!(outcome, CreateOutcome::Created { .. }) {
+            self.lives.note(run.as_ref(), &self.life);
+        }
+        Ok(outcome)
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
@@ -305,8 +315,12 @@ impl StateStore for ProcessStore {
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        self.lives.note(append.run.as_ref(), &self.life);
-        self.append_by(self.inner.append(append)).await
+        let run = append.run.clone();
+        let outcome = self.append_by(self.inner.append(append)).await?;
+        if matches!(outcome, AppendOutcome::Appended { .. }) {
+            self.lives.note(run.as_ref(), &self.life);
+        }
+        Ok(outcome)
     }
 
     async fn read_log(

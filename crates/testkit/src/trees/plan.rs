@@ -125,7 +125,7 @@ impl Family {
         let root = Node::of(scene.seed);
         let registry = AgentRegistry::default();
         let mut agents = BTreeMap::new();
-        let builder = scene.builder(&root, &mut agents);
+        let builder = scene.builder(&root, &scene.tools(), &mut agents);
         let agent = if root.has_output() {
             let agent = builder.output_schema(report()).build().unwrap();
             registry.replace(&agent);
@@ -170,16 +170,35 @@ fn report() -> Value {
 }
 
 impl Scene {
-    fn builder(
-        &self,
-        node: &Node,
-        known: &mut BTreeMap<String, AnyAgent>,
-    ) -> AgentBuilder<Done, String> {
+    /// Creates the tools that every agent of the family has.
+    fn tools(&self) -> Vec<Tool> {
         let ask = |name: &str, deadline: Duration| {
             Tool::client_dynamic(name, "Asks.", word()).deadline(deadline)
         };
         let once =
             |name: &'static str| self.tool(name).effect(EffectClass::AtMostOnce).timeout(SHORT);
+        let mut tools = vec![
+            self.tool("work"),
+            self.tool("fail"),
+            once("wire"),
+            self.reconciled(once("pay")),
+            self.tool("sign").requires_approval().editable().timeout(SHORT),
+            self.tool("stamp").requires_approval().effect(EffectClass::Idempotent),
+            ask("ask", Duration::from_secs(3600)),
+            ask("hurry", Duration::from_millis(1)),
+        ];
+        if self.build > 0 {
+            tools.push(self.tool("unused"));
+        }
+        tools
+    }
+
+    fn builder(
+        &self,
+        node: &Node,
+        tools: &[Tool],
+        known: &mut BTreeMap<String, AnyAgent>,
+    ) -> AgentBuilder<Done, String> {
         let build = self.build;
         let mut agent = Agent::builder(&node.name)
             .description(&format!("Works, as of build {build}."))
@@ -187,17 +206,7 @@ impl Scene {
             .model("trees")
             .state::<Done>()
             .tool_concurrency(self.tool_concurrency)
-            .tool(self.tool("work"))
-            .tool(self.tool("fail"))
-            .tool(once("wire"))
-            .tool(self.reconciled(once("pay")))
-            .tool(self.tool("sign").requires_approval().editable().timeout(SHORT))
-            .tool(self.tool("stamp").requires_approval().effect(EffectClass::Idempotent))
-            .tool(ask("ask", Duration::from_secs(3600)))
-            .tool(ask("hurry", Duration::from_millis(1)));
-        if build > 0 {
-            agent = agent.tool(self.tool("unused"));
-        }
+            .tools(tools.iter().cloned());
         if node.place == Place::Root {
             agent = agent.hooks(Listener {
                 hook_calls: Arc::clone(&self.hook_calls),
@@ -208,7 +217,7 @@ impl Scene {
             agent = agent.tool(self.tool("submit").finish_with());
         }
         for child in &node.below {
-            let builder = self.builder(child, known);
+            let builder = self.builder(child, tools, known);
             let of_child = builder.output_schema(report()).build().unwrap();
             known.insert(child.name.clone(), of_child.erased());
             agent = match child.place {

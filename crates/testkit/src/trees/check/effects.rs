@@ -27,7 +27,7 @@ pub(super) fn check(
         let member = members.get(&execution.session);
         let may_run =
             member.is_some_and(|member| may_run_although_recorded(member, &execution.call));
-        if execution.recorded && expected.redelivery < Redelivery::AtOnce && !may_run {
+        if execution.recorded && !expected.overlaps && !may_run {
             problems.push(format!("it was recorded and ran again: {execution:?}"));
         }
         by_key.entry(&execution.key).or_default().push(execution);
