@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helix_agents_core::clock::{Clock, IdSource};
-use helix_agents_core::event::Event;
 use helix_agents_core::fault;
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::mutant;
@@ -131,11 +130,9 @@ impl StreamWriter {
         }
     }
 
-    /// Returns `true` if these events contain the outcome of an attempt.
-    pub(crate) fn has_outcome_in(&self, attempt: AttemptHandle, events: &[Event]) -> bool {
-        self.batch()
-            .effect(attempt)
-            .is_none_or(|effect| events.iter().any(|event| is_outcome_of(event, effect)))
+    /// Returns the effect of an attempt that is not settled.
+    pub(crate) fn effect(&self, attempt: AttemptHandle) -> Option<Effect> {
+        self.batch().effect(attempt).cloned()
     }
 
     /// Returns `true` if the attempt executes this call.
@@ -279,20 +276,6 @@ impl StreamWriter {
 
     fn batch(&self) -> MutexGuard<'_, Batch> {
         self.0.batch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns `true` if an event is the outcome of an effect.
-fn is_outcome_of(event: &Event, effect: &Effect) -> bool {
-    match (event, effect) {
-        (Event::ModelReplied(reply), Effect::Model { step }) => reply.step == *step,
-        (Event::ToolFinished(finish), Effect::Tool { call } | Effect::Child { call }) => {
-            finish.call == *call
-        }
-        (Event::ChildStarted(start), Effect::Tool { call } | Effect::Child { call }) => {
-            start.call == *call
-        }
-        _ => false,
     }
 }
 

@@ -46,6 +46,9 @@ pub const LIST: &str = "list of sessions";
 /// The text of a rule for the next head of a session that is read.
 pub const HEAD: &str = "head of a session";
 
+/// The text of a rule for the next page of a log that is read.
+pub const PAGE: &str = "page of a log";
+
 /// A store with faults. Every rule applies once, in the order in which the rules were added.
 #[derive(Debug, Clone)]
 pub struct FaultStore {
@@ -186,7 +189,8 @@ impl StateStore for FaultStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
-        let page = self.inner.read_log(session, after, limit).await?;
+        let fault = self.take_of(PAGE);
+        let page = self.faulty(fault, self.inner.read_log(session, after, limit)).await?;
         self.read.fetch_add(page.len(), Ordering::Relaxed);
         Ok(page)
     }

@@ -4,13 +4,13 @@ use super::{FoldOutcome, Session, SessionOverview, SessionReader};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
-use crate::store::{Head, StateStore, StoredAppend};
+use crate::store::{Head, Position, StateStore, StoredAppend};
 
 /// The number of appends that are read at once.
 const PAGE: u32 = 256;
 
 /// The maximum number of attempts to read a head and a log of the same moment.
-const MAX_LOOKS: u32 = 64;
+pub(super) const MAX_LOOKS: u32 = 64;
 
 /// The target of a fold: a session, or only its overview.
 pub(super) trait Fold {
@@ -160,8 +160,7 @@ pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Resu
         // from the same log.
         if position.version > 0 {
             let start = fold.overview().last_append().start;
-            let last = store.read_log(&session, start, 1).await?;
-            if last.first().is_none_or(|last| last.position() != position) {
+            if !contains(store, &session, start, &position).await? {
                 return Ok(CatchUpOutcome::OfAnotherLog);
             }
         }
@@ -210,7 +209,7 @@ pub(super) fn not_found(session: &SessionId) -> Error {
         .with_context("session", session)
 }
 
-fn busy(session: &SessionId) -> Error {
+pub(super) fn busy(session: &SessionId) -> Error {
     Error::new(ErrorCode::StoreBusy, "the session has too many concurrent appends")
         .with_context("session", session)
 }
@@ -224,16 +223,47 @@ pub async fn load_events(
     session: &SessionId,
     after: u64,
 ) -> Result<Vec<RecordedEvent>> {
-    let mut events = Vec::new();
-    let mut version = after;
-    loop {
-        let page = store.read_log(session, version, PAGE).await?;
-        let Some(last) = page.last() else {
+    for _ in 0..MAX_LOOKS {
+        if let Some(events) = events_of_one_log(store, session, after).await? {
             return Ok(events);
-        };
-        version = last.version();
+        }
+    }
+    Err(busy(session))
+}
+
+/// Returns the events of a session, or `None` if the session was deleted and created again
+/// meanwhile.
+async fn events_of_one_log(
+    store: &dyn StateStore,
+    session: &SessionId,
+    after: u64,
+) -> Result<Option<Vec<RecordedEvent>>> {
+    let mut events = Vec::new();
+    let mut last: Option<StoredAppend> = None;
+    loop {
+        let version = last.as_ref().map_or(after, StoredAppend::version);
+        let mut page = store.read_log(session, version, PAGE).await?;
         for append in &page {
             events.extend(decode(session, append)?);
         }
+        let Some(newest) = page.pop() else { return Ok(Some(events)) };
+        if let Some(last) = &last
+            && !contains(store, session, last.first - 1, &last.position()).await?
+        {
+            return Ok(None);
+        }
+        last = Some(newest);
     }
+}
+
+/// Returns `true` if the append that starts after a version is the one that ends at this position.
+/// A log that contains it has not been replaced since it was read.
+async fn contains(
+    store: &dyn StateStore,
+    session: &SessionId,
+    start: u64,
+    position: &Position,
+) -> Result<bool> {
+    let page = store.read_log(session, start, 1).await?;
+    Ok(page.first().is_some_and(|append| append.position() == *position))
 }

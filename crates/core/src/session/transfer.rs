@@ -6,12 +6,12 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::load_events;
+use super::load::{MAX_LOOKS, busy, load_events};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::RecordedEvent;
 use crate::id::SessionId;
-use crate::store::{Head, MAX_PAGE, NewSession, Page, SessionFilter, StateStore};
+use crate::store::{Head, MAX_PAGE, NewSession, Page, SessionFilter, StateStore, StoredAppend};
 
 use log::Log;
 
@@ -58,6 +58,22 @@ impl SessionExport {
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], [`ErrorCode::NotRoot`] for a child, and the errors of the store.
 pub async fn export_session(store: &dyn StateStore, session: &SessionId) -> Result<SessionExport> {
+    for _ in 0..MAX_LOOKS {
+        if let Some(sessions) = sessions_of_tree(store, session).await? {
+            let format = FORMAT.to_owned();
+            return Ok(SessionExport { format, format_version: FORMAT_VERSION, sessions });
+        }
+    }
+    Err(busy(session))
+}
+
+/// Returns the sessions of a tree, starting with the root, or `None` if the tree was deleted
+/// meanwhile.
+async fn sessions_of_tree(
+    store: &dyn StateStore,
+    session: &SessionId,
+) -> Result<Option<Vec<ExportedSession>>> {
+    let first = store.read_log(session, 0, 1).await?;
     let root = super::request::head(store, session).await?;
     if root.created.root != *session {
         return Err(Error::new(ErrorCode::NotRoot, "a child is exported with its root")
@@ -72,7 +88,10 @@ pub async fn export_session(store: &dyn StateStore, session: &SessionId) -> Resu
     }
     sessions.push(exported(store, root).await?);
     sessions.reverse();
-    Ok(SessionExport { format: FORMAT.to_owned(), format_version: FORMAT_VERSION, sessions })
+    let is_whole = sessions.iter().all(|session| !session.events.is_empty());
+    let again = store.read_log(session, 0, 1).await?;
+    let id = |page: &[StoredAppend]| page.first().map(|append| append.id.clone());
+    Ok((is_whole && id(&first) == id(&again)).then_some(sessions))
 }
 
 /// Returns the heads of all sessions below a root, newest first. A session whose parent was not

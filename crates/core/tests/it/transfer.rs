@@ -13,7 +13,7 @@ use helix_agents_core::store::{
 };
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
+use helix_agents_testkit::faults::{Fault, FaultStore, PAGE};
 use helix_agents_testkit::gate::Gate;
 use serde_json::{Value, json};
 
@@ -245,6 +245,38 @@ async fn a_session_without_its_parent_is_not_exported() {
     let export = exported(&world).await;
     assert_eq!(export, before);
     import_session(&MemoryStore::new(), &export).await.unwrap();
+}
+
+/// The session is deleted and imported again, with a longer log, after each read of its export.
+#[tokio::test]
+async fn an_export_contains_one_log() {
+    let longer = World::new();
+    let mut journal = longer.answered(calls(&["search"])).await;
+    let (one, two) = (result("1.0", json!({})), result("2.0", json!({})));
+    for event in [one, reply(2, calls(&["search"])), two, reply(3, text("Done."))] {
+        journal.stage(&[event]).unwrap();
+        journal.commit().await.unwrap();
+    }
+    let longer = exported(&longer).await;
+    for earlier_reads in 0..3 {
+        let world = original().await;
+        for _ in 0..earlier_reads {
+            let open = Gate::new();
+            open.open();
+            world.faults.strike(PAGE, Fault::HoldAfter(open));
+        }
+        let gate = Gate::new();
+        world.faults.strike(PAGE, Fault::HoldAfter(gate.clone()));
+        let store = world.faults.clone();
+        let export = tokio::spawn(async move { export_session(&store, &id()).await });
+        gate.reached().await;
+        world.faults.delete(&id()).await.unwrap();
+        import_session(&world.faults, &longer).await.unwrap();
+        gate.open();
+        let export = export.await.unwrap().unwrap();
+        let (found, expected) = (&export.sessions()[0].events, &longer.sessions()[0].events);
+        assert_eq!(found, expected, "after {earlier_reads} reads");
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod child_in_doubt;
 mod guarantees;
 mod late_batch;
 mod lifecycle;
+mod open_attempts;
 mod parity;
 mod per_step;
 mod sessions;

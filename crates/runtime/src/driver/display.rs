@@ -5,7 +5,7 @@ use helix_agents_core::event::Event;
 use helix_agents_core::session::{
     Committed, StreamRepair, boundaries, late_end, plan_stream_repair,
 };
-use helix_agents_core::stream::{Boundary, ChunkKind};
+use helix_agents_core::stream::{Boundary, ChunkKind, Effect};
 
 use super::Driver;
 use crate::lease::LeaseKeeper;
@@ -59,12 +59,18 @@ impl Driver {
         boundaries: Vec<Boundary>,
     ) {
         let mut settled = std::mem::take(&mut self.unsettled);
-        if self.in_work_items {
-            let lost =
-                |attempt: &mut AttemptHandle| !self.stream_writer.has_outcome_in(*attempt, events);
-            let lost: Vec<_> = settled.extract_if(.., lost).collect();
-            self.stream_writer.discard(step, &lost);
-        }
+        let (session, in_work_items) = (self.journal.session(), self.in_work_items);
+        // Without work items, only this process records outcomes, but an append may have answered a call that was
+        // already running, for example because the budget had been used up.
+        let is_recorded = |effect: &Effect| match in_work_items {
+            true => events.iter().any(|event| is_outcome_of(event, effect)),
+            false => session.has_outcome(effect),
+        };
+        let is_lost = |attempt: &mut AttemptHandle| {
+            self.stream_writer.effect(*attempt).is_some_and(|effect| !is_recorded(&effect))
+        };
+        let lost: Vec<_> = settled.extract_if(.., is_lost).collect();
+        self.stream_writer.discard(step, &lost);
         self.stream_writer.watermark(
             step,
             WatermarkUpdate { version, settled, boundaries, ..WatermarkUpdate::default() },
@@ -114,5 +120,19 @@ impl Driver {
             tracing::warn!(session = %session.id(), %error, "the stream could not be repaired");
             StreamRepair::default()
         }))
+    }
+}
+
+/// Returns `true` if an event is the outcome of an effect.
+fn is_outcome_of(event: &Event, effect: &Effect) -> bool {
+    match (event, effect) {
+        (Event::ModelReplied(reply), Effect::Model { step }) => reply.step == *step,
+        (Event::ToolFinished(finish), Effect::Tool { call } | Effect::Child { call }) => {
+            finish.call == *call
+        }
+        (Event::ChildStarted(start), Effect::Tool { call } | Effect::Child { call }) => {
+            start.call == *call
+        }
+        _ => false,
     }
 }
