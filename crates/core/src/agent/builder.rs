@@ -155,7 +155,6 @@ impl<S, O> AgentBuilder<S, O> {
     }
 
     /// Adds several tools.
-    #[must_use]
     pub fn tools<T: Into<Tool>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.parts.tools.extend(tools.into_iter().map(Into::into));
         self
