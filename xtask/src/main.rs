@@ -62,6 +62,8 @@ usage: cargo xtask <command>
                       --write updates the guide
   sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--story TEXT]
                       simulated stories by seed, on all cores; failed stories are added to tests-sim/known.txt
+  sim --mutants [--seed N]
+                      the number of stories until each defect that is put into the library is detected
   servers [up|down|status]
                       the servers that tests need; `test` and `e2e` start them
   servers NAME [--port N]

@@ -21,15 +21,21 @@ struct Suite {
     expanded_by: &'static str,
     /// The submodules, if the suite is expanded once for each of several stores. There may be others.
     places: &'static [&'static str],
+    /// Packages of this kind to which the suite does not apply.
+    except: &'static [&'static str],
 }
 
 #[rustfmt::skip]
 const SUITES: &[Suite] = &[
-    Suite { packages: "helix-agents-store-",   module: "conformance::", expanded_by: "store_suite!",   places: &[] },
-    Suite { packages: "helix-agents-store-",   module: "stream::",      expanded_by: "stream_suite!",  places: &[] },
-    Suite { packages: "helix-agents-store-",   module: "backend::",     expanded_by: "backend_suite!", places: &[] },
-    Suite { packages: "helix-agents-runtime-", module: "parity::",      expanded_by: "runtime_suite!", places: STORES },
+    Suite { packages: "helix-agents-store-",   module: "conformance::", expanded_by: "store_suite!",   places: &[],    except: &[] },
+    Suite { packages: "helix-agents-store-",   module: "stream::",      expanded_by: "stream_suite!",  places: &[],    except: &[] },
+    Suite { packages: "helix-agents-store-",   module: "backend::",     expanded_by: "backend_suite!", places: &[],    except: &[] },
+    Suite { packages: "helix-agents-store-",   module: "durable::",     expanded_by: "durable_suite!", places: &[],    except: VOLATILE },
+    Suite { packages: "helix-agents-runtime-", module: "parity::",      expanded_by: "runtime_suite!", places: STORES, except: &[] },
 ];
+
+/// The stores that keep nothing when their process ends.
+const VOLATILE: &[&str] = &["helix-agents-store-memory"];
 
 /// The stores that every runtime is tested with.
 const STORES: &[&str] = &["postgres", "redis", "sqlite"];
@@ -102,7 +108,9 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
 
 /// Returns the scenarios of a suite for each package of its kind. A package without any has an empty set.
 fn scenarios<'a>(suite: &Suite, packages: &[&'a str], listing: &'a Listing) -> Scenarios<'a> {
-    let of_kind = packages.iter().filter(|package| package.starts_with(suite.packages));
+    let of_kind = packages
+        .iter()
+        .filter(|package| package.starts_with(suite.packages) && !suite.except.contains(package));
     let mut scenarios: Scenarios<'_> = of_kind.map(|package| (*package, BTreeSet::new())).collect();
     for binary in listing.rust_suites.values().filter(|binary| binary.kind == "test") {
         if let Some(names) = scenarios.get_mut(home(&binary.package_name)) {

@@ -263,6 +263,17 @@ impl fmt::Display for ErrorCode {
 /// anywhere. Text that may repeat content is in the [`detail`](Self::detail), which neither
 /// `Display` nor `Debug` shows. `Display` does not repeat the source; error reporters walk
 /// [`source`](std::error::Error::source).
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::error::{Error, ErrorCode};
+///
+/// let error = Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+///     .with_context("session", "ticket-7");
+/// assert_eq!(error.code(), ErrorCode::SessionNotFound);
+/// assert!(!error.is_retryable());
+/// ```
 pub struct Error {
     inner: Box<Inner>,
 }

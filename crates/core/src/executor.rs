@@ -133,6 +133,21 @@ pub trait RunControl: fmt::Debug + Send + Sync + 'static {
 }
 
 /// A handle to a run in this or another process. Cheap to clone. Dropping it does not stop the run.
+///
+/// # Examples
+///
+/// ```no_run
+/// use futures_util::StreamExt as _;
+/// # use helix_agents_core::{error::Result, executor::RunHandle};
+/// # async fn example(handle: RunHandle) -> Result<()> {
+/// let mut chunks = handle.stream().await?;
+/// while let Some(stored) = chunks.next().await {
+///     println!("{:?}", stored?.chunk.kind);
+/// }
+/// let result = handle.result().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RunHandle {
     session: SessionId,
@@ -267,6 +282,22 @@ impl<O> fmt::Debug for AgentHandle<O> {
 ///   according to its tool's effect class.
 /// - Every method can be called from processes other than the one that executes the run, within the
 ///   scope of the store.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use helix_agents_core::agent::Agent;
+/// use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, Input};
+///
+/// # use helix_agents_core::error::Result;
+/// # async fn example(executor: &dyn AgentExecutor, agent: &Agent) -> Result<()> {
+/// let input = Input::new("Summarise the ticket.");
+/// let options = ExecuteOptions::default().session("ticket-7");
+/// let handle = executor.execute(agent.erased(), input, options).await?;
+/// println!("{:?}", handle.result().await?.status);
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Starts a turn in a new session, or in one whose last run ended.
@@ -431,6 +462,21 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
 }
 
 /// Convenience methods for typed agents.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use helix_agents_core::agent::Agent;
+/// use helix_agents_core::executor::AgentExecutorExt as _;
+///
+/// # async fn example(
+/// #     executor: &impl helix_agents_core::executor::AgentExecutor,
+/// #     agent: &Agent,
+/// # ) -> helix_agents_core::error::Result<()> {
+/// let summary: String = executor.run(agent, "Summarise the ticket.").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait AgentExecutorExt: AgentExecutor {
     /// Starts a turn of a typed agent.

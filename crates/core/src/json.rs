@@ -19,6 +19,17 @@ pub const MAX_DEPTH: usize = 100;
 ///
 /// [`parse`](Self::parse) and [`from_serialize`](Self::from_serialize) accept only text that
 /// [`to_value`](Self::to_value) can read.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::json::Json;
+///
+/// let json = Json::parse(r#"{"city":"Graz"}"#)?;
+/// assert_eq!(json.to_value()["city"], "Graz");
+/// assert!(Json::from_serialize(&f64::NAN).is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json(Arc<RawValue>);

@@ -190,6 +190,48 @@ pub struct LlmResponse {
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection; the provider may charge for the call.
+///
+/// # Examples
+///
+/// A model that answers with the number of messages that it has read:
+///
+/// ```
+/// use async_trait::async_trait;
+/// use helix_agents_core::error::Result;
+/// use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+/// use helix_agents_core::step::{StepResult, StopReason};
+/// use helix_agents_core::usage::Usage;
+///
+/// #[derive(Debug)]
+/// struct Counter;
+///
+/// #[async_trait]
+/// impl LlmAdapter for Counter {
+///     async fn generate_step(
+///         &self,
+///         request: LlmRequest<'_>,
+///         sink: &dyn LlmSink,
+///     ) -> Result<LlmResponse> {
+///         let content = format!("{} messages", request.messages.len());
+///         sink.text_delta(&content);
+///         Ok(LlmResponse {
+///             result: StepResult::Text {
+///                 content,
+///                 thinking: None,
+///                 should_stop: true,
+///                 stop_reason: Some(StopReason::EndTurn),
+///             },
+///             usage: Usage::default(),
+///             model: None,
+///             raw_stop_reason: None,
+///         })
+///     }
+///
+///     fn check(&self, _: &LlmConfig) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
     /// Makes one model call.

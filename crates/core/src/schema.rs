@@ -31,6 +31,18 @@ const MAX_WEIGHT: u64 = 10_000_000;
 const MAX_WEIGHT_LISTED: u64 = 100_000;
 
 /// A compiled JSON Schema. Cheap to clone.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::schema::Schema;
+/// use serde_json::json;
+///
+/// let schema = Schema::from_value(json!({"type": "object", "required": ["city"]}))?;
+/// assert!(schema.validate(&json!({"city": "Graz"})).is_ok());
+/// assert!(schema.validate(&json!({})).is_err());
+/// # Ok::<(), helix_agents_core::error::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Schema(Arc<Inner>);
 

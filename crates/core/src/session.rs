@@ -76,6 +76,19 @@ use history::History;
 /// It changes only through [`apply`](Self::apply), which rejects illegal events. It consists of the
 /// [`SessionOverview`], which does not grow with each step, and the history, which grows and is
 /// append-only. A [`Savepoint`] is therefore cheap.
+///
+/// # Examples
+///
+/// ```no_run
+/// use helix_agents_core::session::load;
+///
+/// # use helix_agents_core::{error::Result, store::StateStore};
+/// # async fn example(store: &dyn StateStore) -> Result<()> {
+/// let session = load(store, &"ticket-7".into()).await?;
+/// println!("{:?} after {} steps", session.status(), session.last_step());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Session {
     overview: SessionOverview,

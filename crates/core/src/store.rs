@@ -100,6 +100,20 @@ pub enum StoreScope {
 /// # Wrappers
 ///
 /// Forward every method: put `#[deny(clippy::missing_trait_methods)]` on the impl.
+///
+/// # Examples
+///
+/// ```no_run
+/// use helix_agents_core::store::StateStore;
+///
+/// # use helix_agents_core::error::Result;
+/// # async fn example(store: &dyn StateStore) -> Result<()> {
+/// if let Some(head) = store.head(&"ticket-7".into()).await? {
+///     println!("version {}, {:?}", head.position.version, head.summary.status);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Returns which processes can see the store's data.

@@ -154,6 +154,22 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 /// # Durability
 ///
 /// No durability is guaranteed beyond the process. A store may keep streams as durably as it likes.
+///
+/// # Examples
+///
+/// ```no_run
+/// use futures_util::StreamExt as _;
+/// use helix_agents_core::stream::StreamManager;
+///
+/// # use helix_agents_core::error::Result;
+/// # async fn example(streams: &dyn StreamManager) -> Result<()> {
+/// let mut chunks = streams.read(&"ticket-7".into(), 1).await?;
+/// while let Some(stored) = chunks.next().await {
+///     println!("{:?}", stored?.chunk.kind);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// Writes a batch in one round trip, regardless of its size.

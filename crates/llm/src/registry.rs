@@ -38,6 +38,24 @@ const OPENAI_MODEL: &str = "gpt-4.1-mini";
 /// A model is written `provider:model`. Without a provider, it belongs to the only provider or to
 /// the default one. A model whose own name contains a colon needs the provider prefix. An agent
 /// that names no model gets the default model.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_llm::{OpenAiChatOptions, ProviderRegistry};
+///
+/// # fn main() -> helix_agents_core::error::Result<()> {
+/// let local = OpenAiChatOptions::new("local", "http://127.0.0.1:8080/v1");
+/// let hosted = OpenAiChatOptions::new("hosted", "https://llm.example.com/v1");
+/// let models = ProviderRegistry::new()
+///     .with_provider(local.with_default_model("qwen"))?
+///     .with_provider(hosted.with_api_key("secret"))?
+///     .with_default("local")?;
+/// assert_eq!(models.default_model()?.to_string(), "local:qwen");
+/// assert_eq!(models.model("hosted:large")?.provider, "hosted");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct ProviderRegistry {
     providers: BTreeMap<Arc<str>, Provider>,

@@ -28,6 +28,34 @@ pub const TOOL_LOGS_CHUNK: &str = "tool_logs";
 /// is a step: its model call returns a plan, which is recorded as the step's message, and its
 /// commands are the step's tool calls. The recorded steps are the state of the loop. The last step
 /// is the answer. Its model call gets the results of the loop, but not the loop's messages.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::agent::Agent;
+/// use helix_agents_core::executor::AgentExecutorExt as _;
+/// use helix_agents_planner::{PlanOptions, PlanningLlm};
+/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_store_memory::MemoryStore;
+/// # use helix_agents_core::tool::{NoInput, Tool, ToolContext};
+/// # use helix_agents_testkit::planning::PlanningScript;
+/// # use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+///
+/// # #[tokio::main]
+/// # async fn main() -> helix_agents_core::error::Result<()> {
+/// # let dice = Tool::function("dice", "Roll a die.", |_: NoInput, _: ToolContext| async {
+/// #     Ok(4)
+/// # });
+/// # let plan = r#"{"execution_commands": [{"tool_name": "dice", "purpose": "Roll."}]}"#;
+/// # let answers = ScriptedLlm::new([Reply::text("It is a 4.")]);
+/// # let model = PlanningScript::new([Reply::text(plan)], answers);
+/// let agent = Agent::builder("gambler").system_prompt("Roll the die.").tool(dice).build()?;
+/// let llm = PlanningLlm::new(model).plan(&agent, PlanOptions::default().max_rounds(1))?;
+/// let runtime = LocalRuntime::builder().store(MemoryStore::new()).llm(llm).build()?;
+/// assert_eq!(runtime.run(&agent, "Go!").await?, "It is a 4.");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct PlanningLlm {
     model: Arc<dyn LlmAdapter>,

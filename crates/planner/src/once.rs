@@ -23,6 +23,31 @@ impl PlanningLlm {
     /// # Errors
     /// Returns the errors of the model or planner, and [`ErrorCode::MaxTokens`] or
     /// [`ErrorCode::ModelError`] if no plan can be read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use helix_agents_core::agent::Agent;
+    /// use helix_agents_planner::PlanningLlm;
+    /// # use helix_agents_core::tool::{NoInput, Tool, ToolContext};
+    /// # use helix_agents_testkit::planning::PlanningScript;
+    /// # use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> helix_agents_core::error::Result<()> {
+    /// # let dice = Tool::function("dice", "Roll a die.", |_: NoInput, _: ToolContext| async {
+    /// #     Ok(4)
+    /// # });
+    /// # let plan = r#"{"execution_commands": [{"tool_name": "dice", "purpose": "Roll."}]}"#;
+    /// # let answers = ScriptedLlm::new([Reply::text("It is a 4.")]);
+    /// # let model = PlanningScript::new([Reply::text(plan)], answers);
+    /// let agent = Agent::builder("gambler").system_prompt("Roll the die.").tool(dice).build()?;
+    /// let commands = PlanningLlm::new(model).plan_once(&agent, "Go!").await?;
+    /// assert_eq!(commands.len(), 1);
+    /// assert_eq!(commands[0].tool_name, "dice");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn plan_once(&self, agent: &AgentDefinition, input: &str) -> Result<Vec<Command>> {
         let own;
         let plans = match self.plans(agent.name()) {

@@ -12,6 +12,27 @@ use crate::guarantees;
 use crate::runtime::DurableRuntime;
 
 /// A builder for [`DurableRuntime`]. See [`DurableRuntime::builder`].
+///
+/// # Examples
+/// The name of a pod as the executor id, so that the next process of the pod continues its runs immediately:
+///
+/// ```
+/// use helix_agents_core::agent::{Agent, AgentRegistry};
+/// use helix_agents_runtime_durable::DurableRuntime;
+///
+/// # fn main() -> helix_agents_core::error::Result<()> {
+/// # let agent = Agent::builder("guide").system_prompt("You know cities.").build()?;
+/// let agents = AgentRegistry::default();
+/// agents.register(&agent)?;
+/// let builder = DurableRuntime::builder()
+///     .database("postgres://localhost/agents")
+///     .registry(agents)
+///     .executor_id("order-desk-0")
+///     .max_runs(50);
+/// assert!(builder.guarantees().iter().all(|guarantee| guarantee.holds));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 #[must_use = "call `connect` to get the runtime"]
 pub struct DurableRuntimeBuilder {

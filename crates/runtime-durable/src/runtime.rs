@@ -23,6 +23,27 @@ const LAUNCH: Duration = Duration::from_secs(60);
 /// once their leases have expired, or, if the process has an
 /// [`executor_id`](DurableRuntimeBuilder::executor_id), by its successor. DBOS's tables contain nothing that
 /// is not in the log: sessions can be resumed without them, with this or another runtime.
+///
+/// # Examples
+/// ```no_run
+/// use helix_agents_core::executor::AgentExecutorExt as _;
+/// use helix_agents_runtime_durable::DurableRuntime;
+/// use helix_agents_store_postgres::PostgresStore;
+///
+/// # use helix_agents_core::{agent::Agent, error::Result, llm::LlmAdapter};
+/// # async fn example(agent: &Agent, model: impl LlmAdapter) -> Result<()> {
+/// let url = "postgres://localhost/agents";
+/// let runtime = DurableRuntime::builder()
+///     .store(PostgresStore::open(url).await?)
+///     .database(url)
+///     .llm(model)
+///     .connect()
+///     .await?;
+/// println!("{}", runtime.run(agent, "Summarise the ticket.").await?);
+/// runtime.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct DurableRuntime {
     runtime: Runtime,

@@ -9,6 +9,29 @@ use crate::guarantees;
 use crate::runtime::LocalRuntime;
 
 /// A builder for [`LocalRuntime`]. See [`LocalRuntime::builder`].
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_store_memory::MemoryStore;
+/// # use helix_agents_testkit::scripted::ScriptedLlm;
+///
+/// # fn main() -> helix_agents_core::error::Result<()> {
+/// # let model = ScriptedLlm::new([]);
+/// let builder = LocalRuntime::builder()
+///     .store(MemoryStore::new())
+///     .llm(model)
+///     .lease(Duration::from_secs(60));
+/// for guarantee in builder.guarantees() {
+///     println!("{}: {}", guarantee.promise, guarantee.reason);
+/// }
+/// let runtime = builder.build()?;
+/// assert!(LocalRuntime::builder().build().is_err()); // no store and no model
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 #[must_use = "call `build` to get the runtime"]
 pub struct LocalRuntimeBuilder {

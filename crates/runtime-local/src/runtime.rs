@@ -18,6 +18,25 @@ use crate::step_site;
 /// their leases have expired, by
 /// [`recover`](helix_agents_core::executor::AgentExecutor::recover) of another local runtime or by a
 /// `resume` from any process.
+///
+/// # Examples
+/// ```
+/// use helix_agents_core::agent::Agent;
+/// use helix_agents_core::executor::AgentExecutorExt as _;
+/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_store_memory::MemoryStore;
+/// use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+///
+/// # #[tokio::main]
+/// # async fn main() -> helix_agents_core::error::Result<()> {
+/// let agent = Agent::builder("guide").system_prompt("You know cities.").build()?;
+/// let model = ScriptedLlm::new([Reply::text("It is Oslo.")]);
+/// let runtime = LocalRuntime::builder().store(MemoryStore::new()).llm(model).build()?;
+/// assert_eq!(runtime.run(&agent, "What is Norway's capital?").await?, "It is Oslo.");
+/// runtime.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct LocalRuntime {
     runtime: Runtime,

@@ -20,6 +20,27 @@ use crate::server::{Server, WorkflowStatus};
 /// Recorded events are as durable as the store. If a worker crashes, other workers continue its work after its
 /// heartbeats time out. If a process crashes between starting a run and handing it to the server, a
 /// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep) recovers the run.
+///
+/// # Examples
+/// ```no_run
+/// use helix_agents_core::executor::AgentExecutorExt as _;
+/// use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
+/// use helix_agents_store_postgres::PostgresStore;
+///
+/// # use helix_agents_core::{agent::Agent, agent::AgentRegistry, error::Result, llm::LlmAdapter};
+/// # async fn example(agent: &Agent, agents: AgentRegistry, model: impl LlmAdapter) -> Result<()> {
+/// let runtime = TemporalRuntime::builder()
+///     .store(PostgresStore::open("postgres://localhost/agents").await?)
+///     .llm(model)
+///     .registry(agents)
+///     .connect()
+///     .await?;
+/// let worker = TemporalWorker::builder(&runtime).start().await?;
+/// println!("{}", runtime.run(agent, "Summarise the ticket.").await?);
+/// worker.shutdown().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct TemporalRuntime {
     runtime: Runtime,

@@ -28,6 +28,21 @@ pub use config::MemoryOptions;
 /// Only stream readers ever wait. All other operations complete the first time their futures are
 /// polled.
 ///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::store::{StateStore as _, StoreScope};
+/// use helix_agents_store_memory::MemoryStore;
+///
+/// # #[tokio::main]
+/// # async fn main() -> helix_agents_core::error::Result<()> {
+/// let store = MemoryStore::new();
+/// assert_eq!(store.scope(), StoreScope::Process);
+/// assert!(store.head(&"ticket-7".into()).await?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager
 #[derive(Debug, Clone, Default)]

@@ -53,6 +53,26 @@ use streams::watch::Watch;
 ///
 /// If a future is dropped, it is unknown whether the operation took place.
 ///
+/// # Examples
+///
+/// ```no_run
+/// use helix_agents_core::store::{SessionFilter, list_all};
+/// use helix_agents_store_postgres::PostgresStore;
+///
+/// # async fn example() -> helix_agents_core::error::Result<()> {
+/// let store = PostgresStore::builder("postgres://clerk@db.example.com/sales")
+///     .schema("agents")
+///     .connections(8)
+///     .open()
+///     .await?;
+/// for head in list_all(&store, &SessionFilter::default()).await? {
+///     println!("{}: {:?}", head.session, head.summary.status);
+/// }
+/// store.close().await;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager
 #[derive(Debug, Clone)]

@@ -58,6 +58,22 @@ use streams::watch::Watch;
 ///
 /// If a future is dropped, it is unknown whether the operation took place.
 ///
+/// # Examples
+///
+/// ```no_run
+/// use helix_agents_core::store::StateStore as _;
+/// use helix_agents_store_redis::RedisStore;
+///
+/// # async fn example() -> helix_agents_core::error::Result<()> {
+/// let store = RedisStore::open("redis://localhost:6379/0?prefix=agents").await?;
+/// for guarantee in store.guarantees() {
+///     println!("{}: {} ({})", guarantee.promise, guarantee.holds, guarantee.reason);
+/// }
+/// store.close().await;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager
 /// [`guarantees`]: helix_agents_core::store::StateStore::guarantees

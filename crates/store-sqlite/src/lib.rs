@@ -56,6 +56,26 @@ use writer::{Durability, Writer};
 ///
 /// If a future is dropped, it is unknown whether the operation took place.
 ///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::store::{SessionFilter, StateStore as _, StoreScope, list_all};
+/// use helix_agents_store_sqlite::SqliteStore;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("agents.db");
+/// let store = SqliteStore::open(&path).await?;
+/// assert_eq!(store.scope(), StoreScope::Machine);
+/// for head in list_all(&store, &SessionFilter::default()).await? {
+///     println!("{}: {:?}", head.session, head.summary.status);
+/// }
+/// store.close().await;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager
 #[derive(Debug, Clone)]

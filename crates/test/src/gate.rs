@@ -13,6 +13,24 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 ///
 /// A caller of [`pass`](Self::pass) waits until the gate is [open](Self::open). The test waits until a caller
 /// has [reached](Self::reached) it. Clones are the same gate.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_test::Gate;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), tokio::task::JoinError> {
+/// let gate = Gate::new();
+/// let inside = gate.clone();
+/// let task = tokio::spawn(async move { inside.pass().await });
+/// gate.reached().await;
+/// assert!(!task.is_finished());
+/// gate.open();
+/// task.await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Gate {
     inner: Arc<Inner>,

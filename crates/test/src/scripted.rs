@@ -18,6 +18,35 @@ use serde_json::Value;
 use crate::gate::Gate;
 
 /// One reply of a script.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::error::ErrorCode;
+/// use helix_agents_test::{Reply, ScriptedLlm};
+/// use serde_json::json;
+/// # use helix_agents_core::agent::Agent;
+/// # use helix_agents_core::executor::AgentExecutorExt as _;
+/// # use helix_agents_core::tool::{NoInput, Tool, ToolContext};
+/// # use helix_agents_runtime_local::LocalRuntime;
+/// # use helix_agents_store_memory::MemoryStore;
+///
+/// # #[tokio::main]
+/// # async fn main() -> helix_agents_core::error::Result<()> {
+/// # let tool = Tool::function("dice", "Roll a die.", |_: NoInput, _: ToolContext| async { Ok(4) });
+/// # let agent = Agent::builder("gambler").system_prompt("Roll the die.").tool(tool).build()?;
+/// let model = ScriptedLlm::new([
+///     Reply::tool_call("dice", json!({})).with_text("I roll it."),
+///     Reply::breaks_off(ErrorCode::ProviderStreamCut, "It is"),
+///     Reply::text("It is a 4."),
+/// ]);
+/// # let runtime =
+/// #     LocalRuntime::builder().store(MemoryStore::new()).llm(model.clone()).build()?;
+/// assert_eq!(runtime.run(&agent, "Go!").await?, "It is a 4.");
+/// assert_eq!(model.calls(), 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Reply {
     kind: Kind,
@@ -175,6 +204,26 @@ pub struct SeenRequest {
 ///
 /// The n-th reply answers a request whose history holds n answers, in every process. Failures and native
 /// outputs leave no answer in the history. Each of them is given once per instance.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::executor::AgentExecutorExt as _;
+/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_store_memory::MemoryStore;
+/// use helix_agents_test::{Reply, ScriptedLlm};
+/// # use helix_agents_core::agent::Agent;
+///
+/// # #[tokio::main]
+/// # async fn main() -> helix_agents_core::error::Result<()> {
+/// # let agent = Agent::builder("guide").system_prompt("You know cities.").build()?;
+/// let model = ScriptedLlm::new([Reply::text("It is Oslo.")]);
+/// let runtime = LocalRuntime::builder().store(MemoryStore::new()).llm(model.clone()).build()?;
+/// assert_eq!(runtime.run(&agent, "What is Norway's capital?").await?, "It is Oslo.");
+/// assert_eq!(model.seen()[0].prompt, "You know cities.");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ScriptedLlm {
     replies: Arc<[Reply]>,
@@ -392,6 +441,29 @@ impl SeenRequest {
 }
 
 /// A model with a script for each agent, by name.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::executor::AgentExecutorExt as _;
+/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_store_memory::MemoryStore;
+/// use helix_agents_test::{Reply, RoutingScriptedLlm, ScriptedLlm};
+/// # use helix_agents_core::agent::Agent;
+///
+/// # #[tokio::main]
+/// # async fn main() -> helix_agents_core::error::Result<()> {
+/// # let author = Agent::builder("author").system_prompt("Write.").build()?;
+/// # let critic = Agent::builder("critic").system_prompt("Criticise.").build()?;
+/// let model = RoutingScriptedLlm::new()
+///     .agent("author", ScriptedLlm::new([Reply::text("A draft.")]))
+///     .agent("critic", ScriptedLlm::new([Reply::text("Too short.")]));
+/// let runtime = LocalRuntime::builder().store(MemoryStore::new()).llm(model).build()?;
+/// assert_eq!(runtime.run(&author, "Write about gates.").await?, "A draft.");
+/// assert_eq!(runtime.run(&critic, "Is it good?").await?, "Too short.");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct RoutingScriptedLlm {
     scripts: BTreeMap<String, ScriptedLlm>,

@@ -59,6 +59,26 @@ impl Backend {
 
 /// Expands to one `#[test]` per scenario. The argument is the path of an async function that creates a fresh
 /// [`BackendHarness`].
+///
+/// # Examples
+///
+/// ```
+/// # use helix_agents_store_memory::MemoryStore;
+/// use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+///
+/// struct Harness(MemoryStore);
+///
+/// #[async_trait::async_trait]
+/// impl BackendHarness for Harness {
+///     async fn open(&self) -> Backend {
+///         Backend::of(self.0.clone())
+///     }
+/// }
+///
+/// async fn harness() -> Harness { Harness(MemoryStore::new()) }
+///
+/// helix_agents_testkit::backend_suite!(harness);
+/// ```
 #[macro_export]
 macro_rules! backend_suite {
     ($harness:path) => {

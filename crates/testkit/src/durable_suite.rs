@@ -43,6 +43,37 @@ pub trait DurableHarness: Send + Sync + 'static {
 
 /// Expands to one `#[test]` per scenario, and one that is the writer. `$harness` is the path of an async
 /// function that creates a fresh harness of the type `$type`.
+///
+/// # Examples
+///
+/// The suite for a store of one file, `FileStore`:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use helix_agents_core::store::StateStore;
+/// # use helix_agents_store_memory::MemoryStore;
+/// # use helix_agents_testkit::durable_suite::DurableHarness;
+/// # struct FileStore;
+/// # impl FileStore {
+/// #     async fn open(_path: &str) -> MemoryStore { MemoryStore::new() }
+/// # }
+/// struct Harness(tempfile::NamedTempFile);
+///
+/// #[async_trait::async_trait]
+/// impl DurableHarness for Harness {
+///     async fn open(place: &str) -> Arc<dyn StateStore> {
+///         Arc::new(FileStore::open(place).await)
+///     }
+///
+///     fn place(&self) -> String { self.0.path().display().to_string() }
+///
+///     fn forces_writes(&self) -> bool { true }
+/// }
+///
+/// async fn harness() -> Harness { Harness(tempfile::NamedTempFile::new().unwrap()) }
+///
+/// helix_agents_testkit::durable_suite!(harness, Harness);
+/// ```
 #[macro_export]
 macro_rules! durable_suite {
     ($harness:path, $type:ty) => {

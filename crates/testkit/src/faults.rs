@@ -50,6 +50,25 @@ pub const HEAD: &str = "head of a session";
 pub const PAGE: &str = "page of a log";
 
 /// A store with faults. Every rule applies once, in the order in which the rules were added.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use helix_agents_core::store::StateStore as _;
+/// use helix_agents_store_memory::MemoryStore;
+/// use helix_agents_testkit::faults::{Fault, FaultStore, HEAD};
+///
+/// # #[tokio::main]
+/// # async fn main() -> helix_agents_core::error::Result<()> {
+/// let store = FaultStore::new(Arc::new(MemoryStore::new())).on(HEAD, Fault::FailBefore);
+/// let session = "ticket-7".into();
+/// assert!(store.head(&session).await.is_err());
+/// assert!(store.head(&session).await?.is_none()); // the rule has applied
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct FaultStore {
     inner: Arc<dyn StateStore>,

@@ -146,6 +146,29 @@ impl World {
 
 /// Expands every scenario into a test. `$harness` is an async function without parameters that returns a
 /// fresh [`RuntimeHarness`].
+///
+/// # Examples
+///
+/// The suite for a runtime that `start_runtime` builds, on a store in memory:
+///
+/// ```
+/// use helix_agents_store_memory::MemoryStore;
+/// use helix_agents_testkit::runtime_suite::RuntimeHarness;
+/// use helix_agents_testkit::runtime_suite::processes::{ProcessConfig, Processes, StartedProcess};
+/// # use std::sync::Arc;
+/// # use helix_agents_core::executor::AgentExecutor;
+/// # fn start_runtime(_with: ProcessConfig) -> Arc<dyn AgentExecutor> { unreachable!() }
+///
+/// async fn boot(with: ProcessConfig) -> StartedProcess {
+///     StartedProcess { executor: start_runtime(with), worker: Box::new(()) }
+/// }
+///
+/// async fn harness() -> impl RuntimeHarness {
+///     Processes::new(MemoryStore::new(), (), boot)
+/// }
+///
+/// helix_agents_testkit::runtime_suite!(harness);
+/// ```
 #[macro_export]
 macro_rules! runtime_suite {
     ($harness:path) => {

@@ -73,6 +73,30 @@ pub trait StoreHarness: Send + Sync {
 
 /// Expands to one `#[test]` per scenario of the [`StateStore`] contract. The argument is the path of an async
 /// function that creates a fresh [`StoreHarness`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use helix_agents_core::store::{StateStore, StoreScope};
+/// # use helix_agents_store_memory::MemoryStore;
+/// use helix_agents_testkit::store_suite::StoreHarness;
+///
+/// struct Harness(MemoryStore);
+///
+/// #[async_trait::async_trait]
+/// impl StoreHarness for Harness {
+///     fn scope(&self) -> StoreScope { StoreScope::Process }
+///
+///     async fn open(&self) -> Arc<dyn StateStore> {
+///         Arc::new(self.0.clone())
+///     }
+/// }
+///
+/// async fn harness() -> Harness { Harness(MemoryStore::new()) }
+///
+/// helix_agents_testkit::store_suite!(harness);
+/// ```
 #[macro_export]
 macro_rules! store_suite {
     ($harness:path) => {

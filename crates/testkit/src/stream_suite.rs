@@ -51,6 +51,31 @@ pub trait StreamHarness: Send + Sync {
 
 /// Expands to one `#[test]` per scenario of the [`StreamManager`] contract. The argument is the path of an
 /// async function that creates a fresh [`StreamHarness`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use helix_agents_core::stream::StreamManager;
+/// # use helix_agents_store_memory::{MemoryOptions, MemoryStore};
+/// # use helix_agents_testkit::stream_suite::StreamHarness;
+/// struct Harness(MemoryStore);
+///
+/// #[async_trait::async_trait]
+/// impl StreamHarness for Harness {
+///     async fn open(&self) -> Arc<dyn StreamManager> {
+///         Arc::new(self.0.clone())
+///     }
+///
+///     async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
+///         Arc::new(MemoryStore::with_options(MemoryOptions { stream_retention: chunks }))
+///     }
+/// }
+///
+/// async fn harness() -> Harness { Harness(MemoryStore::new()) }
+///
+/// helix_agents_testkit::stream_suite!(harness);
+/// ```
 #[macro_export]
 macro_rules! stream_suite {
     ($harness:path) => {

@@ -66,6 +66,16 @@ fn the_complaint_about_a_missing_suite_says_how_to_add_it() {
 }
 
 #[test]
+fn a_suite_does_not_apply_to_excepted_packages() {
+    let listing = listing(&["helix-agents-store-a test durable::one"]);
+    let suite = SUITES.iter().find(|suite| suite.module == "durable::").unwrap();
+    let packages = ["helix-agents-store-a", "helix-agents-store-memory"];
+    assert_eq!(check(suite, &scenarios(suite, &packages, &listing)), [] as [&str; 0]);
+    let packages = ["helix-agents-store-a", "helix-agents-store-b"];
+    assert_eq!(check(suite, &scenarios(suite, &packages, &listing)).len(), 1);
+}
+
+#[test]
 fn a_runtime_runs_all_scenarios_on_each_of_its_stores() {
     let places = |stores: &[&str], names: &[&str]| -> String {
         let tests = stores.iter().flat_map(|store| names.iter().map(move |name| (store, name)));

@@ -27,6 +27,24 @@ type ToInput = Arc<dyn Fn(&Json) -> Result<Input> + Send + Sync>;
 
 /// An agent that another agent can call like a tool. Each call has its own session with its own
 /// state, which ends with the call.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::agent::{Agent, SubAgent};
+///
+/// let critic = Agent::builder("critic")
+///     .description("Criticises a text.")
+///     .system_prompt("Name the weakest sentence of the text.")
+///     .output::<String>()
+///     .build()?;
+/// let critic = SubAgent::new(&critic).described("Call this before you answer.");
+/// let writer = Agent::builder("writer")
+///     .system_prompt("Write short texts.")
+///     .sub_agent(critic)
+///     .build()?;
+/// # Ok::<(), helix_agents_core::error::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct SubAgent {
     agent: AnyAgent,

@@ -60,6 +60,15 @@ fn per_token(per_million: f64, tokens: u64) -> Cost {
 /// Prices by model, keyed by `provider:model` exactly as in the agent's definition. There are no
 /// built-in prices, because prices change and depend on your contract with the provider. Cheap to
 /// clone.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::budget::{Price, PriceTable};
+///
+/// let prices = PriceTable::new().model("openai:gpt-4o-mini", Price::per_million(0.15, 0.6));
+/// assert!(prices.get("openai:gpt-4o-mini").is_some());
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PriceTable {

@@ -15,6 +15,18 @@ use crate::id::{RunId, SessionId};
 use crate::message::UserMessage;
 
 /// The input of a turn.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::executor::Input;
+///
+/// # #[derive(serde::Serialize)]
+/// # struct Order { customer: u64 }
+/// let input = Input::new("Where is my parcel?").with_state(&Order { customer: 7 })?;
+/// assert_eq!(input.messages.len(), 1);
+/// # Ok::<(), helix_agents_core::error::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Input {
     /// The messages, at least one.
@@ -84,6 +96,18 @@ impl From<UserMessage> for Input {
 }
 
 /// Options of [`AgentExecutor::execute`](super::AgentExecutor::execute).
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::budget::Budget;
+/// use helix_agents_core::executor::ExecuteOptions;
+///
+/// let options = ExecuteOptions::default()
+///     .session("ticket-7")
+///     .tag("customer", "42")
+///     .budget(Budget::new().steps(10));
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ExecuteOptions {
@@ -150,6 +174,16 @@ impl fmt::Debug for ExecuteOptions {
 }
 
 /// Options of [`AgentExecutor::resume`](super::AgentExecutor::resume).
+///
+/// # Examples
+///
+/// Goes back to a checkpoint and continues from there with another message:
+///
+/// ```
+/// use helix_agents_core::executor::ResumeOptions;
+///
+/// let options = ResumeOptions::default().from_checkpoint(12).message("Rather in German.");
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ResumeOptions {
@@ -235,6 +269,14 @@ impl fmt::Debug for ResumeOptions {
 }
 
 /// Options of [`AgentExecutor::fork`](super::AgentExecutor::fork).
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::executor::ForkOptions;
+///
+/// let options = ForkOptions::default().at(12).session("ticket-7-german");
+/// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ForkOptions {

@@ -57,6 +57,17 @@ impl fmt::Display for CallRef {
 }
 
 /// An answer to a pending call.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::session::Submission;
+///
+/// let approval = Submission::approve("1.0").by("ann");
+/// let denial = Submission::deny("1.0", "too expensive".to_owned());
+/// let weather = Submission::result("1.1", &"rain")?;
+/// # Ok::<(), helix_agents_core::error::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     call: CallRef,

@@ -13,6 +13,22 @@ use crate::id::SessionId;
 pub const MAX_PAGE: u32 = 1000;
 
 /// A filter for listing sessions. All conditions must hold.
+///
+/// # Examples
+///
+/// Lists the sessions that wait for an answer:
+///
+/// ```no_run
+/// use helix_agents_core::store::{Page, SessionFilter, StateStore};
+///
+/// # async fn example(store: &dyn StateStore) -> helix_agents_core::error::Result<()> {
+/// let filter = SessionFilter { pending: true, ..SessionFilter::default() };
+/// for head in store.list(&filter, &Page::default()).await? {
+///     println!("{}: {} calls", head.session, head.summary.pending);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
     /// Sessions of this agent.

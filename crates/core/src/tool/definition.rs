@@ -22,6 +22,19 @@ use crate::text::{MAX_QUOTED, excerpt_of};
 
 /// The effect of running a tool twice. It determines how a call with an unknown outcome is handled
 /// after a crash.
+///
+/// # Examples
+///
+/// ```
+/// # use helix_agents_core::tool::{ToolContext, ToolError};
+/// use helix_agents_core::tool::{EffectClass, Tool};
+/// # use serde_json::{Value, json};
+/// # let schema = json!({"type": "object"});
+/// # async fn transfer(_: Value, _: ToolContext) -> Result<Value, ToolError> { Ok(json!("done")) }
+///
+/// let tool = Tool::dynamic("transfer", "Transfers money.", schema, transfer)
+///     .effect(EffectClass::AtMostOnce);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EffectClass {
     /// The tool only reads. It runs again.

@@ -10,6 +10,7 @@ mod parity;
 mod per_step;
 mod sessions;
 mod slow_stream;
+mod sweeper;
 mod trees;
 mod two_moments;
 mod waiting;
