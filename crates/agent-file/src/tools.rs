@@ -26,7 +26,8 @@ const FILES_APPROVAL: &str = "/tools/files/requires_approval";
 /// The JSON pointer of the working directory of commands.
 const SHELL_ROOT: &str = "/tools/shell/root";
 
-/// Creates the tools of an agent file. `chosen` is the folder that the caller chose for the file tools instead of that of the agent file.
+/// Creates the tools of an agent file. The file tools access the folder `chosen`, or the folder that the agent file
+/// names.
 ///
 /// # Errors
 /// [`AgentInvalid`](helix_agents_core::error::ErrorCode::AgentInvalid) if a tool cannot be set up.

@@ -50,7 +50,7 @@ pub use overview::SessionOverview;
 pub use page::{SessionPage, StreamStatus, session_page};
 pub use pending_calls::{WAIT_USAGE, report_waiting};
 pub use projection::{boundaries, end_of_call, late_end};
-pub use repair::{StreamRepair, plan_stream_repair, repair_ended_stream};
+pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
 pub use request::{RequestContext, RequestKind, pass_down, queue_message, request};
 pub use rewind::{ForkOrigin, rewind_events};
 pub use snapshot::{FOLD_VERSION, SNAPSHOT_EVENTS};

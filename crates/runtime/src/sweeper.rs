@@ -72,7 +72,6 @@ impl Sweeper {
 
 impl Drop for Sweeper {
     fn drop(&mut self) {
-        self.cancel.cancel();
         if let Some(task) = &self.task {
             task.abort();
         }

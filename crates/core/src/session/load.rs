@@ -160,7 +160,7 @@ pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Resu
         // from the same log.
         if position.version > 0 {
             let start = fold.overview().last_append().start;
-            if !contains(store, &session, start, &position).await? {
+            if !log_contains(store, &session, start, &position).await? {
                 return Ok(CatchUpOutcome::OfAnotherLog);
             }
         }
@@ -214,7 +214,8 @@ pub(super) fn busy(session: &SessionId) -> Error {
         .with_context("session", session)
 }
 
-/// Returns the events of a session after a version, for tools that inspect a log.
+/// Returns the events of a session after a version, for tools that inspect a log. If the session
+/// is deleted and created again meanwhile, the events of the two logs are not mixed.
 ///
 /// # Errors
 /// Same as [`load`].
@@ -248,7 +249,7 @@ async fn events_of_one_log(
         }
         let Some(newest) = page.pop() else { return Ok(Some(events)) };
         if let Some(last) = &last
-            && !contains(store, session, last.first - 1, &last.position()).await?
+            && !log_contains(store, session, last.first - 1, &last.position()).await?
         {
             return Ok(None);
         }
@@ -258,7 +259,7 @@ async fn events_of_one_log(
 
 /// Returns `true` if the append that starts after a version is the one that ends at this position.
 /// A log that contains it has not been replaced since it was read.
-async fn contains(
+async fn log_contains(
     store: &dyn StateStore,
     session: &SessionId,
     start: u64,

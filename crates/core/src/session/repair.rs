@@ -123,9 +123,19 @@ async fn missing_operations(
 
 /// Returns `true` if the run that started an attempt has recorded the outcome of its effect.
 fn has_recorded(session: &Session, events: &[RecordedEvent], open: &OpenAttempt) -> bool {
-    let is_outcome = |event: &Event| match (&open.effect, event) {
+    let run = |recorded: &RecordedEvent| session.run(recorded.run.as_ref()?);
+    events
+        .iter()
+        .filter(|recorded| is_outcome(&recorded.event, &open.effect))
+        .any(|recorded| run(recorded).is_some_and(|run| run.fencing_token == open.fencing_token))
+}
+
+/// Returns `true` if an event is the outcome of an attempt of an effect. A call that was answered
+/// without running its tool has a result, but no outcome of an attempt.
+#[must_use]
+pub fn is_outcome(event: &Event, effect: &Effect) -> bool {
+    match (effect, event) {
         (Effect::Model { step }, Event::ModelReplied(reply)) => reply.step == *step,
-        // A call that was answered without running its tool has no outcome of an attempt.
         (Effect::Tool { call }, Event::ToolFinished(finish)) => {
             finish.call == *call && finish.attempts > 0
         }
@@ -134,12 +144,7 @@ fn has_recorded(session: &Session, events: &[RecordedEvent], open: &OpenAttempt)
             child.call == *call
         }
         _ => false,
-    };
-    let run = |recorded: &RecordedEvent| session.run(recorded.run.as_ref()?);
-    events
-        .iter()
-        .filter(|recorded| is_outcome(&recorded.event))
-        .any(|recorded| run(recorded).is_some_and(|run| run.fencing_token == open.fencing_token))
+    }
 }
 
 /// Returns `true` if an earlier run recorded the outcome of an effect late, and the current run has

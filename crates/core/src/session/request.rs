@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::load::{CatchUpOutcome, follow, not_found};
+use super::load::{CatchUpOutcome, busy, follow, not_found};
 use super::{Request, SessionCache, SessionOverview, SessionReader};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
@@ -229,8 +229,7 @@ impl<'a> RequestContext<'a> {
                 }
             }
         }
-        Err(Error::new(ErrorCode::StoreBusy, "the session has too many concurrent appends")
-            .with_context("session", session))
+        Err(busy(session))
     }
 }
 

@@ -21,7 +21,6 @@ use helix_agents_core::stream::{
     Attempt, Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager,
     StreamOp, Watermark, Writer,
 };
-
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::ids::batch_id;
 use serde_json::json;

@@ -261,9 +261,7 @@ async fn an_export_contains_one_log() {
     for earlier_reads in 0..3 {
         let world = original().await;
         for _ in 0..earlier_reads {
-            let open = Gate::new();
-            open.open();
-            world.faults.strike(PAGE, Fault::HoldAfter(open));
+            world.faults.strike(PAGE, Fault::HoldAfter(Gate::opened()));
         }
         let gate = Gate::new();
         world.faults.strike(PAGE, Fault::HoldAfter(gate.clone()));

@@ -3,7 +3,7 @@
 use helix_agents_core::error::Result;
 use helix_agents_core::event::Event;
 use helix_agents_core::session::{
-    Committed, StreamRepair, boundaries, late_end, plan_stream_repair,
+    Committed, StreamRepair, boundaries, is_outcome, late_end, plan_stream_repair,
 };
 use helix_agents_core::stream::{Boundary, ChunkKind, Effect};
 
@@ -63,7 +63,7 @@ impl Driver {
         // Without work items, only this process records outcomes, but an append may have answered a call that was
         // already running, for example because the budget had been used up.
         let is_recorded = |effect: &Effect| match in_work_items {
-            true => events.iter().any(|event| is_outcome_of(event, effect)),
+            true => events.iter().any(|event| is_outcome(event, effect)),
             false => session.has_outcome(effect),
         };
         let is_lost = |attempt: &mut AttemptHandle| {
@@ -120,19 +120,5 @@ impl Driver {
             tracing::warn!(session = %session.id(), %error, "the stream could not be repaired");
             StreamRepair::default()
         }))
-    }
-}
-
-/// Returns `true` if an event is the outcome of an effect.
-fn is_outcome_of(event: &Event, effect: &Effect) -> bool {
-    match (event, effect) {
-        (Event::ModelReplied(reply), Effect::Model { step }) => reply.step == *step,
-        (Event::ToolFinished(finish), Effect::Tool { call } | Effect::Child { call }) => {
-            finish.call == *call
-        }
-        (Event::ChildStarted(start), Effect::Tool { call } | Effect::Child { call }) => {
-            start.call == *call
-        }
-        _ => false,
     }
 }
