@@ -1,8 +1,5 @@
 //! Acknowledged operations survive a killed writer and were synced to the disk.
 
-mod eager;
-mod lazy;
-
 use std::sync::Arc;
 
 use helix_agents_core::store::StateStore;
@@ -28,7 +25,7 @@ impl DurableHarness for Harness {
     }
 }
 
-fn place(folder: &Folder) -> String {
+pub(crate) fn place(folder: &Folder) -> String {
     folder.file().to_str().unwrap().to_owned()
 }
 

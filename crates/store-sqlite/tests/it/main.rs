@@ -8,6 +8,7 @@ mod damage;
 mod durable;
 mod fork;
 mod inspect;
+mod lossy;
 mod open;
 mod process;
 mod support;

@@ -10,7 +10,7 @@ use helix_agents_testkit::durable_suite::{
 };
 use helix_agents_testkit::scenario;
 
-use super::place;
+use crate::durable::place;
 use crate::support::Folder;
 
 struct Lazy(Folder);

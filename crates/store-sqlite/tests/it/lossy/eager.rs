@@ -23,7 +23,7 @@ use helix_agents_testkit::durable_suite::{
 };
 use helix_agents_testkit::scenario;
 
-use super::place;
+use crate::durable::place;
 use crate::support::Folder;
 
 /// A store that answers as soon as an operation has a slot in a queue of length one.

@@ -1,0 +1,4 @@
+//! Stores that lose acknowledged operations. The durability suite must detect each of them.
+
+mod eager;
+mod lazy;
