@@ -306,12 +306,16 @@ impl StreamManager for CheckedStore {
             return Ok(BatchReceipt { is_superseded: true, ..BatchReceipt::default() });
         }
         // A run of a deleted session may write to the stream before the new session does. That is no problem.
-        let is_late =
-            self.invariants().is_of_deleted(&batch) && self.store.info(stream).await?.last_seq == 0;
-        let ops = Arc::clone(&batch.ops);
-        let written = self.store.write(stream, batch).await?;
+        let is_late = {
+            let invariants = self.invariants();
+            invariants.is_of_deleted(&batch) && invariants.is_unshown(&batch.writer.session)
+        };
+        let written = self.store.write(stream, batch.clone()).await?;
+        if !written.is_superseded {
+            self.invariants().shown(&batch);
+        }
         // The watermarks of a superseded run are not checked.
-        for op in ops.iter().filter(|_| !written.is_superseded && !is_late) {
+        for op in batch.ops.iter().filter(|_| !written.is_superseded && !is_late) {
             let StreamOp::Watermark(mark) = op else { continue };
             let (session, version) =
                 (&mark.origin.session, self.model().version(&mark.origin.session));

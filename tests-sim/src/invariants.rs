@@ -38,6 +38,8 @@ struct Watched {
     deadlines: BTreeMap<CallId, Timestamp>,
     /// The calls whose children wait for an answer.
     waiting: BTreeSet<CallId>,
+    /// Whether a run of the session has written to a stream.
+    is_shown: bool,
 }
 
 /// A request to interrupt a session that no run has honoured yet.
@@ -334,6 +336,21 @@ impl Invariants {
         has_runs && run.is_some_and(|run| watched.fold.run(run).is_none())
     }
 
+    /// Returns `true` if no run of the session has written to a stream.
+    pub(crate) fn is_unshown(&self, session: &SessionId) -> bool {
+        self.sessions.get(session).is_some_and(|watched| !watched.is_shown)
+    }
+
+    /// Records that a stream store accepted this batch.
+    pub(crate) fn shown(&mut self, batch: &Batch) {
+        if self.is_of_deleted(batch) {
+            return;
+        }
+        if let Some(watched) = self.sessions.get_mut(&batch.writer.session) {
+            watched.is_shown = watched.fold.last_run().is_some();
+        }
+    }
+
     fn watched(&mut self, session: &SessionId) -> &mut Watched {
         self.sessions.entry(session.clone()).or_insert_with(|| Watched {
             fold: Session::new(session.clone()),
@@ -346,6 +363,7 @@ impl Invariants {
             messages: BTreeSet::new(),
             deadlines: BTreeMap::new(),
             waiting: BTreeSet::new(),
+            is_shown: false,
         })
     }
 

@@ -384,23 +384,6 @@ impl Event {
             Self::Rewound { .. } => "rewound",
         }
     }
-
-    /// Returns `true` if the event is a decision. After a conflict, a decision is made again from
-    /// the new state and never appended unchanged. All other events are facts.
-    #[must_use]
-    pub fn is_decision(&self) -> bool {
-        match self {
-            Self::RunStarted { .. }
-            | Self::StepClosed { .. }
-            | Self::RunEnded { .. }
-            | Self::CorrectionSent { .. }
-            | Self::MessagesTaken { .. }
-            | Self::Forked { .. }
-            | Self::Rewound { .. } => true,
-            Self::StateChanged { by, .. } => by == MERGED_BY,
-            _ => false,
-        }
-    }
 }
 
 impl ModelReply {

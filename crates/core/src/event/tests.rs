@@ -75,13 +75,6 @@ fn the_name_of_an_event_is_its_tag() {
     }
 }
 
-#[test]
-fn decisions_are_distinguished_from_facts() {
-    assert!(Event::StepClosed { step: 1 }.is_decision());
-    assert!(!Event::HistoryHealed { results: Vec::new() }.is_decision());
-    assert!(!reply_event(text("x")).is_decision());
-}
-
 fn response(result: StepResult) -> LlmResponse {
     LlmResponse {
         result,

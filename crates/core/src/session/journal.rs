@@ -248,7 +248,7 @@ impl Journal {
     /// Returns an error if an event is illegal.
     pub fn end_run(&mut self) -> Result<()> {
         if let Some(outcome) = self.pending_outcome() {
-            self.hold(&[Event::RunEnded { outcome }], Oversize::Replaced)?;
+            self.hold_decisions(&[Event::RunEnded { outcome }])?;
         }
         Ok(())
     }
@@ -444,7 +444,7 @@ impl Journal {
         let keyless = |event: &Event| {
             matches!(event, Event::StateChanged { .. } | Event::UsageRecorded { call: None, .. })
         };
-        if is_further && held.iter().any(keyless) {
+        if is_further && held.events().iter().any(keyless) {
             let message = "another worker executes the same run and is ahead";
             return Err(self.error(ErrorCode::Superseded, message));
         }
@@ -452,12 +452,10 @@ impl Journal {
             // The next `stage` decides and returns the decisions to its caller.
             return Ok(());
         }
-        let was_ended = held.iter().any(|event| matches!(event, Event::RunEnded { .. }));
-        let facts: Vec<_> = held
-            .into_iter()
-            .filter(|event| !event.is_decision() || mutant!("decisions-kept"))
-            .filter(|_| !mutant!("facts-dropped"))
-            .collect();
+        let was_ended = held.events().iter().any(|event| matches!(event, Event::RunEnded { .. }));
+        let mut facts =
+            if mutant!("decisions-kept") { held.into_events() } else { held.into_facts() };
+        facts.retain(|_| !mutant!("facts-dropped"));
         self.hold(&facts, Oversize::Replaced)?;
         if !decides {
             return Ok(());
@@ -468,11 +466,12 @@ impl Journal {
         if was_ended && !answers { self.end_run() } else { Ok(()) }
     }
 
-    fn roll_back(&mut self) -> Vec<Event> {
+    /// Removes the staged events from the fold and returns them.
+    fn roll_back(&mut self) -> Batch {
         if let Some(savepoint) = self.savepoint.take() {
             self.iterator.session_mut().rollback(savepoint);
         }
-        std::mem::take(&mut self.held).into_events()
+        std::mem::take(&mut self.held)
     }
 
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {

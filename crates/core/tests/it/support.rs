@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -146,7 +146,8 @@ pub(crate) fn id() -> SessionId {
     SessionId::from("s")
 }
 
-/// Returns an agent with an ordinary tool and an at-most-once tool, without an output type.
+/// Returns an agent with an ordinary tool, an at-most-once tool, and a client tool that waits one
+/// second for its result, without an output type.
 pub(crate) fn agent() -> AnyAgent {
     let tool = |name| {
         Tool::dynamic(name, "d", json!({"type": "object"}), |input: Value, _: ToolContext| async {
@@ -154,10 +155,12 @@ pub(crate) fn agent() -> AnyAgent {
         })
     };
     let pay = tool("pay").effect(EffectClass::AtMostOnce);
+    let sign = Tool::client_dynamic("sign", "d", json!({"type": "object"}));
     Agent::builder("tester")
         .system_prompt("p")
         .tool(tool("search"))
         .tool(pay)
+        .tool(sign.deadline(Duration::from_secs(1)))
         .build()
         .unwrap()
         .erased()
@@ -215,13 +218,15 @@ pub(crate) fn started(call: &str) -> Event {
 #[derive(Debug, Default)]
 pub(crate) struct NoWait {
     pub(crate) waits: AtomicU64,
+    /// The current time, which only advances when a test sets it.
+    pub(crate) now_ms: AtomicI64,
     passed_ms: AtomicU64,
 }
 
 #[async_trait]
 impl Clock for NoWait {
     fn now(&self) -> Timestamp {
-        Timestamp(0)
+        Timestamp(self.now_ms.load(Ordering::Relaxed))
     }
 
     fn monotonic(&self) -> Duration {

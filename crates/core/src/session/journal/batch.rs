@@ -18,6 +18,15 @@ pub(super) const fn target(limit: usize) -> usize {
     limit / PER_LIMIT
 }
 
+/// The origin of a staged event, which determines what a conflict does to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The event happened. After a conflict, it is applied again if it is still legal.
+    Fact,
+    /// The event follows from the fold. After a conflict, it is derived again from the new fold.
+    Decision,
+}
+
 /// Events in the order of the log, and the body of the append that carries them.
 ///
 /// Each event is encoded once, when it is pushed. Its size is then known before it enters the fold,
@@ -25,6 +34,8 @@ pub(super) const fn target(limit: usize) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     events: Vec<Event>,
+    /// The origin of each event.
+    origins: Vec<Origin>,
     /// The output of [`encode`](crate::event::encode), without the closing bracket.
     body: Vec<u8>,
     /// The end of each event's text in `body`.
@@ -49,7 +60,7 @@ impl Batch {
     ///
     /// # Errors
     /// [`ErrorCode::Internal`] if the event cannot be written as JSON. Nothing is added then.
-    pub(super) fn push(&mut self, event: &Event) -> Result<usize> {
+    pub(super) fn push(&mut self, event: &Event, origin: Origin) -> Result<usize> {
         let before = self.body.len();
         if before == 0 {
             // Most appends have about this size.
@@ -62,12 +73,14 @@ impl Batch {
         }
         self.ends.push(self.body.len());
         self.events.push(event.clone());
+        self.origins.push(origin);
         Ok(self.body.len() - before - 1)
     }
 
     /// Removes the event that was pushed last.
     pub(super) fn pop(&mut self) {
         self.events.pop();
+        self.origins.pop();
         self.ends.pop();
         self.body.truncate(self.ends.last().copied().unwrap_or(0));
     }
@@ -86,10 +99,18 @@ impl Batch {
         self.body.append(&mut other.body);
         self.ends.extend(other.ends.iter().map(|end| end + before));
         self.events.append(&mut other.events);
+        self.origins.append(&mut other.origins);
     }
 
     pub(super) fn into_events(self) -> Vec<Event> {
         self.events
+    }
+
+    /// Returns the facts among the events.
+    pub(super) fn into_facts(self) -> Vec<Event> {
+        let events = self.events.into_iter().zip(self.origins);
+        let fact = |(event, origin)| (origin == Origin::Fact).then_some(event);
+        events.filter_map(fact).collect()
     }
 
     /// Returns the body of an append that carries all events.
@@ -127,11 +148,11 @@ impl Batch {
     /// Returns the ranges of events that stay together.
     fn units(&self, limit: usize) -> Vec<Range<usize>> {
         let mut units: Vec<Range<usize>> = Vec::new();
-        for (index, event) in self.events.iter().enumerate() {
+        for (index, (event, origin)) in self.events.iter().zip(&self.origins).enumerate() {
             let before = index.checked_sub(1).and_then(|before| self.events.get(before));
             match units.last_mut() {
                 Some(unit)
-                    if !before.is_none_or(|before| may_divide(before, event))
+                    if !before.is_none_or(|before| may_divide(before, event, *origin))
                         && self.size(&(unit.start..index + 1)) <= limit =>
                 {
                     unit.end = index + 1;
@@ -164,6 +185,7 @@ impl Batch {
         let start = start.copied().unwrap_or(0);
         let ends = self.ends.get(range.clone()).unwrap_or_default();
         Self {
+            origins: self.origins.get(range.clone()).unwrap_or_default().to_vec(),
             events: self.events.get(range).unwrap_or_default().to_vec(),
             body,
             ends: ends.iter().map(|end| end - start).collect(),
@@ -172,22 +194,21 @@ impl Batch {
 }
 
 /// Returns `true` if an append may end with `before` and the next one start with `event`.
-fn may_divide(before: &Event, event: &Event) -> bool {
-    let fact = match event {
-        // A result without an attempt follows from the events before it.
-        Event::ToolFinished(finish) => finish.attempts > 0 || finish.child.is_some(),
-        Event::ModelReplied(_)
-        | Event::ToolStarted { .. }
-        | Event::PartRepeated { .. }
-        | Event::ChildStarted(_)
-        | Event::ChildWaiting { .. }
-        | Event::UsageRecorded { .. } => true,
-        _ => false,
-    };
+fn may_divide(before: &Event, event: &Event, origin: Origin) -> bool {
+    let starts_unit = matches!(
+        event,
+        Event::ToolFinished(_)
+            | Event::ModelReplied(_)
+            | Event::ToolStarted { .. }
+            | Event::PartRepeated { .. }
+            | Event::ChildStarted(_)
+            | Event::ChildWaiting { .. }
+            | Event::UsageRecorded { .. }
+    );
     // A call's usage precedes its result, and a hook's state change precedes the reply.
     let announces = matches!(before, Event::UsageRecorded { call: Some(_), .. })
         || matches!((before, event), (Event::StateChanged { .. }, Event::ModelReplied(_)));
-    fact && !announces
+    origin == Origin::Fact && starts_unit && !announces
 }
 
 /// Returns the error for an event that does not fit into any append.

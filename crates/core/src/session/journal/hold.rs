@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Journal;
-use super::batch::{Batch, too_large};
+use super::batch::{Batch, Origin, too_large};
 use super::oversize::{in_place_of, oversized_calls};
 use crate::error::Result;
 use crate::event::{Event, RunOutcome};
@@ -23,14 +23,23 @@ pub(super) enum Oversize {
 }
 
 impl Journal {
-    /// Stages events. Events that the log contains already are skipped.
-    pub(super) fn hold(&mut self, events: &[Event], oversize: Oversize) -> Result<()> {
+    /// Stages facts. Facts that the log contains already are skipped.
+    pub(super) fn hold(&mut self, facts: &[Event], oversize: Oversize) -> Result<()> {
+        self.hold_as(Origin::Fact, facts, oversize)
+    }
+
+    /// Stages decisions that the iterator has not applied to the fold.
+    pub(super) fn hold_decisions(&mut self, decisions: &[Event]) -> Result<()> {
+        self.hold_as(Origin::Decision, decisions, Oversize::Replaced)
+    }
+
+    fn hold_as(&mut self, origin: Origin, events: &[Event], oversize: Oversize) -> Result<()> {
         self.open_savepoint();
         for event in events {
             if self.is_known(event) {
                 continue;
             }
-            if let Some(event) = self.encoded(event, oversize)? {
+            if let Some(event) = self.encoded(event, origin, oversize)? {
                 let run = self.run.clone();
                 if let Err(error) = self.iterator.session_mut().apply(&event, Some(&run)) {
                     self.held.pop();
@@ -45,9 +54,12 @@ impl Journal {
     fn encoded<'a>(
         &mut self,
         event: &'a Event,
+        origin: Origin,
         oversize: Oversize,
     ) -> Result<Option<Cow<'a, Event>>> {
-        let Some(bytes) = self.push(event)? else { return Ok(Some(Cow::Borrowed(event))) };
+        let Some(bytes) = self.push(event, origin)? else {
+            return Ok(Some(Cow::Borrowed(event)));
+        };
         let refused = || too_large(event, bytes, self.limit);
         if oversize == Oversize::Refused {
             return Err(refused());
@@ -58,16 +70,16 @@ impl Journal {
         }
         let instead = in_place_of(event, bytes, self.limit).ok_or_else(refused)?;
         tracing::warn!(run = %self.run, event = event.name(), bytes, "a fact was too large");
-        match self.push(&instead)? {
+        match self.push(&instead, origin)? {
             None => Ok(Some(Cow::Owned(instead))),
             Some(bytes) => Err(too_large(&instead, bytes, self.limit)),
         }
     }
 
     /// Adds an event to the staged events, unless it is too large. Returns its size in that case.
-    fn push(&mut self, event: &Event) -> Result<Option<usize>> {
+    fn push(&mut self, event: &Event, origin: Origin) -> Result<Option<usize>> {
         // The size includes the brackets of the append.
-        let bytes = self.held.push(event)? + 2;
+        let bytes = self.held.push(event, origin)? + 2;
         if bytes <= self.limit {
             return Ok(None);
         }
@@ -84,7 +96,7 @@ impl Journal {
             if answers.is_empty() {
                 return Ok(decided);
             }
-            self.hold(&answers, Oversize::Replaced)?;
+            self.hold_decisions(&answers)?;
             decided.extend(answers);
             decided.extend(self.decide_once()?);
         }
@@ -96,7 +108,7 @@ impl Journal {
             return Ok(Vec::new());
         };
         let end = Event::RunEnded { outcome: RunOutcome::Suspended { on: Arc::clone(&on) } };
-        let Some(bytes) = self.push(&end)? else {
+        let Some(bytes) = self.push(&end, Origin::Decision)? else {
             self.held.pop();
             return Ok(Vec::new());
         };
@@ -108,13 +120,13 @@ impl Journal {
         let mut decided = self.iterator.decide()?;
         for index in 0..decided.len() {
             let Some(event) = decided.get(index) else { break };
-            let Some(bytes) = self.push(event)? else { continue };
+            let Some(bytes) = self.push(event, Origin::Decision)? else { continue };
             // The fold already contains the event and the decisions that followed from it.
             let instead = in_place_of(event, bytes, self.limit);
             let instead = instead.ok_or_else(|| too_large(event, bytes, self.limit))?;
             let before = self.roll_back();
-            self.hold(&before, Oversize::Replaced)?;
-            self.hold(std::slice::from_ref(&instead), Oversize::Replaced)?;
+            self.restage(before)?;
+            self.hold_decisions(std::slice::from_ref(&instead))?;
             decided.truncate(index);
             decided.push(instead);
             decided.extend(self.decide_once()?);
@@ -134,7 +146,7 @@ impl Journal {
         Ok(batches)
     }
 
-    /// Stages a batch again that [`divide`](Self::divide) had removed from the fold.
+    /// Stages a batch again that was removed from the fold.
     pub(super) fn restage(&mut self, batch: Batch) -> Result<()> {
         self.open_savepoint();
         for event in batch.events() {

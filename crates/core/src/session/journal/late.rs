@@ -1,6 +1,6 @@
 //! Late results: results that arrive after another run has taken over.
 
-use super::batch::{Batch, target};
+use super::batch::{Batch, Origin, target};
 use super::{Journal, MAX_CONFLICTS};
 use crate::error::{ErrorCode, Result};
 use crate::event::{Event, SCHEMA};
@@ -68,7 +68,7 @@ impl Journal {
             results.retain(|result| self.accepts(result));
             let mut batch = Batch::default();
             for LateResult { event, .. } in &results {
-                batch.push(event)?;
+                batch.push(event, Origin::Fact)?;
                 if batch.bytes() > target(self.limit) && batch.events().len() > 1 {
                     batch.pop();
                     break;

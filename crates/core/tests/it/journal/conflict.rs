@@ -1,21 +1,27 @@
 //! Tests of conflicts with concurrent appends: facts are kept, decisions are derived again.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use helix_agents_core::error::Result;
 use helix_agents_core::event::{ChildStart, Event, ToolFinish, ToolOutcome};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Journal, RequestKind, RunStatus, Session, boundaries, queue_message, request,
+    Journal, RequestKind, RunStatus, Session, Submission, boundaries, queue_message, request,
+    submit,
 };
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::Action;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::ChunkKind;
+use helix_agents_store_memory::{MemoryOptions, MemoryStore};
+use helix_agents_testkit::faults::FaultStore;
 use serde_json::json;
 
 use crate::support::{
-    World, agent, calls, code, first_events, id, names, new_session, reply, result, started, text,
+    NoWait, World, agent, calls, code, first_events, id, names, new_session, reply, result,
+    started, text,
 };
 
 fn child_of(call: &str) -> Event {
@@ -68,6 +74,36 @@ async fn a_concurrent_abort_answers_the_open_calls() {
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "tool_finished 1.1, tool_finished 1.0, step_closed");
     assert!(matches!(journal.next(), Action::End(_)));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_accepted_in_time_replaces_the_staged_expiry_of_its_call() {
+    let clock = Arc::new(NoWait::default());
+    let store = MemoryStore::with_clock(MemoryOptions::default(), Arc::<NoWait>::clone(&clock));
+    let faults = FaultStore::new(Arc::new(store));
+    let world = World { faults, clock: Arc::clone(&clock), ..World::new() };
+    let mut journal = world.answered(calls(&["sign", "sign"])).await;
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    let answer = |call: &str| Submission::result(call, &"signed").unwrap();
+    submit(world.request_context(), &id(), &answer("1.1")).await.unwrap();
+    let mut journal = world.taken_over("r2").await;
+    // The deadline passes between the check of the answer and its append.
+    clock.now_ms.store(1_001, Ordering::Relaxed);
+    journal.observe_clock().await.unwrap();
+    let expired = journal.stage(&[]).unwrap();
+    clock.now_ms.store(1_000, Ordering::Relaxed);
+    submit(world.request_context(), &id(), &answer("1.0")).await.unwrap();
+    let committed = journal.commit().await.unwrap();
+    let is_failure = |event: &&Event| match event {
+        Event::UsageRecorded { success, .. } => !success,
+        Event::ToolFinished(finish) => !matches!(finish.outcome, ToolOutcome::Success(_)),
+        _ => false,
+    };
+    let failures = |events: &[Event]| names(events.iter().filter(is_failure));
+    assert_eq!(failures(&expired), "usage_recorded, tool_finished 1.0");
+    assert_eq!(names(&expired), names(&committed.events));
+    assert_eq!(failures(&committed.events), "");
 }
 
 #[tokio::test]

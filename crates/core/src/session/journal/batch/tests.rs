@@ -1,6 +1,6 @@
 //! Tests of batches and their division.
 
-use super::{Batch, target};
+use super::{Batch, Origin, target};
 use crate::event::{Event, ModelReply, ToolFinish, ToolOutcome, encode};
 use crate::id::CallId;
 use crate::llm::LlmResponse;
@@ -41,7 +41,13 @@ fn replied(bytes: usize) -> Event {
 fn batch(events: &[Event]) -> Batch {
     let mut batch = Batch::default();
     for event in events {
-        batch.push(event).unwrap();
+        // The attempts of a result tell the origin of the events of these tests.
+        let is_decision = match event {
+            Event::ToolFinished(finish) => finish.attempts == 0,
+            event => matches!(event, Event::StepClosed { .. }),
+        };
+        let origin = if is_decision { Origin::Decision } else { Origin::Fact };
+        batch.push(event, origin).unwrap();
     }
     batch
 }
@@ -65,18 +71,18 @@ fn batch_names(events: &[Event]) -> Vec<Vec<&'static str>> {
 fn a_body_equals_the_output_of_encode() {
     let events = [replied(10), used(0), finished(0, 3)];
     let mut whole = batch(&events);
-    whole.push(&changed()).unwrap();
+    whole.push(&changed(), Origin::Fact).unwrap();
     whole.pop();
     assert_eq!(whole.bytes(), encode(&events).unwrap().len());
     assert_eq!(whole.take_body(), encode(&events).unwrap());
     let mut joined = batch(&events[..1]);
     joined.append(batch(&events[1..]));
-    joined.push(&changed()).unwrap();
+    joined.push(&changed(), Origin::Fact).unwrap();
     joined.pop();
     assert_eq!(joined.take_body(), encode(&events).unwrap());
     let mut emptied = batch(&events[..1]);
     emptied.pop();
-    emptied.push(&events[1]).unwrap();
+    emptied.push(&events[1], Origin::Fact).unwrap();
     assert_eq!(emptied.take_body(), encode(&events[1..2]).unwrap());
 }
 
@@ -98,7 +104,7 @@ fn decisions_stay_with_their_fact() {
     assert_eq!(
         batch_names(&[replied(1_900), refused.into()]).len(),
         1,
-        "a result without an attempt stays with the reply"
+        "a result that was decided stays with the reply"
     );
     let events = [finished(0, 1_900), changed(), replied(10)];
     assert_eq!(
