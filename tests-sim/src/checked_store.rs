@@ -306,13 +306,10 @@ impl StreamManager for CheckedStore {
             return Ok(BatchReceipt { is_superseded: true, ..BatchReceipt::default() });
         }
         // A run of a deleted session may write to the stream before the new session does. That is no problem.
-        let is_late = {
-            let invariants = self.invariants();
-            invariants.is_of_deleted(&batch) && invariants.is_unshown(&batch.writer.session)
-        };
+        let is_late = self.invariants().is_before_successor(&batch);
         let written = self.store.write(stream, batch.clone()).await?;
         if !written.is_superseded {
-            self.invariants().shown(&batch);
+            self.invariants().record_write(&batch);
         }
         // The watermarks of a superseded run are not checked.
         for op in batch.ops.iter().filter(|_| !written.is_superseded && !is_late) {

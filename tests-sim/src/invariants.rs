@@ -39,7 +39,7 @@ struct Watched {
     /// The calls whose children wait for an answer.
     waiting: BTreeSet<CallId>,
     /// Whether a run of the session has written to a stream.
-    is_shown: bool,
+    has_written: bool,
 }
 
 /// A request to interrupt a session that no run has honoured yet.
@@ -327,28 +327,21 @@ impl Invariants {
     /// Returns `true` if the batch belongs to a run of a deleted session, and a new session uses its id.
     pub(crate) fn is_of_deleted(&self, batch: &Batch) -> bool {
         let Some(watched) = self.sessions.get(&batch.writer.session) else { return false };
-        let run = batch.ops.iter().find_map(|op| match op {
-            StreamOp::Begin { origin, .. } => Some(&origin.run),
-            StreamOp::Chunks { chunks, .. } => chunks.first().map(|chunk| &chunk.run),
-            StreamOp::Watermark(mark) => Some(&mark.origin.run),
-        });
         let has_runs = watched.fold.last_run().is_some();
-        has_runs && run.is_some_and(|run| watched.fold.run(run).is_none())
+        has_runs && run_of(batch).is_some_and(|run| watched.fold.run(run).is_none())
     }
 
-    /// Returns `true` if no run of the session has written to a stream.
-    pub(crate) fn is_unshown(&self, session: &SessionId) -> bool {
-        self.sessions.get(session).is_some_and(|watched| !watched.is_shown)
+    /// Returns `true` if the batch belongs to a run of a deleted session, and no run of the new session has written to
+    /// a stream yet.
+    pub(crate) fn is_before_successor(&self, batch: &Batch) -> bool {
+        let watched = self.sessions.get(&batch.writer.session);
+        self.is_of_deleted(batch) && watched.is_some_and(|watched| !watched.has_written)
     }
 
     /// Records that a stream store accepted this batch.
-    pub(crate) fn shown(&mut self, batch: &Batch) {
-        if self.is_of_deleted(batch) {
-            return;
-        }
-        if let Some(watched) = self.sessions.get_mut(&batch.writer.session) {
-            watched.is_shown = watched.fold.last_run().is_some();
-        }
+    pub(crate) fn record_write(&mut self, batch: &Batch) {
+        let Some(watched) = self.sessions.get_mut(&batch.writer.session) else { return };
+        watched.has_written |= run_of(batch).is_some_and(|run| watched.fold.run(run).is_some());
     }
 
     fn watched(&mut self, session: &SessionId) -> &mut Watched {
@@ -363,11 +356,20 @@ impl Invariants {
             messages: BTreeSet::new(),
             deadlines: BTreeMap::new(),
             waiting: BTreeSet::new(),
-            is_shown: false,
+            has_written: false,
         })
     }
 
     pub(crate) fn add_problem(&mut self, session: &SessionId, what: &str) {
         self.problems.push(format!("{session}: {what}"));
     }
+}
+
+/// Returns the run that writes the batch.
+fn run_of(batch: &Batch) -> Option<&RunId> {
+    batch.ops.iter().find_map(|op| match op {
+        StreamOp::Begin { origin, .. } => Some(&origin.run),
+        StreamOp::Chunks { chunks, .. } => chunks.first().map(|chunk| &chunk.run),
+        StreamOp::Watermark(mark) => Some(&mark.origin.run),
+    })
 }

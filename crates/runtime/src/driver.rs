@@ -292,9 +292,9 @@ impl Driver {
         self.journal.apply_facts(&events)
     }
 
-    /// Records facts and the decisions that follow from them, calls hooks, and updates the stream. Results are
-    /// recorded before hooks are called for them; the changes of hooks and the decisions follow in a separate
-    /// append.
+    /// Records facts and the decisions that follow from them, calls hooks, and updates the stream. Results among the
+    /// facts are recorded before hooks are called for them; the changes of hooks and the decisions follow in a
+    /// separate append. Hooks are called for decided results, such as that of a denied call, before that append.
     ///
     /// # Errors
     /// Returns the errors of [`Journal::commit`]. The run must stop then.

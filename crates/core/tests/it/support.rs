@@ -218,7 +218,7 @@ pub(crate) fn started(call: &str) -> Event {
 #[derive(Debug, Default)]
 pub(crate) struct NoWait {
     pub(crate) waits: AtomicU64,
-    /// The current time, which only advances when a test sets it.
+    /// The current time, in milliseconds. Only tests change it.
     pub(crate) now_ms: AtomicI64,
     passed_ms: AtomicU64,
 }

@@ -23,7 +23,8 @@ pub(super) enum Oversize {
 }
 
 impl Journal {
-    /// Stages facts. Facts that the log contains already are skipped.
+    /// Stages facts. Facts that the log contains already are skipped. The events that create a session or start a run
+    /// are staged as facts too: a conflict discards all of them.
     pub(super) fn hold(&mut self, facts: &[Event], oversize: Oversize) -> Result<()> {
         self.hold_as(Origin::Fact, facts, oversize)
     }

@@ -88,7 +88,8 @@ async fn an_answer_that_was_accepted_in_time_replaces_the_staged_expiry_of_its_c
     let answer = |call: &str| Submission::result(call, &"signed").unwrap();
     submit(world.request_context(), &id(), &answer("1.1")).await.unwrap();
     let mut journal = world.taken_over("r2").await;
-    // The deadline passes between the check of the answer and its append.
+    // The run observes the expired deadline before an answer arrives that was checked in time. The
+    // clock is set back for that check.
     clock.now_ms.store(1_001, Ordering::Relaxed);
     journal.observe_clock().await.unwrap();
     let expired = journal.stage(&[]).unwrap();

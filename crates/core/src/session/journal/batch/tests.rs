@@ -41,7 +41,7 @@ fn replied(bytes: usize) -> Event {
 fn batch(events: &[Event]) -> Batch {
     let mut batch = Batch::default();
     for event in events {
-        // The attempts of a result tell the origin of the events of these tests.
+        // In these tests, closed steps and results without an attempt are decisions.
         let is_decision = match event {
             Event::ToolFinished(finish) => finish.attempts == 0,
             event => matches!(event, Event::StepClosed { .. }),
