@@ -27,11 +27,12 @@ struct Watched {
     followed: BTreeSet<Option<RunId>>,
     aborted: bool,
     interrupted: Option<Interrupted>,
-    /// The number of callers that are resuming or executing the session. They may overrule an interrupt.
-    resumers: usize,
     /// The limit of model calls, if there is one. `replies` counts the calls that were made.
     steps: Option<u64>,
     replies: u64,
+    /// The limit of tokens, if there is one. `used_tokens` counts those of the session's own model calls.
+    tokens: Option<u64>,
+    used_tokens: u64,
     /// The request ids of the queued messages.
     messages: BTreeSet<RequestId>,
     /// The deadline of each pending call.
@@ -56,6 +57,9 @@ struct Interrupted {
 #[derive(Debug)]
 pub(crate) struct Invariants {
     sessions: BTreeMap<SessionId, Watched>,
+    /// The number of callers that are resuming or executing each session. They may overrule an interrupt, also in a
+    /// session that replaced a deleted one after they called.
+    resumers: BTreeMap<SessionId, usize>,
     lives: RunProcesses,
     lease: Duration,
     reached: Reached,
@@ -70,8 +74,8 @@ pub(crate) struct Invariants {
 
 impl Invariants {
     pub(crate) fn new(lives: RunProcesses, lease: Duration, reached: Reached) -> Self {
-        let (sessions, troubles, forks, signs, problems) = Default::default();
-        Self { sessions, lives, lease, reached, troubles, forks, signs, problems }
+        let (sessions, resumers, troubles, forks, signs, problems) = Default::default();
+        Self { sessions, resumers, lives, lease, reached, troubles, forks, signs, problems }
     }
 
     /// Records a fault that keeps a process from renewing its leases for the given time from now.
@@ -110,9 +114,9 @@ impl Invariants {
 
     /// Records that a caller starts or ends resuming a session.
     pub(crate) fn record_resume(&mut self, session: &SessionId, starts: bool) {
+        let resumers = self.resumers.entry(session.clone()).or_default();
+        *resumers = if starts { *resumers + 1 } else { resumers.saturating_sub(1) };
         let watched = self.watched(session);
-        watched.resumers =
-            if starts { watched.resumers + 1 } else { watched.resumers.saturating_sub(1) };
         if let Some(interrupted) = &mut watched.interrupted {
             interrupted.resumed = true;
         }
@@ -166,10 +170,13 @@ impl Invariants {
     }
 
     fn event(&mut self, session: &SessionId, recorded: &RecordedEvent) {
+        let has_resumers = self.resumers.get(session).is_some_and(|resumers| *resumers > 0);
         let watched = self.watched(session);
         match &recorded.event {
             Event::RunStarted { after, clears, budget, .. } => {
-                watched.steps = budget.as_ref().map_or(watched.steps, |budget| budget.steps);
+                if let Some(budget) = budget {
+                    (watched.steps, watched.tokens) = (budget.steps, budget.tokens);
+                }
                 let owner = watched.fold.current_run().map(|run| run.id.clone());
                 let child = watched.fold.open_children().next().is_some();
                 let waits = child && !watched.waiting.is_empty();
@@ -228,13 +235,16 @@ impl Invariants {
             Event::InterruptRequested { request, .. } => {
                 // A later request replaces an earlier one.
                 let replies = watched.interrupted.take().map_or(0, |earlier| earlier.replies);
-                let (request, resumed) = (request.clone(), watched.resumers > 0);
+                let (request, resumed) = (request.clone(), has_resumers);
                 watched.interrupted = Some(Interrupted { request, replies, resumed });
                 self.reached.note(Mark::Interrupt);
             }
             Event::ModelReplied(reply) => {
                 watched.replies += 1;
                 let over = watched.steps.filter(|steps| watched.replies > *steps);
+                let used = watched.used_tokens;
+                let used_up = watched.tokens.filter(|tokens| used >= *tokens);
+                watched.used_tokens += reply.usage.total();
                 let replies = watched.interrupted.as_mut().map_or(0, |interrupted| {
                     interrupted.replies += 1;
                     interrupted.replies
@@ -243,6 +253,14 @@ impl Invariants {
                     self.add_problem(
                         session,
                         &format!("its limit is {steps} model calls, and it made more"),
+                    );
+                }
+                if let Some(tokens) = used_up {
+                    self.add_problem(
+                        session,
+                        &format!(
+                            "its limit is {tokens} tokens, and it called the model after {used}"
+                        ),
                     );
                 }
                 if replies > 1 {
@@ -350,9 +368,10 @@ impl Invariants {
             followed: BTreeSet::new(),
             aborted: false,
             interrupted: None,
-            resumers: 0,
             steps: None,
             replies: 0,
+            tokens: None,
+            used_tokens: 0,
             messages: BTreeSet::new(),
             deadlines: BTreeMap::new(),
             waiting: BTreeSet::new(),

@@ -48,11 +48,15 @@ pub enum Fault {
     SlowHooks,
     /// Snapshots are saved at any moment, and not only of long logs.
     Snapshots,
+    /// Tool calls have large arguments, and the state keeps them.
+    Large,
+    /// Budgets limit tokens or tool calls, and not only model calls.
+    Budgets,
 }
 
 impl Fault {
     /// All kinds of faults.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Kills,
         Self::Stalls,
         Self::Slow,
@@ -70,6 +74,8 @@ impl Fault {
         Self::Outages,
         Self::SlowHooks,
         Self::Snapshots,
+        Self::Large,
+        Self::Budgets,
     ];
 
     /// Returns the fault with this name.
@@ -121,7 +127,9 @@ impl Story {
             _ => 4 + rng.below(5),
         };
         let trees = if rng.once_in(200) { 10 + rng.below(41) } else { 1 + rng.below(9) / 7 };
-        let moves = (4 + rng.below(16)) * trees.min(4);
+        // A few stories are so long that one session has thousands of events.
+        let length = if Rng::of((seed, "length")).once_in(500) { 20 } else { trees.min(4) };
+        let moves = (4 + rng.below(16)) * length;
         // If all faults happened at once, each would hide the others: most stories have a few.
         let often = 2 + rng.below(3);
         let faults = Fault::ALL.into_iter().filter(|_| rng.once_in(often)).map(Fault::bit).sum();
@@ -197,11 +205,20 @@ impl Story {
         i32::try_from(rng.below(20_001)).unwrap_or_default() - 10_000
     }
 
-    /// Returns the budget of model calls for each root session, if the story limits it.
+    /// Returns the budget of each root session, if the story has one.
     pub(crate) fn budget(self) -> Option<Budget> {
         let mut rng = self.rng("budget");
-        let steps = 2 + rng.below(6) as u64;
-        rng.once_in(6).then(|| Budget { steps: Some(steps), ..Budget::new() })
+        let limit = 2 + rng.below(6) as u64;
+        rng.once_in(6).then(|| match self.rng("kind of budget").below(3) {
+            0 if self.has(Fault::Budgets) => Budget::new().tool_calls(limit),
+            1 if self.has(Fault::Budgets) => Budget::new().tokens(limit * 30),
+            _ => Budget::new().steps(limit),
+        })
+    }
+
+    /// Returns how often tool calls have large arguments: one in this many, or none if it is 0.
+    pub(crate) fn large_once_in(self) -> usize {
+        if self.has(Fault::Large) { 1 + self.rng("large arguments").below(6) } else { 0 }
     }
 
     /// Returns the largest append that the store accepts, in bytes.

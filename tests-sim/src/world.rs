@@ -122,6 +122,7 @@ impl World {
             root: Arc::clone(&self.root),
             life: life.clone(),
             fails: story.has(Fault::Models) && dies_at != usize::MAX,
+            large_once_in: story.large_once_in(),
         };
         let llm = with_plans(story, Arc::new(llm), family, &life, &self.reached).unwrap();
         let wire = Wire::new(

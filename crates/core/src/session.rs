@@ -44,7 +44,7 @@ pub use fold_state::{
     StartedCall, StepRecord, Waiting,
 };
 pub use fork::fork;
-pub use journal::{Committed, Durability, Journal, JournalConfig, StartOutcome};
+pub use journal::{Committed, Durability, Journal, JournalConfig, StartOutcome, recordable_result};
 pub use load::{catch_up, load, load_events};
 pub use overview::SessionOverview;
 pub use page::{SessionPage, StreamStatus, session_page};

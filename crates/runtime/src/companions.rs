@@ -9,7 +9,7 @@ use helix_agents_core::executor::{Input, ResumeOptions};
 use helix_agents_core::fault;
 use helix_agents_core::json::Json;
 use helix_agents_core::session::{
-    OpenCall, child_status, end_of_call, queue_message, session_and_status,
+    OpenCall, child_status, end_of_call, queue_message, recordable_result, session_and_status,
 };
 use helix_agents_core::step::{
     CallTask, ChildSpec, CompanionMessage, CompanionOutcome, CompanionTask, Delivery,
@@ -68,12 +68,19 @@ impl Driver {
             let (end, change) = self.under_lease(lease, executing.as_mut()).await??;
             drop(executing);
             fault::point("companion.carried_out");
-            if let Some(outcome) = end.outcome() {
-                for kind in end_of_call(&call, outcome) {
+            let limit = self.context.store.max_append_bytes();
+            let mut facts = Vec::from_iter(change);
+            for event in end.facts(&call, task.attempt) {
+                let Event::ToolFinished(finish) = event else {
+                    facts.push(event);
+                    continue;
+                };
+                let finish = recordable_result(finish, limit);
+                for kind in end_of_call(&call, &finish.outcome) {
                     self.stream_writer.show(Some(attempt), step, kind);
                 }
+                facts.push(Event::ToolFinished(finish));
             }
-            let facts = change.into_iter().chain(end.facts(&call, task.attempt)).collect();
             self.record(lease, facts).await?;
         }
         Ok(())

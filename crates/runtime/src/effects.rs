@@ -81,6 +81,7 @@ impl Driver {
         let (session, starts) = (self.journal.session(), Starts::default());
         let Some(step) = session.open_step() else { return (Vec::new(), starts) };
         let fencing_token = session.stream_writer().fencing_token;
+        let max_append_bytes = self.context.store.max_append_bytes();
         let place = self.place(step.reply.step);
         // All concurrent calls see the state from before the first of them started, even if some have already ended.
         let finishes = |task: &CallTask| {
@@ -110,6 +111,7 @@ impl Driver {
                 timeout: self.timeout(step, task),
                 doubt: self.doubt(step, task),
                 fencing_token,
+                max_append_bytes,
                 ownership: lease.ownership().clone(),
                 starts: starts.clone(),
             })

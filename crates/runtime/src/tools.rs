@@ -13,7 +13,7 @@ use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
 use helix_agents_core::mutant;
 use helix_agents_core::panics::caught_async;
-use helix_agents_core::session::end_of_call;
+use helix_agents_core::session::{end_of_call, recordable_result};
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
 use helix_agents_core::stream::{ChunkKind, Effect};
@@ -47,6 +47,8 @@ pub struct CallRun {
     /// How long an earlier owner, if it is slow but alive, may still execute the call.
     pub(crate) doubt: Duration,
     pub(crate) fencing_token: u64,
+    /// The maximum size of an append, which a result must not exceed.
+    pub(crate) max_append_bytes: usize,
     pub(crate) ownership: Ownership,
     pub(crate) starts: Starts,
 }
@@ -126,7 +128,6 @@ impl CallRun {
             attempt_number += 1;
             self.clock.sleep(wait).await;
         };
-        self.show_end(attempt, &done.outcome);
         let took = self.clock.monotonic().saturating_sub(started);
         let finish = ToolFinish {
             call: self.call.id.clone(),
@@ -139,6 +140,8 @@ impl CallRun {
             child: None,
         };
         let finish = Arc::new(complete_record(&self.agent, &self.tool, finish));
+        let finish = recordable_result(finish, self.max_append_bytes);
+        self.show_end(attempt, &finish.outcome);
         Some(CallEnd { tool: self.call.name, finish, usage: done.usage, attempt })
     }
 

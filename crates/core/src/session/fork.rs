@@ -47,8 +47,14 @@ pub async fn fork(
             whole.checkpoint(last)?.version
         }
     };
-    let Shared { mut fold, base, partial } =
-        shared(request_context.store, from, &session, at).await?;
+    let Shared { mut fold, base, partial } = loop {
+        if let Some(shared) = shared(request_context.store, from, &session, at).await? {
+            break shared;
+        }
+        // The error lists the checkpoints of the session as it is now. There is no error if the
+        // checkpoint was recorded after the log was read.
+        load(request_context.store, from).await?.checkpoint(at)?;
+    };
     let mut tags = fold.tags().clone();
     tags.extend(options.tags.iter().map(|(key, value)| (key.clone(), value.clone())));
     let new = NewSession {
@@ -127,12 +133,13 @@ struct PartialAppend {
     schema: u16,
 }
 
+/// Returns `None` if the log has no checkpoint at that version.
 async fn shared(
     store: &dyn StateStore,
     from: &SessionId,
     session: &SessionId,
     at: u64,
-) -> Result<Shared> {
+) -> Result<Option<Shared>> {
     let mut fold = Session::new(session.clone());
     let mut base = Position::start();
     let mut partial = PartialAppend { events: Vec::new(), run: None, schema: SCHEMA };
@@ -160,15 +167,8 @@ async fn shared(
             break 'log;
         }
     }
-    if fold.checkpoints().last().map(|last| last.version) == Some(at) {
-        return Ok(Shared { fold, base, partial });
-    }
-    // The error lists the checkpoints of the session as it is now.
-    let now = load(store, from).await?;
-    now.checkpoint(at)?;
-    Err(Error::new(ErrorCode::Internal, "a checkpoint is missing in the log up to it")
-        .with_context("session", from)
-        .with_context("version", at))
+    let is_checkpoint = fold.checkpoints().last().is_some_and(|last| last.version == at);
+    Ok(is_checkpoint.then_some(Shared { fold, base, partial }))
 }
 
 fn exists(session: &SessionId) -> Error {

@@ -26,6 +26,7 @@ use crate::usage::UsageRollup;
 use batch::Batch;
 pub use committed::Committed;
 use hold::Oversize;
+pub use oversize::recordable_result;
 
 /// The maximum number of attempts to append to a log that others append to concurrently.
 const MAX_CONFLICTS: u32 = 64;

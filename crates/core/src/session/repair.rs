@@ -70,10 +70,10 @@ async fn missing_operations(
     if !mutant!("attempts-left") {
         found.discarded.extend(unrecorded.into_iter().map(|open| open.attempt));
         for open in recorded {
-            // A later run may have recorded the outcome of an attempt of its own, which the
-            // stream could not show.
-            let own = !is_of_earlier_run(&open) || has_recorded(session, &events, &open);
-            if own { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
+            // The outcome may belong to another run: to a later one, whose own attempt the stream
+            // could not show, or to an earlier one, which recorded it late.
+            let is_own = events.is_empty() || has_recorded(session, &events, &open);
+            if is_own { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
         }
     }
     if marked < version {

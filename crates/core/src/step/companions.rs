@@ -265,12 +265,6 @@ impl CompanionOutcome {
         Self::done(success(json!({ "name": name, "terminated": true })))
     }
 
-    /// Returns the result, or `None` while the call waits for a child.
-    #[must_use]
-    pub fn outcome(&self) -> Option<&ToolOutcome> {
-        self.outcome.as_ref()
-    }
-
     /// Returns the events that record the outcome of the call, which took this many attempts.
     #[must_use]
     pub fn facts(self, call: &ToolCall, attempt: u32) -> Vec<Event> {

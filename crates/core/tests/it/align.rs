@@ -305,6 +305,29 @@ async fn a_late_result_is_shown_with_its_call() {
     assert!(found.boundaries.iter().all(|boundary| boundary.chunk.run.as_str() == "r1"));
 }
 
+/// The later run executes the call as well, and cannot reach the stream when it reads the late result.
+#[tokio::test]
+async fn a_late_result_discards_the_attempt_of_the_later_run() {
+    let world = world();
+    let mut stalled = world.answered(calls(&["search"])).await;
+    let mut journal = world.taken_over("r2").await;
+    let memory = MemoryStore::new();
+    mark(&memory, &journal, "r2").await;
+    let attempt = try_call_as(&memory, journal.session().stream_writer(), "r2", "1.0").await;
+    stalled.stage(&[result("1.0", json!({"found": 1}))]).unwrap();
+    assert_eq!(stalled.commit().await.unwrap_err().code(), ErrorCode::Superseded);
+    journal.stage(&[result("1.0", json!({"found": 2}))]).unwrap();
+    journal.commit().await.unwrap();
+
+    let (session, version) = (world.session().await, journal.acknowledged());
+    assert!(session.closed_step().is_some(), "the later run has appended since");
+    let found =
+        plan_stream_repair(&world.faults, &memory, &*world.clock, &session, version).await.unwrap();
+    let shown: Vec<_> = found.boundaries.iter().map(|boundary| kind(&boundary.chunk)).collect();
+    assert_eq!(shown, ["tool_start", "tool_end", "checkpoint"]);
+    assert_eq!((found.settled, found.discarded), (Vec::new(), vec![attempt]));
+}
+
 /// The stream could not be reached while the later run called the model.
 #[tokio::test]
 async fn an_outcome_settles_only_attempts_of_the_run_that_recorded_it() {

@@ -9,11 +9,12 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::MIN_APPEND_BYTES;
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    S, Word, completes, end, fold, killed_at, log_of, resume, run, start_run, teller,
+    S, Word, chunks, completes, end, fold, killed_at, log_of, resume, run, start_run, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -108,10 +109,16 @@ pub async fn a_result_that_is_too_large_is_read_as_an_error(harness: &impl Runti
     let call = Reply::tool_call("fill", json!({"word": "w"}));
     let executor =
         harness.boot(world(harness, ScriptedLlm::new([call, Reply::text("done")]))).await;
-    completes(&start_run(&*executor, &agent, "go").await).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    completes(&handle).await;
     assert_eq!(count.load(Ordering::Relaxed), 1);
     let log = log_of(harness, &S.into()).await;
     assert!(log.contains("tool_result_too_large"), "{log}");
+    let ends = chunks(&handle).await.into_iter().filter_map(|stored| match stored.chunk.kind {
+        ChunkKind::ToolEnd { success, .. } => Some(success),
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [false], "the stream agrees with the log");
 }
 
 /// Invalid arguments that are too large to be repeated are answered with an excerpt.

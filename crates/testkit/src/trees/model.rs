@@ -27,14 +27,19 @@ pub struct TreeLlm {
     pub life: ProcessLife,
     /// Whether model calls fail occasionally.
     pub fails: bool,
+    /// One tool call in this many has large arguments. 0 means none.
+    pub large_once_in: usize,
 }
 
 /// Calls that every agent can make. Likelier calls occur more often.
 const TOOLS: [&str; 11] =
     ["work", "work", "work", "fail", "wire", "pay", "sign", "sign", "stamp", "ask", "hurry"];
 
+/// The maximum number of letters that a large word has in addition.
+const LARGE: usize = 3_000;
+
 impl TreeLlm {
-    fn reply(&self, node: &Node, answers: usize, rng: &mut Rng) -> Reply {
+    fn reply(&self, node: &Node, answers: usize, rng: &mut Rng, sizes: &mut Rng) -> Reply {
         if self.fails && rng.once_in(25) {
             return match rng.below(2) {
                 0 => Reply::fails(ErrorCode::ProviderRejected),
@@ -53,6 +58,9 @@ impl TreeLlm {
         }
         if node.finish_tool && rng.once_in(8) {
             calls.push(("submit".to_owned(), json!({"word": "early"})));
+        }
+        if self.large_once_in > 0 {
+            enlarge(&mut calls, self.large_once_in, sizes);
         }
         Reply::calls(calls.iter().map(|(name, input)| (name.as_str(), input.clone())))
     }
@@ -84,6 +92,18 @@ fn call(node: &Node, rng: &mut Rng) -> (String, Value) {
     }
     let tool = rng.pick(&TOOLS).copied().unwrap_or("work");
     (tool.to_owned(), json!({ "word": format!("w{}", rng.below(1000)) }))
+}
+
+/// Extends the word of some calls, so that several of them do not fit into one small append.
+fn enlarge(calls: &mut [(String, Value)], once_in: usize, rng: &mut Rng) {
+    for (_, input) in calls {
+        let word = input.get("word").and_then(Value::as_str);
+        if let Some(word) = word
+            && rng.once_in(once_in)
+        {
+            *input = json!({ "word": format!("{word}{}", "y".repeat(1 + rng.below(LARGE))) });
+        }
+    }
 }
 
 fn companion_call(
@@ -122,8 +142,8 @@ impl LlmAdapter for TreeLlm {
             .ok_or_else(|| Error::new(ErrorCode::ModelUnknown, "no such agent in the family"))?;
         let seed =
             (self.seed, request.session.as_str(), request.messages.len(), self.life.number());
-        let mut rng = Rng::of(seed);
-        let reply = self.reply(node, gave, &mut rng);
+        let (mut rng, mut sizes) = (Rng::of(seed), Rng::of((seed, "sizes")));
+        let reply = self.reply(node, gave, &mut rng, &mut sizes);
         let usage = Usage {
             input_tokens: 1 + rng.roll() % 50,
             output_tokens: 1 + rng.roll() % 20,

@@ -80,11 +80,18 @@ impl Node {
     }
 }
 
-/// The state of every agent: the calls of `work` that succeeded.
+/// The state of every agent.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Done {
+    /// The calls of `work` that succeeded.
     pub(super) calls: Vec<String>,
+    /// The long words that `work` received. They make the state large.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) words: Vec<String>,
 }
+
+/// The length from which on a word is kept in the state.
+const LONG_WORD: usize = 100;
 
 /// The environment of the tools.
 #[derive(Debug, Clone)]
@@ -231,13 +238,13 @@ impl Scene {
     /// Creates a tool that records its execution, and whose process may crash before, during and after it.
     fn tool(&self, name: &'static str) -> Tool {
         let scene = self.clone();
-        Tool::dynamic(name, "Works.", word(), move |_, cx| {
+        Tool::dynamic(name, "Works.", word(), move |input, cx| {
             let scene = scene.clone();
-            async move { scene.act(name, &cx).await }
+            async move { scene.act(name, &input, &cx).await }
         })
     }
 
-    async fn act(&self, name: &str, cx: &ToolContext) -> Result<Value, ToolError> {
+    async fn act(&self, name: &str, input: &Value, cx: &ToolContext) -> Result<Value, ToolError> {
         self.lives.crash_point(cx.run()).await;
         let recorded = self.is_recorded(cx.session(), cx.call()).await;
         self.trace.note(Execution {
@@ -255,7 +262,13 @@ impl Scene {
             return Err(ToolError::new("it failed"));
         }
         if name == "work" {
-            cx.update_state(|done: &mut Done| done.calls.push(cx.call().to_string()))?;
+            let word = input.get("word").and_then(Value::as_str).unwrap_or_default();
+            cx.update_state(|done: &mut Done| {
+                done.calls.push(cx.call().to_string());
+                if word.len() > LONG_WORD {
+                    done.words.push(word.to_owned());
+                }
+            })?;
         }
         Ok(result_of(cx.session(), cx.call()))
     }

@@ -234,6 +234,7 @@ impl Simulation<'_> {
                 root: Arc::clone(&self.root),
                 life: life.clone(),
                 fails: crash_tick != usize::MAX,
+                large_once_in: 0,
             }),
             registry: self.family.registry.clone(),
             ids: self.ids.clone().map(|ids| Arc::new(ids) as Arc<dyn IdSource>),
