@@ -177,7 +177,11 @@ impl World {
             _ => !self.store.invariants().is_healthy(number),
         };
         let excused = transient && had_trouble;
-        let lost = matches!(error.code(), ErrorCode::RunNotFound | ErrorCode::HistoryLost);
+        // A caller may have seen a session that was deleted, and another one has its id now.
+        let lost = matches!(
+            error.code(),
+            ErrorCode::RunNotFound | ErrorCode::HistoryLost | ErrorCode::ArgumentsChanged
+        );
         let is_gone = lost && self.store.is_any_gone();
         // By a clock that went back, a child may have ended after its waiting parent run started. The two resume each
         // other continuously until the clock has caught up.
