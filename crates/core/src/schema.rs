@@ -92,6 +92,15 @@ impl Schema {
         Ok(Self(Arc::new(Inner { value, text, validator, recursive, wire })))
     }
 
+    /// Returns `false` if the `type` of the schema excludes objects.
+    pub(crate) fn may_be_object(&self) -> bool {
+        match self.0.value.get("type") {
+            Some(Value::String(kind)) => kind == "object",
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+            _ => true,
+        }
+    }
+
     /// Validates a value.
     ///
     /// Validation against a recursive schema can take time that doubles with each level of the

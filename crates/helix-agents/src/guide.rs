@@ -32,6 +32,7 @@ pages! {
     state = "state.md",
     streaming = "streaming.md",
     sub_agents = "sub-agents.md",
+    testing = "testing.md",
     tools = "tools.md",
     #[cfg(all(feature = "store-postgres", feature = "store-redis"))]
     stores = "stores.md",

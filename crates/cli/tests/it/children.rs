@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 use helix_agents::prelude::*;
+use helix_agents::tool::NoInput;
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 
@@ -9,7 +10,8 @@ use crate::support::TestDir;
 
 /// Runs an agent with a sub-agent that has a sub-agent of its own.
 async fn program(dir: &TestDir) {
-    let note = Tool::function("note", "Notes.", |(): (), _| async move { Ok::<_, ToolError>("x") });
+    let note =
+        Tool::function("note", "Notes.", |_: NoInput, _| async move { Ok::<_, ToolError>("x") });
     let scout = Agent::builder("scout").description("Looks.").system_prompt("You look.").tool(note);
     let scout = scout.output::<u32>().build().unwrap();
     let guide = Agent::builder("guide").description("Leads.").system_prompt("You lead.");
@@ -28,7 +30,7 @@ async fn program(dir: &TestDir) {
         .agent(
             "scout",
             ScriptedLlm::new([
-                Reply::tool_call("note", json!(null)),
+                Reply::tool_call("note", json!({})),
                 Reply::finish(json!({ "output": 8 })),
             ]),
         );
@@ -77,7 +79,7 @@ async fn sub_agents_are_indented_and_named() {
             [guide 1.0] then right.
             [guide 1.0]   → scout starts as trip-sub-1.0-sub-1.0
               [scout 1.0] run started
-              [scout 1.0]   → note null
+              [scout 1.0]   → note {}
               [scout 1.0]   ✓ note "x"
               [scout 1.0] step 1 completed; checkpoint at 6
               [scout 1.0] step 2 completed; checkpoint at 9

@@ -12,7 +12,7 @@ use super::{Agent, AgentBuilder, AgentRegistry, CompanionMode, FactoryContext};
 use crate::error::{Error, ErrorCode};
 use crate::llm::RetryPolicy;
 use crate::testing::{builder, echo, result_schema};
-use crate::tool::{EffectClass, NoInput, ReconcileOutcome, Tool};
+use crate::tool::{EffectClass, NoInput, ReconcileOutcome, Tool, ToolContext};
 
 fn problems<S, O>(builder: AgentBuilder<S, O>, expected: &Expect) {
     let error = builder.build().unwrap_err();
@@ -35,6 +35,20 @@ fn names_are_letters_digits_underscores_and_dashes() {
     }
     assert!(Agent::builder(&"x".repeat(64)).system_prompt("p").build().is_ok());
     assert!(builder().tool(echo("A-z_09")).build().is_ok());
+}
+
+/// Models pass the arguments of a call as one object.
+#[test]
+fn the_input_of_a_tool_must_be_an_object() {
+    let tool = |schema| Tool::dynamic("t", "d", schema, |input, _| async { Ok(input) });
+    let text = Tool::function("t", "d", |text: String, _: ToolContext| async { Ok(text) });
+    for tool in [text, tool(json!({"type": ["string", "null"]}))] {
+        let error = builder().tool(tool).build().unwrap_err();
+        assert!(error.message().contains("tool `t`: its input must be a JSON object"), "{error}");
+    }
+    for schema in [json!({}), json!({"type": ["object", "null"]}), json!({"anyOf": [true]})] {
+        assert!(builder().tool(tool(schema)).build().is_ok());
+    }
 }
 
 #[test]

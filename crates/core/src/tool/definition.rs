@@ -350,6 +350,13 @@ impl Tool {
         problems.extend(schemas.filter_map(|schema| {
             schema.as_ref().err().map(|error| format!("tool `{name}`: {}", error.message()))
         }));
+        if let Ok(input) = &self.input
+            && !input.may_be_object()
+        {
+            problems.push(format!(
+                "tool `{name}`: its input must be a JSON object, such as a struct with a field for each argument"
+            ));
+        }
         if self.reconcile.is_some() && self.effect_class() != EffectClass::AtMostOnce {
             problems.push(format!("tool `{name}`: `reconcile` needs `EffectClass::AtMostOnce`"));
         }

@@ -167,10 +167,8 @@ fn says(name: &str, text: &str, fails: bool) -> Tool {
 /// Covers arguments, results, errors of tools, and errors of hooks.
 pub async fn errors_of_tools_and_hooks_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
-    let number =
-        Tool::function("number", "Takes a number.", |input: u64, _: ToolContext| async move {
-            Ok::<_, ToolError>(input)
-        });
+    let schema = json!({"type": "object", "properties": {"number": {"type": "integer"}}});
+    let number = Tool::dynamic("number", "Takes a number.", schema, |input, _| async { Ok(input) });
     let agent = teller()
         .system_prompt(markers.dropped("prompt"))
         .tool(number)
@@ -183,7 +181,7 @@ pub async fn errors_of_tools_and_hooks_repeat_no_content(harness: &impl RuntimeH
     let text = markers.kept("text");
     let replies = [
         Reply::calls([
-            ("number", json!(markers.kept("argument"))),
+            ("number", json!({"number": markers.kept("argument")})),
             ("fails", json!({})),
             ("returns", json!({"of": markers.kept("input")})),
             ("misfits", json!({})),
