@@ -57,8 +57,8 @@ struct Interrupted {
 #[derive(Debug)]
 pub(crate) struct Invariants {
     sessions: BTreeMap<SessionId, Watched>,
-    /// The number of callers that are resuming or executing each session. They may overrule an interrupt, also in a
-    /// session that replaced a deleted one after they called.
+    /// The number of callers that are resuming or executing each session. They may overrule an interrupt. If the
+    /// session is deleted and created again during the call, they resume the new session.
     resumers: BTreeMap<SessionId, usize>,
     lives: RunProcesses,
     lease: Duration,

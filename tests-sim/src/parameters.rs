@@ -127,7 +127,7 @@ impl Story {
             _ => 4 + rng.below(5),
         };
         let trees = if rng.once_in(200) { 10 + rng.below(41) } else { 1 + rng.below(9) / 7 };
-        // A few stories are so long that one session has thousands of events.
+        // A few stories are long, so that sessions have many turns.
         let length = if Rng::of((seed, "length")).once_in(500) { 20 } else { trees.min(4) };
         let moves = (4 + rng.below(16)) * length;
         // If all faults happened at once, each would hide the others: most stories have a few.

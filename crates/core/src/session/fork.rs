@@ -47,14 +47,15 @@ pub async fn fork(
             whole.checkpoint(last)?.version
         }
     };
-    let Shared { mut fold, base, partial } = loop {
-        if let Some(shared) = shared(request_context.store, from, &session, at).await? {
-            break shared;
-        }
-        // The error lists the checkpoints of the session as it is now. There is no error if the
-        // checkpoint was recorded after the log was read.
-        load(request_context.store, from).await?.checkpoint(at)?;
-    };
+    let store = request_context.store;
+    let mut found = shared(store, from, &session, at).await?;
+    if found.is_none() {
+        // The error lists the checkpoints of the session as it is now.
+        load(store, from).await?.checkpoint(at)?;
+        // The checkpoint was recorded after the log was read.
+        found = shared(store, from, &session, at).await?;
+    }
+    let Some(Shared { mut fold, base, partial }) = found else { return Err(replaced(from)) };
     let mut tags = fold.tags().clone();
     tags.extend(options.tags.iter().map(|(key, value)| (key.clone(), value.clone())));
     let new = NewSession {
@@ -92,10 +93,7 @@ pub async fn fork(
     match outcome {
         ForkOutcome::Created { .. } => Ok(session),
         ForkOutcome::Exists => Err(exists(&session)),
-        ForkOutcome::HistoryLost => {
-            let message = "the original's log was replaced while it was forked";
-            Err(Error::new(ErrorCode::HistoryLost, message).with_context("session", from))
-        }
+        ForkOutcome::HistoryLost => Err(replaced(from)),
     }
 }
 
@@ -169,6 +167,11 @@ async fn shared(
     }
     let is_checkpoint = fold.checkpoints().last().is_some_and(|last| last.version == at);
     Ok(is_checkpoint.then_some(Shared { fold, base, partial }))
+}
+
+fn replaced(from: &SessionId) -> Error {
+    let message = "the original's log was replaced while it was forked";
+    Error::new(ErrorCode::HistoryLost, message).with_context("session", from)
 }
 
 fn exists(session: &SessionId) -> Error {

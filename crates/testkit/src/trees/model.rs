@@ -35,7 +35,7 @@ pub struct TreeLlm {
 const TOOLS: [&str; 11] =
     ["work", "work", "work", "fail", "wire", "pay", "sign", "sign", "stamp", "ask", "hurry"];
 
-/// The maximum number of letters that a large word has in addition.
+/// The maximum number of letters that are appended to a word.
 const LARGE: usize = 3_000;
 
 impl TreeLlm {

@@ -90,7 +90,7 @@ pub(super) struct Done {
     pub(super) words: Vec<String>,
 }
 
-/// The length from which on a word is kept in the state.
+/// Words that are longer than this are kept in the state.
 const LONG_WORD: usize = 100;
 
 /// The environment of the tools.
