@@ -1,7 +1,8 @@
-//! The store and the streams themselves, without a network in between. Every operation is hashed and compared with the
-//! reference model, and every append is checked.
+//! The store and the streams themselves, without a network in between. Every operation is recorded and compared with
+//! the reference model, and every append is checked.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +20,6 @@ use helix_agents_core::stream::{
 };
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 
-use crate::answer::Answer;
 use crate::invariants::Invariants;
 use crate::marks::{Mark, Reached};
 use crate::model::Model;
@@ -105,16 +105,15 @@ impl CheckedStore {
         self.trace.is_endless()
     }
 
-    /// Compares an answer with the model's answer, and hashes it.
-    fn agree<T: Answer>(
+    /// Compares an answer with the model's answer, and records it.
+    fn agree<T: Debug + PartialEq>(
         &self,
         operation: &str,
         session: &SessionId,
         answer: &Result<T>,
         expected: Option<&T>,
     ) {
-        let digest = answer.as_ref().ok().map(Answer::digest);
-        self.trace.note_brief(operation, &(session, digest), &(session, answer.as_ref().ok()));
+        self.trace.note(operation, &(session, answer.as_ref().ok()));
         let same = match (answer, expected) {
             (Ok(answer), Some(expected)) => answer == expected,
             (Err(error), None) => error.code() == ErrorCode::SessionNotFound,
@@ -130,8 +129,7 @@ impl CheckedStore {
     fn appended(&self, session: &SessionId, since: u64) {
         let appends = self.model().read(session, since, u32::MAX).unwrap_or_default();
         for append in &appends {
-            let body = String::from_utf8_lossy(&append.body);
-            self.trace.note("logged", &(session, append.first, &append.run, &append.id, body));
+            self.trace.note("logged", &(session, append));
             self.invariants().appended(session, append);
         }
     }

@@ -32,7 +32,7 @@ impl WorkItemRuntime {
         redelivery: Redelivery,
         reached: Reached,
     ) -> Result<Self> {
-        let follow = settings.lease / 8;
+        let follow = settings.lease / 2;
         let engine = TaskEngine { redelivery, follow, reached, stopped: Arc::default() };
         Ok(Self { runtime: Runtime::new(settings.context()?, Arc::new(engine)) })
     }

@@ -13,7 +13,7 @@ use helix_agents_core::stream::{Batch, StreamOp};
 use helix_agents_testkit::trees::RunProcesses;
 use tokio::time::Instant;
 
-use crate::marks::{Mark, Reached};
+use crate::marks::{LONG_LOG, Mark, Reached};
 
 /// Tolerance added to a lease before a takeover from a healthy owner counts as wrong. It covers clock drift and timer
 /// granularity.
@@ -158,6 +158,9 @@ impl Invariants {
         {
             self.reached.note(Mark::LateResult);
         }
+        if (append.first..append.first + u64::from(append.count)).contains(&LONG_LOG) {
+            self.reached.note(Mark::LongLog);
+        }
         for (index, recorded) in events.iter().enumerate() {
             if fork.is_none_or(|fork| index >= fork) {
                 self.event(session, recorded);
@@ -300,6 +303,9 @@ impl Invariants {
                     }
                     if error.is(ErrorCode::ToolOutcomeUnknown) {
                         self.reached.note(Mark::OutcomeUnknown);
+                    }
+                    if error.is(ErrorCode::ToolResultTooLarge) {
+                        self.reached.note(Mark::Replaced);
                     }
                 }
             }

@@ -11,7 +11,6 @@
 //! checked when it is written, and the final state is checked as a whole. Two executions of one seed must be identical.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-mod answer;
 mod checked_store;
 mod engine;
 mod invariants;
@@ -32,7 +31,7 @@ mod wire;
 mod world;
 
 pub use many::{Failure, Plan, Report, known_lines, parse_known, run_many, simplest, try_out};
-pub use marks::{Mark, Marks};
-pub use mutants::{ENOUGH, HEAD, Hunted, hunt_all};
+pub use marks::{ALL_REACHED_AFTER, Mark, Marks};
+pub use mutants::{HEAD, Hunted, hunt_all};
 pub use parameters::{Fault, Story};
 pub use story::Outcome;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use helix_agents_core::mutants::select;
 use helix_agents_tests_sim::{
-    ENOUGH, Failure, Fault, HEAD, Plan, Story, hunt_all, known_lines, run_many, simplest,
+    ALL_REACHED_AFTER, Failure, Fault, HEAD, Plan, Story, hunt_all, known_lines, run_many, simplest,
 };
 
 /// Allocations take a fifth of the time of a story.
@@ -119,7 +119,7 @@ fn run(options: &Options) -> ExitCode {
         return ExitCode::FAILURE;
     }
     let missing: Vec<_> = report.marks.missing().collect();
-    let unreached = report.stories >= ENOUGH && !missing.is_empty();
+    let unreached = report.stories >= ALL_REACHED_AFTER && !missing.is_empty();
     if unreached {
         println!("never reached: {missing:?}");
     }

@@ -5,6 +5,10 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The number of stories after which every situation must have been reached. The rarest one occurs about once in ten
+/// thousand stories.
+pub const ALL_REACHED_AFTER: u64 = 100_000;
+
 /// A situation that stories must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
@@ -96,11 +100,18 @@ pub enum Mark {
     TakeoverWithWaitingChild,
     /// The overview of a session was read from a snapshot.
     SnapshotRead,
+    /// A result was larger than an append, and an error was recorded in its place.
+    Replaced,
+    /// The log of a session reached [`LONG_LOG`] events.
+    LongLog,
 }
+
+/// The number of events of a long log.
+pub(crate) const LONG_LOG: u64 = 200;
 
 impl Mark {
     /// All situations.
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 46] = [
         Self::Kill,
         Self::StallBeyondLease,
         Self::TakeoverOfDead,
@@ -145,6 +156,8 @@ impl Mark {
         Self::LateResult,
         Self::TakeoverWithWaitingChild,
         Self::SnapshotRead,
+        Self::Replaced,
+        Self::LongLog,
     ];
 }
 

@@ -7,7 +7,7 @@ use helix_agents_core::mutants::{ALL, Mutant, select};
 use crate::many::{Plan, run_many};
 
 /// The maximum number of stories that run to find a mutant.
-pub const ENOUGH: u64 = 10_000;
+const MAX_STORIES: u64 = 10_000;
 
 /// The outcome of one mutant.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ fn hunt(plan: &Plan, mutant: Mutant) -> Hunted {
     }
     select(Some(mutant.name));
     let plan =
-        Plan { stories: plan.stories.min(ENOUGH), kinds: 1, simplify: false, ..plan.clone() };
+        Plan { stories: plan.stories.min(MAX_STORIES), kinds: 1, simplify: false, ..plan.clone() };
     let report = run_many(&plan);
     select(None);
     let found = report.failed.first().map(|failure| (report.stories, short(&failure.problem)));

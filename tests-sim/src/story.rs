@@ -47,8 +47,6 @@ pub struct Outcome {
     pub marks: Marks,
     /// Counters of what happened.
     pub stats: Stats,
-    /// The hash of everything that happened.
-    pub hash: u64,
     /// The trace of everything that happened, if it was requested.
     pub lines: Vec<String>,
 }
@@ -100,8 +98,8 @@ impl Story {
                 problems.push(problem);
                 Stats::default()
             });
-            let (marks, hash) = (world.reached.all(), world.trace.hash());
-            Outcome { problems, marks, stats, hash, lines: world.trace.lines() }
+            let (marks, lines) = (world.reached.all(), world.trace.take_lines());
+            Outcome { problems, marks, stats, lines }
         })
     }
 }
@@ -122,7 +120,8 @@ impl StoryRun {
         let last = self.boot(usize::MAX);
         self.settle(&last).await?;
         // Delayed requests still arrive, and their senders receive late answers.
-        sleep(MAX_DELAY * 2 + self.world.story.lease() * 2).await;
+        let delay = if self.world.story.has(Fault::Late) { MAX_DELAY } else { Duration::ZERO };
+        sleep((delay + self.world.story.lease()) * 2).await;
         self.settle(&last).await?;
         for process in &self.slots {
             process.life.end();

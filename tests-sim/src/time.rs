@@ -70,8 +70,7 @@ impl Clock for SimClock {
         tokio::time::sleep(scaled(duration, MILLION, self.rate)).await;
         if let Some(life) = &self.life {
             life.awake().await;
-            let at = self.started.elapsed().as_millis();
-            self.trace.note("wakes", &(life.number(), at));
+            self.trace.note("wakes", &life.number());
         }
     }
 }

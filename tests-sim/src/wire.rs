@@ -194,7 +194,7 @@ impl Wire {
     {
         let (store, delivery) = (Arc::clone(&self.store), self.delivery(kind));
         if !matches!(delivery, Delivery::OnTime(_)) {
-            store.trace().keep_line("request", &(self.life.number(), kind, delivery));
+            store.trace().note("request", &(self.life.number(), kind, delivery));
         }
         match delivery {
             Delivery::OnTime(wait) => {

@@ -89,7 +89,7 @@ use history::History;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Session {
     overview: SessionOverview,
     history: History,

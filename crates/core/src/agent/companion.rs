@@ -2,7 +2,7 @@
 //! queries their status.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -135,6 +135,15 @@ struct NameInput {
 #[derive(Deserialize, JsonSchema)]
 struct NothingInput {}
 
+/// Returns the schema of a type from the cell, or compiles it.
+fn shared<T: JsonSchema>(cell: &OnceLock<Schema>) -> Result<Schema> {
+    if let Some(schema) = cell.get() {
+        return Ok(schema.clone());
+    }
+    let schema = Schema::of::<T>()?;
+    Ok(cell.get_or_init(|| schema).clone())
+}
+
 /// The tools through which a model controls its companions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompanionTool {
@@ -174,12 +183,17 @@ impl CompanionTool {
         Self::of(companions).find(|tool| tool.suffix() == suffix)
     }
 
+    /// Returns the schema of the input. It is compiled once per process, and shared by all agents.
     fn schema(self) -> Result<Schema> {
+        static SPAWN: OnceLock<Schema> = OnceLock::new();
+        static SEND: OnceLock<Schema> = OnceLock::new();
+        static NOTHING: OnceLock<Schema> = OnceLock::new();
+        static NAME: OnceLock<Schema> = OnceLock::new();
         match self {
-            Self::Spawn => Schema::of::<SpawnInput>(),
-            Self::Send => Schema::of::<SendInput>(),
-            Self::List => Schema::of::<NothingInput>(),
-            Self::Status | Self::Terminate | Self::Wait => Schema::of::<NameInput>(),
+            Self::Spawn => shared::<SpawnInput>(&SPAWN),
+            Self::Send => shared::<SendInput>(&SEND),
+            Self::List => shared::<NothingInput>(&NOTHING),
+            Self::Status | Self::Terminate | Self::Wait => shared::<NameInput>(&NAME),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::event::ToolFinish;
 use crate::state::{Patch, weight};
 
 /// One change of the custom state.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Change {
     /// A change by a tool call, shared with the call's result.
     Call(Arc<ToolFinish>),
@@ -32,7 +32,7 @@ impl Change {
 }
 
 /// The changes of a session's state, oldest first.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Changes {
     made: Vec<Change>,
     /// Full copies of the state, each with the number of changes before it.

@@ -12,7 +12,7 @@ use crate::message::SharedMessage;
 use crate::usage::UsageEntry;
 
 /// The part of a session that grows with each step.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct History {
     pub transcript: Vec<SharedMessage>,
     pub past_runs: Vec<RunRecord>,
@@ -40,7 +40,7 @@ impl HistorySink<'_> {
 }
 
 /// The data for a rewind to a checkpoint, in addition to the [`Checkpoint`] itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct CheckpointState {
     /// The number of state changes before the checkpoint.
     pub changes: usize,
@@ -63,7 +63,7 @@ impl CheckpointState {
 }
 
 /// The part of the history that an event removed, kept until the store acknowledges the event.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cut {
     version: u64,
     /// The numbers of messages, checkpoints and state changes that were left.

@@ -257,7 +257,7 @@ async fn of_log(store: &dyn StateStore, member: &Member) -> Result<Vec<String>, 
     let (id, fold, head) = (member.fold.id(), &member.fold, &member.head);
     let mut problems = Vec::new();
     let reloaded = load(store, id).await.map_err(|error| error.to_string())?;
-    if format!("{fold:?}") != format!("{reloaded:?}") {
+    if *fold != reloaded {
         problems.push(format!("{id}: a second fold gives another state"));
     }
     let (said, is) = (&head.summary, fold.summary());
