@@ -135,7 +135,7 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer { name: "helix-agents-benches",   may_use: PROGRAM, ..Layer::EMPTY },
-    Layer { name: "helix-agents-example-*", may_use: PROGRAM, ..Layer::EMPTY },
+    Layer { name: "helix-agents-examples", may_use: PROGRAM, ..Layer::EMPTY },
 ];
 
 /// The crates that programs which use the library may depend on.

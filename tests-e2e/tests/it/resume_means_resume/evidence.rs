@@ -115,6 +115,11 @@ fn begin(story: &Story, verb: &str, kill_at: Option<usize>) -> WorkerEnd {
 }
 
 impl Case {
+    /// Returns `true` if an engine executes the runs.
+    pub(super) fn has_engine(&self) -> bool {
+        self.stage.has_engine()
+    }
+
     /// Returns the story after the kill. `None` if it completed before, because results of concurrent calls share an
     /// append.
     pub(super) fn killed(&self) -> Option<Story> {
