@@ -8,7 +8,7 @@ use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{load, load_events};
-use helix_agents_core::store::{Head, SessionStatus};
+use helix_agents_core::store::{Head, SessionStatus, StateStore};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::{
     Expected, Observations, Redelivery, Rng, Stats, check, heads, is_expected,
@@ -331,21 +331,21 @@ impl Settling<'_> {
         let versions = heads.iter().map(|head| head.position.version).sum();
         self.unchanged = if versions == self.before { self.unchanged + 1 } else { 0 };
         self.before = versions;
+        let interrupted = if self.unchanged > 2 {
+            interrupted_children(store, &heads).await?
+        } else {
+            Vec::new()
+        };
         self.answer_all(rng).await?;
         let head = heads.iter().find(|head| head.session == *self.root);
         let failed = head.is_some_and(|head| head.summary.status == SessionStatus::Failed);
         self.failures += usize::from(failed);
         if !failed || self.failures <= MAX_FAILURES {
-            self.resume(self.root, &self.last.family.root.name).await?;
+            let options = ResumeOptions::default();
+            self.resume(self.root, &self.last.family.root.name, options).await?;
         }
-        if self.unchanged > 2 {
-            // Companions that were interrupted individually are resumed individually.
-            for head in &heads {
-                let interrupted = head.summary.status == SessionStatus::Interrupted;
-                if interrupted && head.created.parent.is_some() {
-                    self.resume(&head.session, &head.created.agent).await?;
-                }
-            }
+        for (session, agent, options) in interrupted {
+            self.resume(&session, &agent, options).await?;
         }
         Ok(false)
     }
@@ -371,7 +371,12 @@ impl Settling<'_> {
         Ok(())
     }
 
-    async fn resume(&self, session: &SessionId, agent: &str) -> Result<(), String> {
+    async fn resume(
+        &self,
+        session: &SessionId,
+        agent: &str,
+        options: ResumeOptions,
+    ) -> Result<(), String> {
         let (executor, world) = (&*self.last.executor, &self.story_run.world);
         match executor.can_resume(session).await {
             Ok(Resumable::Yes) => {}
@@ -380,7 +385,7 @@ impl Settling<'_> {
         }
         world.store.invariants().record_resume(session, true);
         let agent = self.last.family.agent(agent);
-        let resumed = executor.resume(agent, session, ResumeOptions::default()).await;
+        let resumed = executor.resume(agent, session, options).await;
         world.store.invariants().record_resume(session, false);
         match resumed {
             Ok(handle) => world.watch(self.last, handle),
@@ -388,6 +393,25 @@ impl Settling<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the children that were interrupted individually, with their agents. The options resume only the interrupted
+/// run: if the parent resumes a child first, and its call has ended, nobody may continue the child.
+async fn interrupted_children(
+    store: &dyn StateStore,
+    heads: &[Head],
+) -> Result<Vec<(SessionId, String, ResumeOptions)>, String> {
+    let mut children = Vec::new();
+    for head in heads {
+        if head.summary.status != SessionStatus::Interrupted || head.created.parent.is_none() {
+            continue;
+        }
+        let fold = load(store, &head.session).await.map_err(|error| error.to_string())?;
+        let mut options = ResumeOptions::default();
+        options.after = fold.last_run().map(|run| run.id.clone());
+        children.push((head.session.clone(), head.created.agent.to_string(), options));
+    }
+    Ok(children)
 }
 
 fn expected(what: &str, error: &Error) -> Result<(), String> {
