@@ -102,7 +102,7 @@ pub enum Mark {
     SnapshotRead,
     /// A result was larger than an append, and an error was recorded in its place.
     Replaced,
-    /// The log of a session reached [`LONG_LOG`] events.
+    /// The log of a session reached 200 events.
     LongLog,
 }
 

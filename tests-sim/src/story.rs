@@ -396,7 +396,7 @@ impl Settling<'_> {
 }
 
 /// Returns the children that were interrupted individually, with their agents. The options resume only the interrupted
-/// run: if the parent resumes a child first, and its call has ended, nobody may continue the child.
+/// run: if the parent resumes a child first, and its call has ended, no user may continue the child.
 async fn interrupted_children(
     store: &dyn StateStore,
     heads: &[Head],

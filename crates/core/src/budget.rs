@@ -70,7 +70,8 @@ impl Budget {
         self
     }
 
-    /// Sets the maximum number of tool calls. Further calls are not run.
+    /// Sets the maximum number of tool calls. Further calls are not run. If the model requests
+    /// calls beyond the limit, the run fails after that step.
     #[must_use]
     pub const fn tool_calls(mut self, calls: u64) -> Self {
         self.tool_calls = Some(calls);

@@ -119,7 +119,7 @@ pub enum Resumable {
 pub trait RunControl: fmt::Debug + Send + Sync + 'static {
     /// Waits for the end of the run.
     async fn result(&self) -> Result<AgentResult>;
-    /// Returns the session's chunks from the start of this run.
+    /// Returns the stream that [`RunHandle::stream`] describes.
     async fn stream(&self) -> Result<ChunkStream>;
     /// Requests that the run stop at the next step boundary.
     async fn interrupt(&self, reason: Option<String>) -> Result<()>;
@@ -177,7 +177,9 @@ impl RunHandle {
     /// Waits for the end of the run. A failed run is returned as a result, not as an error.
     ///
     /// # Errors
-    /// Errors of the store; [`ErrorCode::Superseded`] if another run took over.
+    /// Errors of the store; [`ErrorCode::Superseded`] if another run took over;
+    /// [`ErrorCode::Closed`] if the executor was shut down before the run ended. In the last case,
+    /// another process can continue the run.
     ///
     /// # Cancel safety
     /// Dropping the future does not affect the run; the method can be called again.
@@ -185,11 +187,12 @@ impl RunHandle {
         self.control.result().await
     }
 
-    /// Returns the run's chunks: those already stored, then live ones, up to and including the
-    /// chunk that ends the run.
+    /// Returns the chunks of the session's tree from the start of this run: those already stored,
+    /// then live ones. The stream ends after the chunk that ends the run, or without it if that
+    /// chunk is not kept or another run has taken over. It also ends after an error.
     ///
     /// # Errors
-    /// Errors of the stream manager.
+    /// Errors of the stream manager and of the store.
     pub async fn stream(&self) -> Result<ChunkStream> {
         self.control.stream().await
     }
@@ -300,20 +303,25 @@ impl<O> fmt::Debug for AgentHandle<O> {
 /// ```
 #[async_trait]
 pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
-    /// Starts a turn in a new session, or in one whose last run ended.
+    /// Starts a turn in a new session, or in one whose last run ended. If that run was suspended
+    /// and all its calls are answered, its turn continues instead, and the messages enter the turn
+    /// when the step in progress is done.
     ///
     /// # Errors
     /// [`ErrorCode::AlreadyRunning`] if the session has a live run, [`ErrorCode::RunUnfinished`] if
-    /// its run stopped without ending, [`ErrorCode::AgentMismatch`] if the session belongs to
-    /// another agent, the adapter's error if it rejects the model settings, and errors of the
-    /// store.
+    /// its run stopped without ending, [`ErrorCode::Suspended`] if it waits for answers or
+    /// children, [`ErrorCode::AgentMismatch`] if it belongs to another agent,
+    /// [`ErrorCode::InputInvalid`] if the input has no message or an unsuitable state,
+    /// [`ErrorCode::StateInvalid`] if the recorded state does not fit the agent, the adapter's
+    /// error if it rejects the model settings, and errors of the store.
     ///
     /// # Durability
     /// When it returns, the turn is in the log.
     ///
     /// # Cancel safety
     /// If the future is dropped early, the turn may have started, and then continues like any
-    /// other. Calling it again with the same [`ExecuteOptions::run`] attaches to that run.
+    /// other. Calling this method again with the same [`ExecuteOptions::session`] and
+    /// [`ExecuteOptions::run`] attaches to that run.
     async fn execute(
         &self,
         agent: AnyAgent,
@@ -326,8 +334,10 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`ErrorCode::AlreadyRunning`], [`ErrorCode::AlreadyResumed`],
     /// [`ErrorCode::NothingToResume`], [`ErrorCode::SessionNotFound`],
-    /// [`ErrorCode::AgentMismatch`]; [`ErrorCode::CheckpointNotFound`] and
-    /// [`ErrorCode::ChildrenOpen`] when rewinding to a checkpoint; and errors of the store.
+    /// [`ErrorCode::AgentMismatch`]; [`ErrorCode::Suspended`] if nothing that a suspended session
+    /// waits for has arrived; [`ErrorCode::StateInvalid`] if the recorded state does not fit the
+    /// agent; [`ErrorCode::CheckpointNotFound`] and [`ErrorCode::ChildrenOpen`] when rewinding to a
+    /// checkpoint; the adapter's error if it rejects the model settings; and errors of the store.
     ///
     /// # Cancel safety
     /// As for [`execute`](Self::execute): a run that has started continues.
@@ -352,7 +362,8 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
 
     /// Deletes a session, all its descendants and its stream, from every store that holds them.
     /// Returns `true` if the session existed. A run that is still in progress fails at its next
-    /// append; abort it first if its hooks should be notified.
+    /// append without calling hooks. Abort it first if the `after_tool` hooks should receive the
+    /// results of its open calls.
     ///
     /// # Errors
     /// Errors of the stores.
@@ -368,7 +379,9 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// ends as aborted.
     ///
     /// # Errors
-    /// [`ErrorCode::NothingToResume`] if the session has ended already, and errors of the store.
+    /// [`ErrorCode::NothingToResume`] if the last turn is complete or aborted already,
+    /// [`ErrorCode::AgentNotFound`] if no run is live and the session's agent, whose hooks have to
+    /// run, is not registered, and errors of the store.
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
     /// Records an answer to a pending call of this session or of one of its descendants. An
@@ -389,21 +402,28 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
         submission: Submission,
     ) -> Result<Submitted>;
 
-    /// Returns the pending calls of this session and of its descendants, including expired ones.
+    /// Returns the pending calls of a root session and of its descendants, including calls whose
+    /// deadline has passed. For a child session, the list is empty.
     ///
     /// # Errors
     /// [`ErrorCode::SessionNotFound`], and errors of the store.
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>>;
 
-    /// Sends a message to a session, whether or not it has a run. The message enters the transcript
-    /// between two steps; a turn does not complete before that. In a session without a run it waits
-    /// for the next one.
+    /// Sends a message to a session, whether or not the session has a run. The message enters the
+    /// transcript between two steps; a turn does not complete before that. Without a run, the
+    /// message waits for the session's next run.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and errors of the store.
+    /// [`ErrorCode::SessionNotFound`], and errors of the store. After an error of the store, the
+    /// message may have been recorded.
     ///
     /// # Durability
-    /// When it returns, the message is in the log.
+    /// When the method returns `Ok`, the message is in the log.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the message may have been recorded. Sending it again adds a second
+    /// message. [`queue_message`](crate::session::queue_message) takes a request id and can be
+    /// repeated.
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()>;
 
     /// Takes over every session of this kind of runtime whose run stopped without ending and whose

@@ -92,18 +92,30 @@ pub struct SubAgentView<'a> {
 ///
 /// # Contract
 ///
+/// - A step runs its calls in three phases: tools and sub-agents, concurrently; then finish tools;
+///   then companion tools.
 /// - For every tool, in this order: `before_tool`, the tool, `on_state_change` (if the tool changed
-///   the state), `on_message`, `after_tool`. The last three run after all calls of the step's phase
-///   have completed, per result in call order.
+///   the state), `on_message`, `after_tool`. The last three run when all calls of the phase have
+///   their results: all three for one result, then for the next, in call order.
+/// - `before_tool` runs before each attempt at a call, including retries and attempts in later
+///   processes. Its changes apply to that attempt only.
 /// - `after_tool` (or `after_sub_agent` for a sub-agent) runs for every call, however the result
 ///   came about: the call ran, a human or client answered it, it was refused, its deadline passed,
 ///   or the run was aborted. `__finish__` is not a tool in this sense: its result is a message, and
 ///   `on_agent_complete` gets the output.
 /// - `before_tool` and `before_llm_call` can change or refuse the operation. A failure of one of
-///   them counts as a refusal. Failures of other hooks are logged, and the run continues.
-/// - A state change by a hook is part of the append of the operation that the hook belongs to.
-/// - Hooks run before that append: exactly once without a crash, and at least once with a crash.
-///   The [`key`](HookContext::key) is the same each time, so that repetitions can be detected.
+///   them counts as a refusal, and a failure of `before_sub_agent` prevents the start. Failures of
+///   all other hooks are logged, and the run continues.
+/// - The hooks for the start of a turn, for a resumption and for the result of a call that ran are
+///   called after the append that records the start, resumption or result. Their state changes are
+///   part of the next append. State changes of the other hooks are part of the append of the
+///   operation that the hook belongs to.
+/// - If no process crashes, each hook is called exactly once (`before_tool`: once for each
+///   attempt). After a crash, the run that takes over may call a hook again. The
+///   [`key`](HookContext::key) is the same for both calls, so that the hook can detect the
+///   repetition.
+/// - The hooks of an agent and its execution are also called for its child sessions, before the
+///   child's own hooks.
 /// - Hooks of the agent run before hooks of the execution, each in the order in which they were
 ///   added.
 #[async_trait]
@@ -147,7 +159,8 @@ pub trait AgentHooks: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called before a tool runs. It runs inside the tool's effect, within its timeout.
+    /// Called before each attempt at a tool call. The time that the hook takes counts towards the
+    /// tool's timeout.
     async fn before_tool(
         &self,
         _cx: &HookContext,
@@ -181,7 +194,8 @@ pub trait AgentHooks: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called before a message is recorded.
+    /// Called for each user message that starts a turn, each model reply, each correction and each
+    /// tool result. It may be called before or after the message is recorded.
     async fn on_message(&self, _cx: &HookContext, _message: &Message) -> HookResult {
         Ok(())
     }

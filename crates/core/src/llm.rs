@@ -93,7 +93,8 @@ pub enum ToolChoice<'a> {
     /// The model chooses.
     #[default]
     Auto,
-    /// This tool. Used after the model was told to call it and did not.
+    /// The model must call this tool. Used after a correction, and in the last step that the limits
+    /// of the turn allow.
     Tool(&'a str),
 }
 
@@ -112,7 +113,8 @@ pub struct LlmRequest<'a> {
     pub output_schema: Option<&'a Schema>,
     /// The settings of the call.
     pub config: &'a LlmConfig,
-    /// The maximum number of retries. The runtime sets it, so that retries do not multiply.
+    /// The maximum number of retries before the first output: [`LlmConfig::max_retries`], or its
+    /// default. Only the adapter makes these retries, so that they do not multiply.
     pub max_retries: u32,
     /// Cancels the call: the connection is closed and the call returns
     /// [`Cancelled`](crate::error::ErrorCode::Cancelled).

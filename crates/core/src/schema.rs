@@ -77,10 +77,11 @@ impl Schema {
     /// Creates a schema from JSON.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if the value is not a schema; if it contains references to other
-    /// documents or references other than `#/…`; if a reference cycle does not descend into the
-    /// value; if it is nested more than 64 levels deep; or if it contains more than 10 000 schemas
-    /// after expanding all references.
+    /// [`ErrorCode::ToolInvalid`] if the value is not a schema; if it refers to another document,
+    /// or to anything but `#` or `#/…`; if it contains `$id`, `$anchor` or a dynamic reference
+    /// below its root; if a reference cycle does not descend into the value; if it is nested more
+    /// than 64 levels deep; or if it contains more than 10 000 schemas after expanding all
+    /// references.
     pub fn from_value(value: Value) -> Result<Self> {
         let unusable = |problem: &dyn fmt::Display| {
             Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {problem}"))
@@ -162,7 +163,7 @@ impl Schema {
     }
 
     /// Returns the schema encoded as `encoding`, for native structured output. The first call runs
-    /// `encode`; later calls use the cached bytes.
+    /// `encode` and caches the bytes. Calls with another encoding run `encode` each time.
     pub fn encoded(
         &self,
         encoding: &'static str,

@@ -158,10 +158,10 @@ pub enum RunStatus {
     Aborted,
     /// The run waits for client tool results or approvals.
     SuspendedClientTool,
-    /// The run waits for children that have pending calls.
+    /// The run waits only for children.
     SuspendedAwaitingChildren,
-    /// The run waits and has already received some of the results, or it waits for both calls and
-    /// children.
+    /// The run waits for client tool results or approvals, and also for children, or some of the
+    /// calls that it waited for have their results already.
     SuspendedStepPartial,
     /// The run stopped without ending, and another run took over.
     Superseded,
@@ -299,9 +299,9 @@ impl Session {
         })
     }
 
-    /// Returns `true` if the log contains the outcome of this effect. For a call that was answered
-    /// without running its tool (by an abort, for example), the log has a result, but the outcome
-    /// of any attempt was lost.
+    /// Returns `true` if the log contains the outcome of an attempt at this effect. Returns `false`
+    /// for a tool call that was answered without running its tool (by an abort, for example): the
+    /// log then contains a result, but not the outcome of an attempt.
     #[must_use]
     pub fn has_outcome(&self, effect: &Effect) -> bool {
         match effect {

@@ -59,8 +59,8 @@ impl Patch {
         self.0.iter().map(weigh).sum()
     }
 
-    /// Applies the patch. An operation whose target was removed by an earlier patch is skipped. So
-    /// every patch applies to every state, with one result.
+    /// Applies the patch. An operation whose target does not exist is skipped, for example because
+    /// another patch removed the target. Applying a patch therefore never fails.
     pub fn apply(&self, state: &mut Value) {
         for operation in &self.0 {
             // The only possible failure is a missing target; such an operation is skipped.

@@ -69,10 +69,11 @@ pub enum StoreScope {
 /// - Summary, usage, lease and events of one append become visible atomically.
 /// - A session's usage is the one in the last append that carried usage. A fork has only the usage
 ///   of its own appends, never the original's. It is deleted with the session.
-/// - `at` is the store's clock and never decreases within a session. All handles of a store share
-///   one clock, to the millisecond. Leases are compared with it, never with a process's clock.
-/// - Time comparisons are exact. A lease is held before its end and free from that moment on. An
-///   append with [`Guard::NotAfter`] is accepted up to and including that moment.
+/// - The time of an append ([`StoredAppend::at`]) is read from the store's clock and never
+///   decreases within a session. All handles of a store share one clock, to the millisecond. Leases
+///   are compared with that clock, never with a process's clock.
+/// - Time comparisons are exact. A lease is held before its expiry and free from the expiry on. An
+///   append with [`Guard::NotAfter`] is accepted up to and including the given time.
 /// - Ids of sessions, runs and appends are strings of 1 to
 ///   [`MAX_ID_BYTES`](crate::id::MAX_ID_BYTES) bytes without control characters, compared byte by
 ///   byte. [`Append::check_first`], [`check_fork`](Append::check_fork) and [`check`](Append::check)
@@ -86,8 +87,8 @@ pub enum StoreScope {
 ///
 /// # Durability
 ///
-/// An append that returned `Appended` or `Created` survives the failures listed by
-/// [`guarantees`](Self::guarantees). After an error of kind
+/// An append that returned `Appended` or `Created` survives each kind of failure for which
+/// [`guarantees`](Self::guarantees) reports a guarantee that holds. After an error of kind
 /// [`Unavailable`](crate::error::ErrorKind::Unavailable) it is unknown whether the append was
 /// accepted: retry it.
 ///
@@ -158,8 +159,9 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
     async fn append(&self, append: Append) -> Result<AppendOutcome>;
 
-    /// Returns up to `limit` appends after version `after`, which is 0 or the version after an
-    /// append. An empty result means that the log ends there.
+    /// Returns up to `limit` appends that follow version `after`, in log order. `after` must be 0
+    /// or the [version](StoredAppend::version) at which an append ends. An empty result means that
+    /// the log ends at `after`.
     ///
     /// # Errors
     /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.

@@ -98,7 +98,8 @@ impl StreamInfo {
     }
 }
 
-/// Chunks in order. The stream ends only with an error or when it is dropped.
+/// Chunks in order. A stream of [`StreamManager::read`] ends only after an error. A stream of
+/// [`RunHandle::stream`](crate::executor::RunHandle::stream) also ends with the run.
 pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 
 /// A store of streams.
@@ -146,10 +147,10 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   `stream_resync` with `seq` 0, and then the next stream of that session from its first chunk.
 /// - A slow reader never slows down a writer: a reader that falls behind catches up from the kept
 ///   chunks.
-/// - Watermarks never go back. Of a watermark whose version is not above the last one, only the
-///   attempts are applied. Boundaries of versions up to the last watermark already exist and are
-///   dropped one by one, so two processes that concurrently bring a stream into line with the log,
-///   each as far as it has read the log, show nothing twice.
+/// - Watermarks never go back. If the version of a watermark is not above the last one, only its
+///   attempts are settled and discarded. Boundaries of versions up to the last watermark already
+///   exist and are dropped one by one. Two processes can therefore bring a stream into line with
+///   the log at the same time, even if one has read less of the log, without showing a chunk twice.
 ///
 /// # Durability
 ///

@@ -137,7 +137,7 @@ impl Workflows {
             };
             run.start_with(run_ref, options).lift::<dbos::EngineOnly>().await
         };
-        // After the lease, another process may have taken over the run.
+        // The timeout is the lease duration, because after that another process may have taken over the run.
         let started = self.call_dbos("start the run's workflow", self.context.lease, start).await?;
         // DBOS records the end of a workflow after the run has ended. A shutdown waits for that, and the task keeps the
         // engine alive until then.

@@ -75,8 +75,8 @@ async fn delete_old_rows(engine: &Workflows, keep: Duration) -> Result<(), dbos:
     cancel_orphans(engine, before).await
 }
 
-/// Cancels old workflows of crashed processes whose runs were taken over by other processes that could not cancel
-/// them.
+/// Cancels workflows that were created before this time, are still open, and whose run is no longer current. Such a
+/// workflow remains if its process crashed and the process that took over the run could not cancel it.
 async fn cancel_orphans(engine: &Workflows, before: Timestamp) -> Result<(), dbos::Error> {
     let mut offset = 0;
     loop {

@@ -40,8 +40,9 @@ pub(crate) struct RunExecution<'a> {
     workflow: &'a str,
     /// The limit on concurrent runs. `None` if the run needs no permits.
     limiter: Option<&'a ConcurrencyLimiter>,
-    /// `true` if this execution ran the previous step itself, so no earlier execution can have started the next one.
-    /// This is the case from the first step on that DBOS had not recorded.
+    /// `true` if no earlier execution can have started the next step: this is the first execution, or it ran the
+    /// previous step itself. A later execution replays the recorded steps without running them, so this is `false`
+    /// until it has run a step.
     is_first: AtomicBool,
 }
 

@@ -41,7 +41,8 @@ pub struct LocalRuntimeBuilder {
 impl LocalRuntimeBuilder {
     builder_methods!();
 
-    /// Sets the durability mode, which decides when facts are appended. Default: after each effect.
+    /// Sets the durability mode: whether replies and results are appended as they arrive, or once per step. Default:
+    /// [`Durability::PerEffect`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.settings.durability = durability;
         self

@@ -53,9 +53,15 @@ impl LocalRuntime {
         Self { runtime: Runtime::new(context, Arc::new(engine)) }
     }
 
-    /// Stops accepting runs and stops the running ones: they stop before their next effect; after the grace period
-    /// their current effect is cancelled. The log records no end of these runs. Their leases are released, so that
-    /// another process can continue them immediately.
+    /// Shuts the runtime down and returns when all of its runs have stopped. A run stops before its next effect; an
+    /// effect that is still running after the grace period is cancelled. Later starts fail with
+    /// [`Closed`](helix_agents_core::error::ErrorCode::Closed).
+    ///
+    /// The log records no end of the stopped runs. Their leases are released, so that another process can continue them
+    /// immediately.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, runs still stop before their next effect, but running effects are not cancelled.
     pub async fn shutdown(&self) {
         let context = self.runtime.context();
         context.tasks.end(context.grace).await;

@@ -143,15 +143,16 @@ impl TemporalRuntimeBuilder {
         self
     }
 
-    /// Sets the time after which the server ends the workflow of a run, regardless of its state. Default: never.
+    /// Sets the time after which the server ends the workflow of a run, regardless of its state. The run then stops
+    /// without ending, and a sweep or `resume` continues the session in a new workflow. Default: never.
     pub fn execution_timeout(mut self, timeout: Duration) -> Self {
         self.execution = Some(timeout);
         self
     }
 
-    /// Declares that only this process polls the task queue, and that no later process will poll it. The runtime then
-    /// supports values that exist only in one process, such as hooks of a single execution. After a crash, other
-    /// processes continue the session in a new run.
+    /// Sets whether only this process polls the task queue, and no later process ever will. With `true`, the runtime
+    /// supports values that exist only in one process, such as hooks of a single execution, and after a crash other
+    /// processes continue the session in a new run. Default: `false`.
     pub fn own_queue(mut self, own: bool) -> Self {
         self.own_queue = own;
         self

@@ -93,7 +93,8 @@ pub(crate) async fn connect(
 }
 
 impl Server {
-    /// Starts the workflow of a run. Succeeds if the workflow has already been started.
+    /// Starts the workflow of a run. Succeeds if the workflow has already been started. `recovered` states that an
+    /// earlier workflow of the run, which the server no longer knows, may have executed part of it.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached, or if an open workflow with this id belongs to another store.

@@ -57,12 +57,15 @@ impl TemporalWorkerBuilder {
         self
     }
 
-    /// Starts the worker on the current tokio runtime.
+    /// Starts a thread that runs the worker on the current tokio runtime, and waits until the worker is created.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] if options contradict each other, and [`ErrorCode::Internal`] if no thread
     /// could be started. Errors of the server, such as a missing namespace, are returned by
     /// [`ended`](TemporalWorker::ended).
+    ///
+    /// # Panics
+    /// If it is called outside of a tokio runtime.
     pub async fn start(self) -> Result<TemporalWorker> {
         let (started_tx, started_rx) = oneshot::channel();
         let (end_tx, end_rx) = watch::channel(None);

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use helix_agents_core::clock::{Clock, IdSource, Timestamp};
 use tokio::time::Instant;
 
-/// A clock based on tokio's time.
+/// The default clock. [`monotonic`](Clock::monotonic) and [`sleep`](Clock::sleep) use tokio's time, which tests can
+/// pause; [`now`](Clock::now) is the system's time, which they cannot.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     started: Instant,

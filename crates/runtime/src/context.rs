@@ -42,7 +42,8 @@ pub struct RuntimeContext {
     pub durability: Durability,
     /// The lease duration: how long a run counts as owned after its last renewal.
     pub lease: Duration,
-    /// The grace period in which cancelled tools can stop before they are dropped.
+    /// The grace period: how long a call may keep running after an abort before it is dropped. Runtimes also pass it to
+    /// [`Tasks::end`].
     pub grace: Duration,
     /// Whether a session is resumed automatically after an answer to a pending call was submitted.
     pub auto_resume: bool,
@@ -108,7 +109,7 @@ impl RuntimeContext {
         }
     }
 
-    /// Returns the state of a stream, or `None` if the stream does not answer quickly.
+    /// Returns the state of a stream, or `None` if streams count as unavailable or this one cannot be read in time.
     pub(crate) async fn stream_info(&self, stream: &SessionId) -> Option<StreamInfo> {
         match self.stream_wait.wait_if_available(self.streams.info(stream)).await? {
             Ok(info) => {

@@ -71,7 +71,10 @@ impl HookProgress {
 }
 
 impl Driver {
-    /// Completes the run: closes the stream writer and notifies the parent and the children.
+    /// Ends the execution of the run by this process: writes the remaining chunks to the stream and, if `driven` is
+    /// `Ok`, propagates the outcome to the parent and the children. If `driven` is an error other than
+    /// [`ErrorCode::Superseded`], the run has stopped without ending, and its lease is released so that another process
+    /// can take over immediately.
     ///
     /// # Errors
     /// Returns the error of `driven`, or [`ErrorCode::Superseded`] if another run replaced this one.
@@ -120,7 +123,7 @@ impl Driver {
     /// [lease](Self::guarded), and an append is rejected if another run owns the session.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::Closed`] if the runtime is shutting down.
+    /// Returns [`ErrorCode::Closed`] if the runtime is shutting down, unless the run only has to record its end.
     pub fn next(&self) -> Result<Action> {
         let action = self.journal.next();
         let ending = matches!(action, Action::End(_) | Action::Idle);
@@ -191,7 +194,8 @@ impl Driver {
         reason.into_error(&self.live.session, &self.live.run)
     }
 
-    /// Repairs the stream, shows the start of the run and calls start hooks. The log must end with `start_events`.
+    /// Repairs the stream, shows the start of the run, and calls the hooks for its start or its resumption. The log
+    /// must end with `start_events`.
     ///
     /// # Errors
     /// Returns the errors of the store. The run must stop then.
@@ -292,9 +296,11 @@ impl Driver {
         self.journal.apply_facts(&events)
     }
 
-    /// Records facts and the decisions that follow from them, calls hooks, and updates the stream. Results among the
-    /// facts are recorded before hooks are called for them; the changes of hooks and the decisions follow in a
-    /// separate append. Hooks are called for decided results, such as that of a denied call, before that append.
+    /// Records facts and the decisions that follow from them, calls hooks, and updates the stream.
+    ///
+    /// If hooks have to be called for results among the facts, this takes two appends. The first one contains the
+    /// facts. Then the hooks are called for these results, and for results that are decisions, such as that of a denied
+    /// call. The second append contains the decisions and the state changes of the hooks.
     ///
     /// # Errors
     /// Returns the errors of [`Journal::commit`]. The run must stop then.
@@ -437,8 +443,8 @@ impl Driver {
         Ok(true)
     }
 
-    /// Records the start of a call in a work item and allows the call to run. Returns `false` if the run was
-    /// aborted; the call does not run then.
+    /// Records the start of a call in a work item and allows the call to run. Returns `false` if the call must not run,
+    /// because the run was aborted or the call was answered in the meantime.
     ///
     /// # Errors
     /// Same as [`record`](Self::record), and [`ErrorCode::Superseded`] if another process has started the call.
@@ -473,8 +479,9 @@ impl Driver {
         Ok(decided)
     }
 
-    /// Ends an aborted session in a run that only records the abort, after calling the hooks for the calls that the
-    /// abort answers. `progress` holds the hook calls of earlier tries and receives those of this one.
+    /// Stages the end of a run that only records the abort of its session. Before that, calls the hooks for the calls
+    /// that the abort answers. `progress` holds the results of the hook calls of earlier tries and receives those of
+    /// this one.
     pub(crate) async fn answer_aborted(&mut self, progress: &mut HookProgress) -> Result<()> {
         if !self.hooks.is_empty() {
             self.results = std::mem::take(&mut progress.results);

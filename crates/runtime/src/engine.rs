@@ -46,8 +46,8 @@ pub trait Engine: Debug + Send + Sync + 'static {
     }
 
     /// Returns `true` if the engine recovers a run with an expired lease by itself, in which case sweeps skip
-    /// it. The engine may adopt a run here that it has never seen because the process that started it crashed
-    /// before handing it over.
+    /// it. If the process that started the run crashed before [`drive`](Self::drive), the engine does not know
+    /// the run yet, and may adopt it here.
     ///
     /// # Errors
     /// Returns an error if the engine cannot determine this now.
@@ -65,11 +65,12 @@ pub struct StartedRun {
     pub lease: LeaseKeeper,
     /// The events of the append that started the run.
     pub events: Vec<Event>,
-    /// The unfinished run that this run took over. An engine can stop executing it, because it can no longer append to
-    /// the log.
+    /// The unfinished run that this run took over. That run can no longer append to the log, so an engine may stop
+    /// executing it.
     pub superseded: Option<RunRef>,
-    /// `true` if a tool of this process started the run. The tool may wait for the run's end, so an engine that
-    /// limits concurrent runs must not let the run wait for the tool.
+    /// `true` if a tool of this process started the run. The tool may wait for the end of this run. An engine that
+    /// limits concurrent runs must therefore not make this run wait for a free place: the run of the tool would keep
+    /// its own place meanwhile, and each could wait for the other.
     pub in_tool: bool,
 }
 

@@ -64,10 +64,12 @@ impl LeaseKeeper {
     }
 
     /// Returns the session's head and a keeper for the lease of a run that was started elsewhere. Returns `None` if
-    /// the run is no longer the session's current run. A lease that expires soon is renewed first.
+    /// the run is no longer the session's current run. A lease of which at most half remains is renewed first.
     ///
     /// # Errors
-    /// Returns the errors of the store, and [`ErrorCode::StoreUnavailable`] if the lease could not be renewed in time.
+    /// Returns the errors of the store, and
+    /// [`StoreUnavailable`](helix_agents_core::error::ErrorCode::StoreUnavailable) if the lease could not be renewed in
+    /// time.
     pub(crate) async fn attach(
         context: &RuntimeContext,
         run_ref: &RunRef,

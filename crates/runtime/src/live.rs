@@ -93,8 +93,8 @@ impl LiveRuns {
     }
 }
 
-/// The registration of a run that this process executes. Dropping it removes the run from the list and ends all
-/// waits for its outcome.
+/// The registration of a run that this process executes. Dropping it removes the run from the list. If no outcome
+/// was published, all waits for it end with [`ErrorCode::Closed`].
 #[derive(Debug)]
 pub struct RunRegistration {
     runs: Arc<LiveRuns>,

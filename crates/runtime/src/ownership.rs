@@ -101,7 +101,8 @@ impl Ownership {
     }
 
     /// Polls `work` only while the run is owned. After a gap in which another process may have taken over, the
-    /// work does not progress until the lease was renewed.
+    /// work does not progress until the lease was renewed. The renewal does not wake this future: the caller has
+    /// to poll it again, for example in a `select!` with the future that renews the lease.
     pub async fn while_owned<T>(&self, mut work: Pin<&mut (impl Future<Output = T> + Send)>) -> T {
         poll_fn(
             |cx| if self.has(LeaseMargin::Third) { work.as_mut().poll(cx) } else { Poll::Pending },

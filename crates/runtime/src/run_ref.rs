@@ -59,9 +59,9 @@ impl RunRef {
     }
 
     /// Returns the id of the workflow that executes the run: `{prefix}__{agent}__{session}`, followed by
-    /// `__resume-{number}` for all but the session's first run. The id is derived from the log, so starting a
-    /// workflow twice is detected. Ids are unique: an agent or session name that would make the id ambiguous is
-    /// replaced by a digest.
+    /// `__resume-{number}` for all but the session's first run. All processes derive the same id for a run, so that
+    /// an engine detects a second start of its workflow. An agent or session name that is too long or would make the
+    /// id ambiguous is replaced by a digest. An id occurs again only if a session is deleted and created anew.
     #[must_use]
     pub fn workflow_id(&self, prefix: &str) -> String {
         let (agent, session) = (id_part(&self.agent), id_part(self.session.as_str()));

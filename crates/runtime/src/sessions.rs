@@ -22,9 +22,9 @@ use crate::clock::{SystemIds, TokioClock};
 /// A handle on the sessions of a store, for programs that do not run agents: web handlers, dashboards, approval tools.
 ///
 /// It reads sessions, answers their pending calls, sends messages and stop requests to them, and forks, exports and
-/// deletes them. It never continues a run: the owner of the run handles what it appends, or else the runtime that
-/// resumes the session next. A program with a runtime uses the methods of
-/// [`AgentExecutor`](helix_agents_core::executor::AgentExecutor) instead, which also resume.
+/// deletes them. It never executes a run. Answers, messages and requests are only recorded; the owner of the session's
+/// run handles them, or, if there is no run, the runtime that resumes the session next. A program with a runtime uses
+/// the methods of [`AgentExecutor`](helix_agents_core::executor::AgentExecutor) instead, which also resume.
 ///
 /// Cheap to clone. Clones share the connections of the store.
 ///
@@ -35,8 +35,9 @@ use crate::clock::{SystemIds, TokioClock};
 /// When a method that changes a session returns `Ok`, the change is in the log.
 ///
 /// # Cancel safety
-/// A method whose future is dropped may or may not have changed the session. Repeating it with the same request id, or
-/// the same answer, changes nothing twice.
+/// A method whose future is dropped may or may not have changed the session. A repeated answer is recorded only once:
+/// with the same [`request`](Submission::request) id the repetition succeeds, otherwise it fails. To be able to repeat
+/// a message, use [`message_once`](Self::message_once); to be able to repeat a fork, choose the id of the new session.
 ///
 /// # Examples
 /// ```
@@ -114,7 +115,7 @@ impl Sessions {
     }
 
     /// Returns the chunks of a root session's stream with this sequence number or a greater one, and then new chunks
-    /// as they are written. It does not end by itself.
+    /// as they are written. The returned stream does not end by itself.
     ///
     /// # Errors
     /// Those of the streams.
@@ -248,8 +249,8 @@ impl Sessions {
         import_session(&*self.store, export).await
     }
 
-    /// Deletes a root session, its descendants and its stream. Returns `true` if the session existed. Abort a run in
-    /// progress first.
+    /// Deletes a root session, its descendants and its stream. Returns `true` if the session existed. A run in progress
+    /// fails at its next append; [abort](Self::abort) it first if its hooks have to be called.
     ///
     /// # Errors
     /// Those of the store and the streams.

@@ -165,16 +165,19 @@ macro_rules! builder_methods {
             self
         }
 
-        /// Sets the registry of agents by name, which
-        /// [`recover`]($crate::core::executor::AgentExecutor::recover) uses to find agents.
+        /// Sets the registry, in which the runtime finds agents by name if the caller gives none: in
+        /// [`recover`]($crate::core::executor::AgentExecutor::recover),
+        /// [`sweep`]($crate::core::executor::AgentExecutor::sweep),
+        /// [`abort`]($crate::core::executor::AgentExecutor::abort) and with
+        /// [`auto_resume`](Self::auto_resume).
         pub fn registry(mut self, registry: $crate::core::agent::AgentRegistry) -> Self {
             self.settings.registry = registry;
             self
         }
 
         /// Sets the lease duration: how long a run of this process counts as owned after its last
-        /// renewal. After a crash, another process can take over the session once the lease has
-        /// expired. Default: 15 s.
+        /// renewal or append. After a crash, another process can take over the session once the lease
+        /// has expired. At least 300 ms and at most a day. Default: 15 s.
         pub fn lease(mut self, lease: ::std::time::Duration) -> Self {
             self.settings.lease = lease;
             self
@@ -189,15 +192,17 @@ macro_rules! builder_methods {
             self
         }
 
-        /// Sets the grace period in which cancelled tools can stop before they are dropped. Default: 5 s.
+        /// Sets the grace period: how long a call may keep running after an abort before it is dropped. In
+        /// the local and the durable runtime, also how long a shutdown waits for running effects.
+        /// Default: 5 s.
         pub fn grace(mut self, grace: ::std::time::Duration) -> Self {
             self.settings.grace = grace;
             self
         }
 
         /// Sets whether a session is resumed automatically when an answer to one of its pending calls
-        /// is submitted through this runtime. The session's agent must be in the registry. Otherwise
-        /// the submitter has to call `resume`. Default: `false`.
+        /// is submitted through this runtime. The session's agent must then be in the registry. With
+        /// `false`, the session continues with the next `resume` or sweep. Default: `false`.
         pub fn auto_resume(mut self, auto_resume: bool) -> Self {
             self.settings.auto_resume = auto_resume;
             self

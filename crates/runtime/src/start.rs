@@ -82,7 +82,7 @@ impl StartedBy {
         if !matches!(self, Self::Sweep) || fold.last_run().is_some_and(unfinished) {
             return Ok(());
         }
-        let message = format!("the session is {}: a sweep leaves it to its users", fold.status());
+        let message = format!("the session is {}: a sweep does not resume it", fold.status());
         Err(Error::new(ErrorCode::NothingToResume, message).with_context("session", fold.id()))
     }
 }

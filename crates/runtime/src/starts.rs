@@ -6,10 +6,10 @@ use helix_agents_core::event::Event;
 use helix_agents_core::id::CallId;
 use tokio::sync::{Notify, oneshot};
 
-/// A queue in which the calls of a phase request the recording of their starts. Cheap to clone.
+/// A queue in which concurrent at-most-once calls request the recording of their starts. Cheap to clone.
 ///
-/// A call requests this when it is about to run, not while it is queued. It runs once the owner of the run has
-/// recorded its start.
+/// A call requests this when it is about to run, not while it waits for the concurrency limit. It runs once the
+/// owner of the run has recorded its start.
 #[derive(Debug, Clone, Default)]
 pub struct Starts(Arc<StartQueue>);
 

@@ -10,8 +10,8 @@ use helix_agents_core::mutant;
 #[cfg(test)]
 mod tests;
 
-/// The maximum time that an append waits for the chunks that precede it, and that the start of a run waits for the end
-/// of the stream.
+/// The maximum time that an append waits until the chunks that precede it are written, and that the start of a run
+/// waits until the last sequence number of the stream is read.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// A wait is also limited to the lease duration divided by this number, because the lease is not renewed during the

@@ -177,8 +177,8 @@ impl StreamWriter {
             ended.notify_one();
             out
         };
-        // Both stay on this task: the pump is polled only when a chunk or the clock wakes it. A write that is
-        // in progress when the effect ends is awaited briefly.
+        // Both run on this task, so no task has to be spawned. A write that is in progress when the effect ends is
+        // awaited briefly.
         futures_util::future::join(effect, self.pump(&done, &ended)).await.0
     }
 

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// Every process with a runtime can have one. If several sweep the same store, each session is still resumed only once.
 /// A sweep that fails is logged as a warning, and the next one follows after the interval.
 ///
-/// Dropping the sweeper stops it without waiting for a sweep in progress.
+/// Dropping the sweeper also cancels a sweep in progress. Runs that this sweep has already continued keep running.
 ///
 /// # Examples
 /// ```no_run

@@ -71,8 +71,8 @@ impl Tasks {
         }
     }
 
-    /// Stops all tasks and waits for them. Tasks stop before their next effect; after the grace period their
-    /// current effect is cancelled.
+    /// Stops all tasks and waits until they have ended, without a time limit. Tasks stop before their next effect;
+    /// an effect that is still running after the grace period is cancelled.
     pub async fn end(&self, grace: Duration) {
         self.drain.cancel();
         self.tracker.close();

@@ -95,8 +95,8 @@ struct Prepared {
 }
 
 impl CallRun {
-    /// Runs the call to completion. Returns `None` if it did not run, because it was cancelled first or because
-    /// another process runs it.
+    /// Runs the call to completion. Returns `None` if the call has no result, because it was cancelled before its first
+    /// or its next attempt, or because another process runs it.
     ///
     /// Nothing happens before ownership of the run is confirmed: the call may have waited in a queue while the
     /// process was paused.

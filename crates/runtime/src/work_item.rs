@@ -40,7 +40,8 @@ use crate::start;
 /// The maximum number of times that a superseded worker reloads the log and retries an item.
 const MAX_TRIES: u32 = 16;
 
-/// A unit of work of a run that is executed exclusively: no other item of the run is in progress.
+/// A unit of work of a run. An engine executes the items of a run one after the other. Calls that run concurrently are
+/// not items: see [`Next::Calls`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkItem {
@@ -101,7 +102,8 @@ impl Runtime {
     /// every process ends with [`ErrorCode::CrashLoop`].
     ///
     /// # Errors
-    /// Returns the errors that stop a run. The item may be retried.
+    /// Returns the errors that stop a run, for example [`ErrorCode::Closed`] during a shutdown, and
+    /// [`ErrorCode::StoreBusy`] after too many conflicts with other workers. The item may be retried.
     pub async fn perform(&self, run_ref: &RunRef, item: &WorkItem, is_first: bool) -> Result<Next> {
         for round in 0..MAX_TRIES {
             let Some(mut run) = self.attach(run_ref, true).await? else {
@@ -177,8 +179,8 @@ impl Runtime {
         lease::release(&*context.store, &run_ref.session, &run_ref.run, context.lease).await;
     }
 
-    /// Loads the run and ensures that enough of its lease remains. Returns `None` if it is no longer the session's
-    /// current run.
+    /// Loads the run and ensures that enough of its lease remains. `alone` states that no other task of this process
+    /// works on the run meanwhile. Returns `None` if the run is no longer the session's current run.
     async fn attach(&self, run_ref: &RunRef, alone: bool) -> Result<Option<AttachedRun>> {
         let context = self.context();
         let Some((head, lease)) = LeaseKeeper::attach(context, run_ref).await? else {

@@ -105,9 +105,10 @@ impl PostgresBuilder {
         self
     }
 
-    /// Sets how long an operation waits for a free or new connection before it fails with
-    /// [`StoreBusy`](ErrorCode::StoreBusy) or [`StoreUnavailable`](ErrorCode::StoreUnavailable).
-    /// Defaults to ten seconds.
+    /// Sets how long an operation waits for a free connection before it fails with
+    /// [`StoreBusy`](ErrorCode::StoreBusy), and how long it then waits until a new connection is
+    /// established before it fails with [`StoreUnavailable`](ErrorCode::StoreUnavailable). Defaults
+    /// to ten seconds each.
     pub fn connection_timeout(mut self, timeout: Duration) -> Self {
         self.config.timeouts.connection = timeout;
         self

@@ -175,8 +175,8 @@ impl Connections {
         }
     }
 
-    /// Waits for operations in progress and closes the store's own connections. A supplied pool
-    /// stays open.
+    /// Rejects later operations and closes the store's own idle connections. Operations in progress
+    /// are not awaited; their connections are closed when they end. A supplied pool stays open.
     pub(crate) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         let Source::Own(own) = &self.source else { return };

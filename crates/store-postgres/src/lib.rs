@@ -38,8 +38,9 @@ use streams::watch::Watch;
 /// to the same connections. Any number of processes on any machine can use one schema concurrently.
 ///
 /// An append is one statement, one round trip and one commit, and concurrent appends share them.
-/// Connections are opened on demand, up to a limit, and replaced if they are lost. An operation
-/// whose idle connection was lost is repeated, which is safe because of the operations' ids.
+/// Connections are opened on demand, up to a limit, and replaced if they are lost. If a connection
+/// was lost while it was idle, the operation that finds this out is repeated on another one. This
+/// is safe, because the store recognizes repeated appends and batches by their ids.
 ///
 /// # Durability
 ///
@@ -122,6 +123,8 @@ impl PostgresStore {
 
     /// Closes the store for all handles. Later operations fail with
     /// [`Closed`](helix_agents_core::error::ErrorCode::Closed), and so do the readers of streams.
+    /// Operations in progress are not awaited, and may still take effect. A supplied pool stays
+    /// open.
     ///
     /// Dropping all handles also closes the connections.
     pub async fn close(&self) {

@@ -63,7 +63,9 @@ impl RedisBuilder {
         self
     }
 
-    /// Sets how long to wait for a connection, and for each reply. Defaults to ten seconds.
+    /// Sets how long to wait for a connection, and for each reply of the server, before an
+    /// operation fails with [`StoreUnavailable`](ErrorCode::StoreUnavailable). An operation with
+    /// several round trips may take longer. Defaults to ten seconds.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation_timeout = timeout;
         self
@@ -101,6 +103,7 @@ impl RedisBuilder {
     /// [`ConfigInvalid`](ErrorCode::ConfigInvalid) for an invalid URL or prefix, a wrong password,
     /// certificates that the server or the client does not trust, a server that evicts keys, or a
     /// server that is too old; [`StoreReadOnly`](ErrorCode::StoreReadOnly) for a replica;
+    /// [`StoreForeign`](ErrorCode::StoreForeign) if another program uses this prefix;
     /// [`StoreNewer`](ErrorCode::StoreNewer) if a newer version wrote under this prefix;
     /// [`StoreUnavailable`](ErrorCode::StoreUnavailable) if the server is unreachable.
     pub async fn open(self) -> Result<RedisStore> {
@@ -125,8 +128,8 @@ impl RedisBuilder {
     /// Inspects the server and the store's data without changing anything.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open), except that unsuitable server settings are not an error. They
-    /// are part of the inspection.
+    /// Same as [`open`](Self::open), except that unsuitable server settings and a newer schema are
+    /// not errors. They are part of the inspection.
     pub async fn inspect(&self) -> Result<Inspection> {
         let inspected = inspect::inspect(self).await;
         inspected.map_err(|error| error.with_operation("store::inspect"))

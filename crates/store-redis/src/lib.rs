@@ -49,10 +49,11 @@ use streams::watch::Watch;
 /// An acknowledged append survives a crash of this process. Its further durability depends on the
 /// server's configuration, and [`guarantees`] reports it. With `appendfsync always`, it survives a
 /// power loss; with `everysec`, a power loss may lose about the last second; without an append-only
-/// file, it does not survive a restart of the server. Replication is asynchronous, so a replica
-/// that is promoted may lack the last appends. A log that lost its end stays consistent up to that
-/// point, and a writer that knew of lost appends gets [`HistoryLost`]. Streams have the same
-/// durability, but expire some time after their last chunk.
+/// file, a restart of the server loses the appends since its last snapshot. Replication is
+/// asynchronous, so a replica that is promoted may lack the last appends. A log that lost its end
+/// stays consistent up to that point, and a writer that knew of lost appends gets [`HistoryLost`].
+/// Streams have the same durability, but their chunks expire [some time](RedisBuilder::stream_ttl)
+/// after the last write.
 ///
 /// # Cancel safety
 ///

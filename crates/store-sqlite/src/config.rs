@@ -83,9 +83,10 @@ impl SqliteBuilder {
 
     /// Opens an existing file of the newest schema for reading only. This also works in a folder
     /// that is not writable, because no files are created next to the database. Every write fails
-    /// with [`StoreReadOnly`](helix_agents_core::error::ErrorCode::StoreReadOnly). If there is no
-    /// write-ahead log next to the file, the store does not lock the file, so no process may write
-    /// to it meanwhile.
+    /// with [`StoreReadOnly`](helix_agents_core::error::ErrorCode::StoreReadOnly).
+    ///
+    /// If there is no write-ahead log next to the file, the store does not lock the file. You then
+    /// have to ensure that no process writes to it while the store is open.
     pub fn read_only(mut self) -> Self {
         self.config.read_only = true;
         self

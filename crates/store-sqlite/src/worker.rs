@@ -62,8 +62,8 @@ impl<J: Send + 'static> Queue<J> {
         match jobs.try_send(job) {
             Ok(()) => Ok(()),
             Err(TrySendError::Closed(_)) => Err(closed()),
-            // Runs on its own task, so that a caller that waits for a slot takes it even if its
-            // future is no longer polled.
+            // Runs on its own task. The queue grants free slots in order, so a caller whose future
+            // is no longer polled would otherwise block the callers behind it.
             Err(TrySendError::Full(job)) => {
                 let sent = tokio::spawn(async move { jobs.send(job).await });
                 sent.await.is_ok_and(|sent| sent.is_ok()).then_some(()).ok_or_else(closed)

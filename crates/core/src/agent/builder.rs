@@ -106,7 +106,7 @@ impl AgentBuilder {
 }
 
 impl<S, O> AgentBuilder<S, O> {
-    /// Sets the description, which lists and calling agents show.
+    /// Sets the description. Listings show it, and the models of calling agents read it.
     pub fn description(mut self, description: &str) -> Self {
         description.clone_into(&mut self.parts.description);
         self
@@ -235,16 +235,17 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// Sets the maximum number of times that the model is told that its answer does not complete
-    /// the turn. Default 2.
+    /// Sets the maximum number of corrections in one turn. A correction is a message that tells the
+    /// model that its answer does not complete the turn. After the last one, such an answer fails
+    /// the run, usually with [`ErrorCode::OutputInvalid`]. Default 2.
     pub fn completion_retries(mut self, retries: u32) -> Self {
         self.parts.limits.completion_retries = retries;
         self
     }
 
-    /// Sets the maximum number of tool calls of one step that run concurrently. The same limit
-    /// applies separately to its sub-agents. A sub-agent that waits for an approval or a client
-    /// tool result does not count. Default 8.
+    /// Sets the maximum number of tool calls of one step that run concurrently. The sub-agents of
+    /// the step have a separate limit of the same number. A sub-agent that waits for an approval or
+    /// a client tool result does not count. Default 8.
     pub fn tool_concurrency(mut self, tools: usize) -> Self {
         self.parts.limits.tool_concurrency = tools;
         self
@@ -256,10 +257,11 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// Sets the maximum number of consecutive takeovers of a turn, and of consecutive attempts of a
-    /// work item within a run, that may crash without a new result. The last one executes nothing
-    /// and fails with [`ErrorCode::CrashLoop`], because the call itself may be what crashes the
-    /// process. Runs that resume an ended run and runs that only wait do not count. Default 5.
+    /// Sets the number of consecutive takeovers of a turn without a new result after which the run
+    /// fails with [`ErrorCode::CrashLoop`]. The last takeover executes nothing, because the call
+    /// itself may be what crashes the process. If an external engine retries a work item within a
+    /// run, these retries count as well. Runs that resume an ended run and runs that only wait do
+    /// not count. Default 5.
     pub fn max_takeovers(mut self, takeovers: u32) -> Self {
         self.parts.limits.max_takeovers = takeovers;
         self
@@ -280,8 +282,9 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// Sets a condition that ends the turn as completed, without output, after a step whose result
-    /// matches. It is checked last.
+    /// Sets a condition on the result of a step. If it returns `true`, the turn ends as completed,
+    /// without output. It is called only after steps that end the turn in no other way: by an
+    /// answer, an error or a limit. If it panics, the run fails.
     pub fn stop_when(
         mut self,
         condition: impl Fn(&StepResult) -> bool + Send + Sync + 'static,

@@ -64,21 +64,22 @@ pub enum Completion {
 pub struct Limits {
     /// The maximum number of steps in one turn. Default 50.
     pub max_steps: u32,
-    /// The maximum number of times that the model is told that its answer does not complete the
-    /// turn. Default 2.
+    /// The maximum number of corrections in one turn: messages that tell the model that its answer
+    /// does not complete the turn. Default 2.
     pub completion_retries: u32,
-    /// The maximum number of consecutive model calls that may fail after their first chunk. Default
-    /// 3.
+    /// The maximum number of consecutive model calls that may fail after the first output of the
+    /// reply. Each of them is followed by another model call; one more failure fails the run.
+    /// Default 3.
     pub model_failures: u32,
-    /// The maximum number of tool calls of one step that run concurrently. The same limit applies
-    /// separately to its sub-agents. Default 8.
+    /// The maximum number of tool calls of one step that run concurrently. The sub-agents of the
+    /// step have a separate limit of the same number. Default 8.
     pub tool_concurrency: usize,
     /// The timeout of a tool that sets none itself. Default one minute.
     pub tool_timeout: Duration,
     /// The maximum size of one tool result as JSON, in bytes. Default 1 MiB.
     pub max_result_bytes: usize,
-    /// The maximum number of consecutive takeovers, and of consecutive attempts of a work item
-    /// within a run, without a result in between. Default 5.
+    /// The number of consecutive takeovers, and of retries of a work item within a run, without a
+    /// new result after which the run fails. Default 5.
     pub max_takeovers: u32,
     /// The maximum number of companions of one session. Default 32.
     pub max_companions: usize,
@@ -196,8 +197,8 @@ impl AgentDefinition {
         &self.completion
     }
 
-    /// Returns the tool that completes a turn if there is exactly one. A model that does not
-    /// complete the turn is forced to call it.
+    /// Returns the tool that completes a turn if there is exactly one. The model is forced to call
+    /// it after a correction. `__finish__` is also forced in the last step that the limits allow.
     #[must_use]
     pub fn completion_tool(&self) -> Option<&str> {
         match &self.completion {
@@ -248,6 +249,7 @@ impl AgentDefinition {
     }
 
     /// Returns one message for each model without a price, of this agent and of its sub-agents.
+    /// Companions are not included; their models are checked when they start.
     #[must_use]
     pub fn unpriced(&self) -> Vec<String> {
         let below = self.sub_agents.iter().flat_map(|child| child.agent().unpriced());

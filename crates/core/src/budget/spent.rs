@@ -20,8 +20,8 @@ pub struct BudgetUsage {
     pub tokens: u64,
     /// The number of tool calls.
     pub tool_calls: u64,
-    /// The time during which the session's own runs were in progress, in milliseconds. The
-    /// children's time lies within it.
+    /// The time during which the session's own runs were in progress, in milliseconds. The time of
+    /// child sessions is not added.
     pub wall_time_ms: u64,
     /// The cost of the model calls.
     pub cost: Cost,

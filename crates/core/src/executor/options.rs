@@ -113,13 +113,19 @@ impl From<UserMessage> for Input {
 pub struct ExecuteOptions {
     /// The session: a new one, or one to continue. Default: a new session with a generated id.
     pub session: Option<SessionId>,
-    /// The run's id. A second `execute` with the same id attaches to the first run.
+    /// The run's id. Default: a generated one. A second `execute` with the same session id and run
+    /// id returns a handle to the first run and ignores the new input. Without a chosen
+    /// [`session`](Self::session), every call creates a session, and the run id attaches to
+    /// nothing.
     pub run: Option<RunId>,
     /// The labels of a new session.
     pub tags: BTreeMap<String, String>,
     /// Limits on the session's usage.
     pub budget: Option<Budget>,
-    /// Hooks of this execution. They run after the agent's hooks.
+    /// Hooks of this execution. They run after the agent's hooks. They are not recorded: a run that
+    /// takes over or resumes this one does not call them. An executor whose runs are executed by
+    /// other processes rejects them with
+    /// [`ErrorCode::ConfigInvalid`](crate::error::ErrorCode::ConfigInvalid).
     pub hooks: Vec<Arc<dyn AgentHooks>>,
 }
 
@@ -197,9 +203,10 @@ pub struct ResumeOptions {
     pub budget: Option<Budget>,
     /// The checkpoint to rewind to first. Default: continue where the session stopped.
     pub checkpoint: Option<u64>,
-    /// How long to wait for the lease of a run whose process may have crashed. If the lease is
-    /// renewed meanwhile, the run is alive, and the call fails with
-    /// [`ErrorCode::AlreadyRunning`](crate::error::ErrorCode::AlreadyRunning) immediately.
+    /// The maximum time to wait for the lease of a run whose process may have crashed. Default:
+    /// zero. The call fails with
+    /// [`ErrorCode::AlreadyRunning`](crate::error::ErrorCode::AlreadyRunning) without waiting if
+    /// the lease lasts longer, and as soon as the lease is renewed, because the run is then alive.
     pub wait: Duration,
     /// Hooks of this execution. They run after the agent's hooks.
     pub hooks: Vec<Arc<dyn AgentHooks>>,

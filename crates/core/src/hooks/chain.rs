@@ -235,15 +235,15 @@ impl HookChain {
         Ok(())
     }
 
-    /// Runs the hooks for a message that is about to be recorded.
+    /// Runs the `on_message` hooks for a message.
     pub async fn message(&self, cx: &HookContext, message: &Message) {
         for hooks in self.0.iter() {
             log_failure(cx, "on_message", contained(|| hooks.on_message(cx, message)).await);
         }
     }
 
-    /// Runs the hooks for user messages that are about to be recorded. Returns the state changes to
-    /// append to the log.
+    /// Runs the hooks for the user messages that start a turn. Returns the state changes to append
+    /// to the log.
     pub async fn user_messages(
         &self,
         place: &HookPlace,

@@ -108,8 +108,9 @@ impl<'a> SessionReader<'a> {
 }
 
 impl SessionCache {
-    /// Returns the session with its latest events, at least as recent as the head. With `alone`,
-    /// the session is removed from the cache, because no other task uses it meanwhile.
+    /// Returns the session with its latest events, at least as recent as the head. `alone` states
+    /// that no other task uses the session meanwhile: it is then moved out of the cache instead of
+    /// copied. Put it back with [`keep`](Self::keep).
     ///
     /// # Errors
     /// As [`load`](super::load).

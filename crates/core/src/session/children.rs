@@ -23,8 +23,8 @@ impl SessionOverview {
         step.call(call)?.child.as_ref().map(|child| &child.start)
     }
 
-    /// Returns the children to abort with the session and the reason, if its last run was aborted:
-    /// the children of calls that the abort answered, and all companions.
+    /// Returns the children that have to be aborted, and the reason of the abort, if the session's
+    /// last run was aborted. These are the children of the last step's calls, and all companions.
     #[must_use]
     pub fn aborted_children(&self) -> Option<(Vec<Arc<ChildStart>>, Option<String>)> {
         let run = self.last_run().filter(|run| run.status == RunStatus::Aborted)?;

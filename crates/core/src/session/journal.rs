@@ -80,9 +80,14 @@ pub enum StartOutcome {
 /// reapplies the facts that are still new and legal, and derives the decisions again.
 ///
 /// Large batches take several appends. A run can continue from the log after each of them: it
-/// executes a missing fact again, and decisions follow from the recorded facts. If a fact does not
-/// fit into any append, the journal records that it was too large, so that the run does not repeat
-/// it forever.
+/// executes an effect again if its fact is missing, and derives the decisions from the recorded
+/// facts. If a fact does not fit into any append, the journal records that it was too large, so
+/// that the run does not repeat the effect forever.
+///
+/// # Cancel safety
+/// The methods that append events are not cancel safe. If a future is dropped, its events may or
+/// may not have been appended, and the journal must not be used again. Discard it and load the
+/// session from its log.
 #[derive(Debug)]
 pub struct Journal {
     config: JournalConfig,
@@ -185,10 +190,11 @@ impl Journal {
         }
     }
 
-    /// Starts this journal's run with these events. The first of them, apart from `HistoryHealed`,
-    /// is `RunStarted`. Like all decisions, it is not appended again after a conflict. Events that
-    /// are already staged are appended first, so that a run that ends as soon as it starts, such as
-    /// an abort, can be staged as a whole.
+    /// Starts this journal's run with these events. They contain `RunStarted`, which only
+    /// `HistoryHealed` and `Rewound` may precede. After a conflict, no event is appended again.
+    ///
+    /// Events that are already staged are part of the same append. A run that ends as soon as it
+    /// starts, such as an abort, is therefore staged as a whole and started with no further events.
     ///
     /// # Errors
     /// Returns the store's errors, the errors of illegal events, and [`ErrorCode::TooLarge`] if the

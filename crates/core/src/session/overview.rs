@@ -179,7 +179,8 @@ impl SessionOverview {
         self.fold_state.step.as_ref()
     }
 
-    /// Returns the last closed step of the turn, as long as its effect on the turn is not decided.
+    /// Returns the step that was closed last. Returns `None` once a reply or a user message follows
+    /// the step, or once a run starts another turn or resumes a failed one.
     #[must_use]
     pub fn closed_step(&self) -> Option<&StepRecord> {
         self.fold_state.closed.as_deref()

@@ -68,14 +68,16 @@ impl StartRun {
 }
 
 /// Returns the events that start a turn, on a new session (`session` has no event yet) or on one
-/// whose last run ended. The caller decides whether a run that did not end is alive. If the session
-/// was suspended and all its calls are answered, the turn continues and the messages enter it when
-/// the step is done.
+/// whose last run ended. If the session was suspended and all its calls are answered, the turn
+/// continues instead, and the messages enter it when the step is done.
 ///
 /// # Errors
 /// [`ErrorCode::InputInvalid`] without a message or with an unsuitable state,
-/// [`ErrorCode::AgentMismatch`], [`ErrorCode::AlreadyRunning`] or [`ErrorCode::RunUnfinished`] if
-/// the last run did not end, [`ErrorCode::Suspended`] if it has pending calls.
+/// [`ErrorCode::StateInvalid`] if the recorded state does not fit the agent,
+/// [`ErrorCode::AgentMismatch`], [`ErrorCode::Suspended`] if the session waits for answers or
+/// children, and [`ErrorCode::ConfigInvalid`] if the budget limits costs and a model has no price.
+/// If the last run did not end, [`ErrorCode::AlreadyRunning`] if it is `alive`, and
+/// [`ErrorCode::RunUnfinished`] otherwise.
 pub fn execute_events(
     session: &Session,
     agent: &AgentDefinition,

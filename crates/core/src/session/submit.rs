@@ -137,8 +137,9 @@ impl Submission {
         self
     }
 
-    /// Sets the id of the answer. It is an idempotency key: another submission with the same id has
-    /// no effect.
+    /// Sets the id of the answer. Submitting an answer to the same call again under the same id
+    /// succeeds and records nothing. Use a different id for each call: the id is not compared
+    /// across calls. Default: a generated one.
     #[must_use]
     pub fn request(mut self, request: impl Into<RequestId>) -> Self {
         self.request = Some(request.into());
@@ -161,7 +162,8 @@ impl Submission {
 /// [`ErrorCode::CallNotFound`], [`ErrorCode::AlreadyAnswered`], [`ErrorCode::AnswerExpired`],
 /// [`ErrorCode::AnswerToAborted`], [`ErrorCode::AnswerWrongKind`], [`ErrorCode::AnswerInvalid`],
 /// [`ErrorCode::ArgumentsChanged`], [`ErrorCode::NotRoot`] for a child's session,
-/// [`ErrorCode::SessionNotFound`], and the errors of the store.
+/// [`ErrorCode::InputInvalid`] if calls of several sessions have this id and the reference names no
+/// session, [`ErrorCode::SessionNotFound`], and the errors of the store.
 ///
 /// # Durability
 /// When the function returns, the answer is in the log.
@@ -343,7 +345,8 @@ impl PendingView {
     }
 }
 
-/// Returns the pending calls of a session and its descendants, oldest session first.
+/// Returns the pending calls of a root session and its descendants, oldest session first. For a
+/// child session, the list is empty.
 ///
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], and the errors of the store.

@@ -123,8 +123,9 @@ async fn exported(store: &dyn StateStore, head: Head) -> Result<ExportedSession>
 }
 
 /// Imports an export into a store, under the original session ids. Work in progress is left as
-/// after a crash, and `recover` continues it. The original also continues on its own, so if a
-/// session should live in one place only, delete the original or leave it untouched.
+/// after a crash, and `recover` continues it. The import does not stop the original, so both
+/// sessions may execute the same effects. Delete the original if only the imported session should
+/// continue.
 ///
 /// Each session appears atomically, the root last. A log that takes several appends is first
 /// written to a staging session and then becomes the real session. An import that was cut off may

@@ -102,8 +102,9 @@ pub struct NewSession {
 }
 
 impl NewSession {
-    /// Checks the session's place in the tree. Stores call it first, as the checks of a first
-    /// append do.
+    /// Checks the ids of the root and of the parent.
+    /// [`Append::check_first`](super::Append::check_first) and
+    /// [`Append::check_fork`](super::Append::check_fork) call this method.
     ///
     /// # Errors
     /// [`ErrorCode::IdInvalid`](crate::error::ErrorCode::IdInvalid) if the id of the root or of the
@@ -123,9 +124,11 @@ pub struct Summary {
     pub run: Option<RunId>,
     /// The kind of runtime of the last run.
     pub runtime: Arc<str>,
-    /// The number of pending calls.
+    /// The number of pending calls, plus one for each call whose child session is suspended or
+    /// interrupted.
     pub pending: u32,
-    /// The time at which a sweeper should check the session.
+    /// The time, by the store's clock, from which on a sweep should check the session. `None` if
+    /// there is no such time.
     pub wake_at: Option<Timestamp>,
 }
 

@@ -30,9 +30,10 @@ impl Receipts {
 
 /// The per-stream cache of a store handle. Each entry `T` serves one writer at a time.
 ///
-/// An entry with a batch that was not [completed](PendingBatch::complete) is not evicted while other
-/// streams are written, because that batch may be retried. Of the other entries, the most recently
-/// written ones are kept.
+/// A batch that was not [completed](PendingBatch::complete) may be retried, so entries with such a
+/// batch are kept longer: about [`KEPT_OPEN`](Self::KEPT_OPEN) of them, in addition to about
+/// [`KEPT`](Self::KEPT) others. Beyond these numbers, the least recently written entries are
+/// evicted, except those in use.
 #[derive(Debug, Default)]
 pub struct StreamCache<T>(Mutex<Table<T>>);
 

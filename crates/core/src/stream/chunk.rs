@@ -80,7 +80,7 @@ pub enum ChunkKind {
         /// The next piece of the arguments as JSON text.
         delta: String,
     },
-    /// A tool is about to run.
+    /// A tool is about to run, or a call of a client tool waits for its result.
     ToolStart {
         /// The id of the call.
         call: CallId,
@@ -193,8 +193,8 @@ pub enum ChunkKind {
         /// The error of the run.
         error: ErrorRecord,
     },
-    /// Chunks before this one are not available, because they were trimmed. Read the session's log,
-    /// then continue from here.
+    /// Chunks between the reader's position and this one are not available: the stream was trimmed,
+    /// reset or deleted. Read the session's log, then continue from here.
     StreamResync,
 }
 

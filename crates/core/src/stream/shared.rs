@@ -63,8 +63,9 @@ pub trait SharedStream: Send {
     ) -> impl Future<Output = Result<bool, Self::Failure>> + Send;
 }
 
-/// Writes a batch, or returns the first receipt if it was already written. A handle runs one writer
-/// per stream at a time; `entry` is the entry that the previous writer left.
+/// Writes a batch, or returns the first receipt if it was already written. The caller must not
+/// write to one stream concurrently through the same handle, and passes the same `entry` to every
+/// write of a stream.
 ///
 /// # Errors
 /// Returns the errors of [`StreamState::apply`], [`ErrorCode::StoreBusy`] if other writers win

@@ -102,7 +102,9 @@ impl ToolContext {
         Self(Arc::new(Inner { parts, work }))
     }
 
-    /// Returns the custom state at the start of the step's phase, with this call's own changes.
+    /// Returns the custom state from before the concurrent calls of this step started, with this
+    /// call's own changes and those of its `before_tool` hooks. A finish tool also sees the changes
+    /// of the calls that ran before it.
     ///
     /// # Errors
     /// An error if the state does not fit `S`.

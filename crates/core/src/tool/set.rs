@@ -63,8 +63,8 @@ impl ToolSet {
         self.specs.is_empty()
     }
 
-    /// Returns the set encoded as `encoding`. The first call runs `encode`; later calls use the
-    /// cached bytes.
+    /// Returns the set encoded as `encoding`. The first call runs `encode` and caches the bytes.
+    /// Calls with another encoding run `encode` each time.
     pub fn encoded(
         &self,
         encoding: &'static str,

@@ -12,7 +12,8 @@ use crate::lease::LeaseKeeper;
 use crate::stream_writer::{AttemptHandle, WatermarkUpdate};
 
 impl Driver {
-    /// Shows late results of an earlier run, if nothing else was recorded.
+    /// Shows late results: those that an earlier run has recorded after it was taken over. For a commit without events
+    /// of this run; otherwise `apply_commit` shows them.
     pub(super) fn show_late(&mut self, step: u32, committed: &Committed) {
         if !committed.late.is_empty() {
             self.discard_late(step, committed);

@@ -18,8 +18,9 @@ use crate::error::{Failure, corrupt, not_found};
 use crate::groups::{Group, Groups, LARGE_BYTES, Turn};
 use crate::sql::{Query, Schema, Sql, signed};
 
-/// The maximum number of tries of an append. An append is retried if the obstacle that prevented it
-/// has disappeared by the time it is examined. Each time, another writer made progress.
+/// The maximum number of tries of an append. If the statement writes nothing, the session is read
+/// to find the reason. The append is tried again if the reason no longer exists by then, for
+/// example because a lease has expired in between.
 const TRIES: u32 = 100;
 
 /// The statement of one append. `{summary}` stands for the columns that a summary changes.

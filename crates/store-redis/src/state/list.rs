@@ -43,7 +43,7 @@ struct Index {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Lives of sessions, newest first.
+    /// Generations of sessions, by creation time.
     Generations,
     /// Runs, in no particular order.
     Runs,
@@ -172,8 +172,8 @@ impl Inner {
                 |found: &Found| index.kind != Kind::Generations || found.generation == entry.tag;
             let Some(found) = found.filter(is_generation) else {
                 if index.key == self.keys.sessions() {
-                    // No list of the tree of a missing root would find the entry in the index of that tree. It is
-                    // removed first, because it can be found only through the entry in this index.
+                    // If the session was to be a root, the index of its tree has the same entry, and nothing lists the
+                    // tree of a missing root. That entry is removed first, because only this one leads to it.
                     let tree = self.keys.of(&entry.session).tree();
                     self.drop_if_old(&tree, &entry.member, &entry.time).await?;
                 }

@@ -1,5 +1,6 @@
 //! Brings a tree to its end: answers and continues everything until nothing is left to do.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -108,8 +109,7 @@ impl Settling<'_> {
                 self.wait_for_runs().await?;
             }
             if stood > 1 {
-                self.resume_below(&heads).await?;
-                self.wait_for_runs().await?;
+                self.resume_below().await?;
             }
         }
         Err(format!("the tree did not end in {ROUNDS} rounds"))
@@ -155,15 +155,22 @@ impl Settling<'_> {
         }
     }
 
-    /// Resumes interrupted companions individually.
-    async fn resume_below(&self, heads: &[Head]) -> Result<(), String> {
-        for head in heads {
-            let interrupted = head.summary.status == SessionStatus::Interrupted;
-            if interrupted && head.created.parent.is_some() {
-                self.resume(&head.session, &head.created.agent).await?;
-            }
+    /// Resumes interrupted companions individually, one after another: each may resume others.
+    async fn resume_below(&self) -> Result<(), String> {
+        let mut resumed = BTreeSet::new();
+        loop {
+            let heads = heads(self.store, &ROOT.into()).await?;
+            let interrupted = |head: &&Head| {
+                let is_child = head.created.parent.is_some();
+                is_child && head.summary.status == SessionStatus::Interrupted
+            };
+            let mut children = heads.iter().filter(interrupted);
+            let Some(head) = children.find(|head| resumed.insert(head.session.clone())) else {
+                return Ok(());
+            };
+            self.resume(&head.session, &head.created.agent).await?;
+            self.wait_for_runs().await?;
         }
-        Ok(())
     }
 
     async fn wait_for_runs(&self) -> Result<(), String> {
