@@ -77,6 +77,9 @@ use history::History;
 /// [`SessionOverview`], which does not grow with each step, and the history, which grows and is
 /// append-only. A [`Savepoint`] is therefore cheap.
 ///
+/// Two sessions are equal if their logs are, and if they have observed the same time of the store's
+/// clock and know the same snapshot.
+///
 /// # Examples
 ///
 /// ```no_run

@@ -4,7 +4,7 @@
 //! cargo run -p helix-agents-examples --features servers --bin runtimes -- local
 //! ```
 //!
-//! needs no server, `-- durable` needs a PostgreSQL database (`TOURS_DATABASE`), and `-- temporal` needs a Temporal
+//! `local` needs no server, `durable` needs a PostgreSQL database (`TOURS_DATABASE`), and `temporal` needs a Temporal
 //! server (`TOURS_SERVER`). Kill the example with `kill -9` and start it again: its final output is the same on each
 //! runtime. The example uses the configured model, or a scripted one if none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]

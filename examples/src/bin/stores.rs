@@ -4,8 +4,8 @@
 //! cargo run -p helix-agents-examples --features servers --bin stores -- sqlite:notes.db
 //! ```
 //!
-//! stores its session in a file, `-- postgres://…` and `-- redis://…` store it on a server, and without arguments it is
-//! in memory. The example uses the configured model, or a scripted one if none is configured.
+//! This command stores the session in a file. With `-- postgres://…` or `-- redis://…` the session is on a server, and
+//! without arguments in memory. The example uses the configured model, or a scripted one if none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use anyhow::Result;

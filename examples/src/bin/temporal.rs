@@ -4,8 +4,8 @@
 //! cargo run -p helix-agents-examples --features servers --bin temporal -- worker
 //! ```
 //!
-//! and a client with `-- ask "Visit Oslo, Rome and Athens."`. Kill workers at any time: others continue their runs. The
-//! example uses the configured model, or a scripted one if none is configured.
+//! Start a client in the same way, with `-- ask "Visit Oslo, Rome and Athens."`. Kill workers at any time: others
+//! continue their runs. The example uses the configured model, or a scripted one if none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use std::time::Duration;

@@ -3,12 +3,12 @@
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader, Lines};
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 /// The time limit of each operation.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Returns a command that runs an example with its scripted model, whatever model is configured.
 pub(crate) fn example(path: &str) -> Command {
@@ -40,14 +40,22 @@ pub(crate) async fn failure(command: Command) -> String {
 /// A running process, and its output.
 pub(crate) struct Process {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
 }
 
 impl Process {
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        let output = Box::new(child.stdout.take().unwrap());
+        Self { child, lines: BufReader::new(output as _).lines() }
+    }
+
+    /// Starts a process of which the error output is read.
+    #[cfg(feature = "servers")]
+    pub(crate) fn start_with_errors(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let errors = Box::new(child.stderr.take().unwrap());
+        Self { child, lines: BufReader::new(errors as _).lines() }
     }
 
     /// Waits until a line contains this text. Returns the lines up to that one.

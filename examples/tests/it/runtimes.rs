@@ -1,15 +1,12 @@
 //! Runs the example as a user would on each of the runtimes, with and without killing it.
 
 use std::path::Path;
-use std::process::Stdio;
 
 use helix_agents_testkit::servers::{self, Afterwards};
 use sqlx::{AssertSqlSafe, Connection as _};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
-use tokio::time::timeout;
 
-use crate::program::{self, DEADLINE};
+use crate::program::{self, Process};
 
 /// The expected output, whatever runtime executes the run and whatever happens meanwhile.
 const HISTORY: &str = "\
@@ -47,19 +44,12 @@ impl Example {
         command
     }
 
-    /// Runs the example and kills it once this line appears. Returns the log lines up to that one.
+    /// Runs the example and kills it once a log line contains this text. Returns the log lines up to that one.
     async fn run_and_kill(&self, text: &str) -> Vec<String> {
-        let mut child = self.command().stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut seen = Vec::new();
-        while let Some(line) = timeout(DEADLINE, lines.next_line()).await.unwrap().unwrap() {
-            seen.push(line);
-            if seen.last().is_some_and(|line| line == text) {
-                child.kill().await.unwrap();
-                return without_model(seen);
-            }
-        }
-        panic!("the output never contained `{text}`: {seen:?}");
+        let mut process = Process::start_with_errors(self.command());
+        let seen = process.wait_for(text).await;
+        process.kill().await;
+        without_model(seen)
     }
 
     /// Runs the example to its end. Returns its log lines and its output.

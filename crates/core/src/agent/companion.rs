@@ -135,8 +135,8 @@ struct NameInput {
 #[derive(Deserialize, JsonSchema)]
 struct NothingInput {}
 
-/// Returns the schema of a type from the cell, or compiles it.
-fn shared<T: JsonSchema>(cell: &OnceLock<Schema>) -> Result<Schema> {
+/// Returns the schema of a type. The first call compiles it and stores it in the cell.
+fn compiled_once<T: JsonSchema>(cell: &OnceLock<Schema>) -> Result<Schema> {
     if let Some(schema) = cell.get() {
         return Ok(schema.clone());
     }
@@ -183,17 +183,18 @@ impl CompanionTool {
         Self::of(companions).find(|tool| tool.suffix() == suffix)
     }
 
-    /// Returns the schema of the input. It is compiled once per process, and shared by all agents.
+    /// Returns the schema of the input. It is compiled once per process: a factory builds an agent
+    /// for each session.
     fn schema(self) -> Result<Schema> {
         static SPAWN: OnceLock<Schema> = OnceLock::new();
         static SEND: OnceLock<Schema> = OnceLock::new();
         static NOTHING: OnceLock<Schema> = OnceLock::new();
         static NAME: OnceLock<Schema> = OnceLock::new();
         match self {
-            Self::Spawn => shared::<SpawnInput>(&SPAWN),
-            Self::Send => shared::<SendInput>(&SEND),
-            Self::List => shared::<NothingInput>(&NOTHING),
-            Self::Status | Self::Terminate | Self::Wait => shared::<NameInput>(&NAME),
+            Self::Spawn => compiled_once::<SpawnInput>(&SPAWN),
+            Self::Send => compiled_once::<SendInput>(&SEND),
+            Self::List => compiled_once::<NothingInput>(&NOTHING),
+            Self::Status | Self::Terminate | Self::Wait => compiled_once::<NameInput>(&NAME),
         }
     }
 
