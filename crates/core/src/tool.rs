@@ -13,7 +13,7 @@ pub(crate) use context::digest;
 pub use context::{ToolContext, ToolContextConfig, ToolEffects, ToolStream};
 pub use definition::{EffectClass, FinishTransform, Reconcile, ReconcileOutcome, Tool};
 pub use error::ToolError;
-pub use function::{NoInput, ToolFunction, ToolReturn};
+pub use function::{NoInput, ToolFunction, ToolMethods, ToolReturn};
 pub use outcome::{complete_record, finish_output, to_outcome};
 pub use set::{COMPANION_PREFIX, FINISH_TOOL, SUB_AGENT_PREFIX, ToolSet, ToolSpec, is_reserved};
 

@@ -54,7 +54,7 @@ pub use helix_agents_test as test;
 pub use helix_agents_tools as tools;
 
 #[cfg(feature = "macros")]
-pub use helix_agents_macros::tool;
+pub use helix_agents_macros::{tool, tools};
 
 pub use any_store::AnyStore;
 pub use error::{Error, Result};

@@ -15,14 +15,16 @@ pub use crate::session::{RunStatus, Session, Submission};
 pub use crate::store::StateStore;
 pub use crate::store_url::open_store;
 pub use crate::stream::{ChunkKind, StreamManager};
-pub use crate::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError, ToolFunction};
+pub use crate::tool::{
+    EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError, ToolFunction, ToolMethods,
+};
 pub use crate::{Sessions, Sweeper};
 
 #[cfg(feature = "llm")]
 pub use helix_agents_llm::ProviderRegistry;
 
 #[cfg(feature = "macros")]
-pub use helix_agents_macros::tool;
+pub use helix_agents_macros::{tool, tools};
 
 #[cfg(feature = "runtime-durable")]
 pub use helix_agents_runtime_durable::DurableRuntime;

@@ -1,13 +1,25 @@
 //! The function under the attribute: its parameters and its return type.
 
 use syn::visit::{self, Visit};
-use syn::{FnArg, GenericParam, ItemFn, PatType, ReturnType, Type, TypeReference};
+use syn::{
+    Attribute, FnArg, GenericParam, PatType, ReceiverKind, ReturnType, Signature, Type,
+    TypeReference,
+};
 
 use crate::problems::Problems;
 
 const CONTEXT_IS_A_REFERENCE: &str = "the context is taken by reference: `cx: &ToolContext`";
 const PARAMETERS: &str =
     "a tool takes at most an input and its context, in this order: `input: T, cx: &ToolContext`";
+
+/// Where a tool function is declared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Outside of an `impl` block.
+    Free,
+    /// In an `impl` block with `#[tools]`.
+    Method,
+}
 
 /// The signature of a tool function.
 pub(crate) struct Shape {
@@ -26,13 +38,20 @@ pub(crate) struct Parameters {
 }
 
 /// Returns the signature of a function, or `None` if it cannot be a tool.
-pub(crate) fn shape(function: &ItemFn, problems: &mut Problems) -> Option<Shape> {
-    check_keywords(function, problems);
-    check_generics(function, problems);
-    let parameters = read_parameters(function, problems);
-    let ReturnType::Type(_, returns) = &function.sig.output else {
+pub(crate) fn shape(
+    signature: &Signature,
+    attributes: &[Attribute],
+    place: Place,
+    problems: &mut Problems,
+) -> Option<Shape> {
+    check_keywords(signature, problems);
+    check_attribute(attributes, problems);
+    check_generics(signature, problems);
+    check_receiver(signature, place, problems);
+    let parameters = read_parameters(signature, problems);
+    let ReturnType::Type(_, returns) = &signature.output else {
         problems.at(
-            &function.sig.ident,
+            &signature.ident,
             "a tool must return `Result<T, E>`; `Result<(), ToolError>` if there is no output",
         );
         return None;
@@ -41,8 +60,7 @@ pub(crate) fn shape(function: &ItemFn, problems: &mut Problems) -> Option<Shape>
     Some(Shape { parameters, returns: (**returns).clone() })
 }
 
-fn check_keywords(function: &ItemFn, problems: &mut Problems) {
-    let signature = &function.sig;
+fn check_keywords(signature: &Signature, problems: &mut Problems) {
     if signature.asyncness.is_none() {
         problems.at(signature.fn_token, "a tool must be async: `async fn`");
     }
@@ -55,17 +73,41 @@ fn check_keywords(function: &ItemFn, problems: &mut Problems) {
     if let Some(abi) = &signature.abi {
         problems.at(abi, "a tool cannot be extern");
     }
-    let again = function.attrs.iter().find(|attribute| {
-        let last = attribute.path().segments.last();
-        last.is_some_and(|segment| segment.ident == "tool")
-    });
-    if let Some(again) = again {
+}
+
+/// Checks that there is no second `#[tool]`; the first one is not among the attributes.
+fn check_attribute(attributes: &[Attribute], problems: &mut Problems) {
+    if let Some(again) = attributes.iter().find(|attribute| is_tool(attribute)) {
         problems.at(again, "`#[tool]` is given twice");
     }
 }
 
-fn check_generics(function: &ItemFn, problems: &mut Problems) {
-    let generics = &function.sig.generics;
+/// Returns `true` for the attribute `#[tool]`, with or without a path before its name.
+pub(crate) fn is_tool(attribute: &Attribute) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == "tool")
+}
+
+fn check_receiver(signature: &Signature, place: Place, problems: &mut Problems) {
+    match (signature.receiver(), place) {
+        (None, Place::Free) => {}
+        (Some(receiver), Place::Free) => {
+            problems.at(receiver, "a method is a tool only in an `impl` block with `#[tools]`");
+        }
+        (None, Place::Method) => problems.at(
+            &signature.ident,
+            "a tool in an `impl` block takes `&self`; without it, make it a free function",
+        ),
+        (Some(receiver), Place::Method) => {
+            if !matches!(receiver.kind, ReceiverKind::Reference(_, None, None)) {
+                problems
+                    .at(receiver, "a tool takes `&self`, because several calls can run at once");
+            }
+        }
+    }
+}
+
+fn check_generics(signature: &Signature, problems: &mut Problems) {
+    let generics = &signature.generics;
     for parameter in &generics.params {
         let message = match parameter {
             GenericParam::Lifetime(_) => "a tool cannot have lifetimes: it owns its input",
@@ -78,20 +120,13 @@ fn check_generics(function: &ItemFn, problems: &mut Problems) {
     }
 }
 
-fn read_parameters(function: &ItemFn, problems: &mut Problems) -> Parameters {
+fn read_parameters(signature: &Signature, problems: &mut Problems) -> Parameters {
     let mut read = Parameters::default();
     let mut typed = Vec::new();
-    for parameter in &function.sig.inputs {
-        match parameter {
-            FnArg::Receiver(receiver) => problems.at(
-                receiver,
-                "a tool is a free function; implement `ToolFunction` for a tool with its own data",
-            ),
-            FnArg::Typed(parameter) => {
-                check_attributes(parameter, problems);
-                typed.push(parameter);
-            }
-        }
+    for parameter in &signature.inputs {
+        let FnArg::Typed(parameter) = parameter else { continue };
+        check_doc(parameter, problems);
+        typed.push(parameter);
     }
     match typed.as_slice() {
         [] => {}
@@ -106,17 +141,17 @@ fn read_parameters(function: &ItemFn, problems: &mut Problems) -> Parameters {
             read_context(context, &mut read, problems);
         }
         _ => problems.at(
-            &function.sig.inputs,
+            &signature.inputs,
             "a tool takes at most an input and its context: make the parameters fields of one input",
         ),
     }
-    if let Some(variadic) = &function.sig.variadic {
+    if let Some(variadic) = &signature.variadic {
         problems.at(variadic, PARAMETERS);
     }
     read
 }
 
-fn check_attributes(parameter: &PatType, problems: &mut Problems) {
+fn check_doc(parameter: &PatType, problems: &mut Problems) {
     let doc = parameter.attrs.iter().find(|a| a.path().is_ident("doc"));
     if let Some(doc) = doc {
         problems.at(doc, "models do not see this: document the fields of the input type");

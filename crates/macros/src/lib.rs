@@ -1,14 +1,16 @@
-//! The attribute macro that turns an async function into a tool of Helix Agents.
+//! The attribute macros that turn async functions and methods into tools of Helix Agents.
 //!
-//! The macro only adds what a type cannot express: the name and the description. All other options
+//! The macros only add what a type cannot express: the name and the description. All other options
 //! are methods of `Tool`.
 
 mod arguments;
+mod definition;
 mod description;
-mod expand;
 mod function;
+mod methods;
 mod name;
 mod problems;
+mod tool;
 
 use proc_macro::TokenStream;
 
@@ -53,6 +55,8 @@ use proc_macro::TokenStream;
 ///
 /// All other options are methods of `Tool`: `search.into_tool().timeout(…)`.
 ///
+/// A tool that needs a client or a connection pool is a method of a struct that has it: see [`tools`](macro@tools).
+///
 /// # Expansion
 ///
 /// The function becomes a unit struct with the same name, visibility and docs that implements `ToolFunction`. To run
@@ -60,5 +64,59 @@ use proc_macro::TokenStream;
 /// declared where the struct is in scope, except inside the function itself.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    expand::tool(arguments.into(), &item.into()).into()
+    tool::tool(arguments.into(), &item.into()).into()
+}
+
+/// Turns the methods of an `impl` block that have the attribute `#[tool]` into tools. Each method reads its
+/// dependencies from `&self`.
+///
+/// ```ignore
+/// use std::sync::Arc;
+///
+/// use helix_agents::prelude::*;
+///
+/// struct Shop {
+///     catalogue: Catalogue,
+/// }
+///
+/// #[tools]
+/// impl Shop {
+///     /// Search the product catalogue.
+///     #[tool]
+///     async fn search(&self, input: Query) -> Result<Vec<Product>, ToolError> {
+///         Ok(self.catalogue.search(&input.text).await?)
+///     }
+///
+///     /// Order a product.
+///     #[tool(name = "place_order")]
+///     async fn order(&self, input: Order, cx: &ToolContext) -> Result<Receipt, ToolError> {
+///         Ok(self.catalogue.order(&input, &cx.idempotency_key()).await?)
+///     }
+/// }
+///
+/// let shop = Arc::new(Shop { catalogue });
+/// let clerk = Agent::builder("clerk").tools(shop.tools());
+/// let careful = Agent::builder("careful")
+///     .tool(shop.search_tool())
+///     .tool(shop.order_tool().require_approval());
+/// ```
+///
+/// # The methods
+///
+/// A method with `#[tool]` takes `&self`, and otherwise what a function with [`tool`](macro@tool) takes. The arguments
+/// `name` and `description` are the same too. The other methods of the block stay as they are. The block may be generic
+/// if its type is `Send`, `Sync` and `'static`. It must not implement a trait.
+///
+/// # Arguments
+///
+/// - `crate = path`: the crate that contains the `tool` module. Defaults to `::helix_agents`.
+///
+/// # Expansion
+///
+/// All methods remain methods. For a tool `search`, the block gets a method `search_tool(self: &Arc<Self>) -> Tool` with
+/// the same visibility, on which options can be set. The type implements `ToolMethods`, whose method `tools` returns all
+/// tools of the block; so a type has at most one block with `#[tools]`.
+#[proc_macro_attribute]
+pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    methods::tools(arguments.into(), &item.into()).into()
 }

@@ -1,6 +1,7 @@
-//! The typed form of a tool, which `#[tool]` generates.
+//! The typed forms of tools, which `#[tool]` and `#[tools]` generate.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -12,7 +13,8 @@ use super::error::ToolError;
 
 /// A tool as a type. `#[tool]` generates an implementation from an async function.
 ///
-/// Implement it by hand for a tool that carries its own data (a client, a pool).
+/// A tool with its own data, such as a client or a pool, is a method of a type that has
+/// [`ToolMethods`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "put `#[tool]` on an async function, or implement `ToolFunction`"
@@ -43,6 +45,16 @@ pub trait ToolFunction: Send + Sync + 'static {
     {
         Tool::from(self)
     }
+}
+
+/// A type whose methods are tools. `#[tools]` on an `impl` block generates an implementation.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no tools",
+    note = "put `#[tools]` on an `impl` block, and `#[tool]` on its methods"
+)]
+pub trait ToolMethods: Send + Sync + 'static {
+    /// Returns the tools, in the order of their methods. They share this value.
+    fn tools(self: &Arc<Self>) -> Vec<Tool>;
 }
 
 /// The input of a tool without arguments: a JSON object whose content is ignored.

@@ -4,6 +4,7 @@ mod calls;
 mod compile_errors;
 mod definitions;
 mod expansion;
+mod methods;
 
 // The default crate path of the attribute.
 extern crate helix_agents_core as helix_agents;

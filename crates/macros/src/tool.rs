@@ -1,14 +1,13 @@
-//! The expansion of the attribute: parses the item and generates the tool.
+//! The expansion of `#[tool]`: a free function becomes a type that implements `ToolFunction`.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
-use syn::spanned::Spanned;
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
 use syn::{Attribute, Error, Item, ItemFn, Path, Result, Visibility};
 
-use crate::arguments::Arguments;
-use crate::function::{self, Parameters, Shape};
+use crate::arguments::{Arguments, default_crate};
+use crate::definition::Definition;
+use crate::function::Place;
 use crate::problems::Problems;
-use crate::{description, name};
 
 /// Expands `#[tool(arguments)]` on an item. If there are errors, the item is kept unchanged next to
 /// them, so that editors can still analyze it.
@@ -25,9 +24,7 @@ pub(crate) fn tool(arguments: TokenStream, item: &TokenStream) -> TokenStream {
 /// A function that can be a tool.
 struct Tool {
     krate: Path,
-    name: String,
-    description: String,
-    shape: Shape,
+    definition: Definition,
     function: ItemFn,
 }
 
@@ -35,30 +32,20 @@ impl Tool {
     fn read(arguments: TokenStream, item: TokenStream) -> Result<Self> {
         let function = parse_function(item)?;
         let mut problems = Problems::default();
-        let arguments = problems.take(syn::parse2::<Arguments>(arguments));
-        let shape = function::shape(&function, &mut problems);
-        let ident = &function.sig.ident;
-        let named = arguments.and_then(|Arguments { name, description, krate }| {
-            let name = problems.take(name::of(ident, name.as_ref()));
-            let text = description::of(ident, &function.attrs, description.as_ref());
-            Some((krate, name?, problems.take(text)?))
-        });
-        let tool = named.zip(shape);
-        let tool = tool.map(|((krate, name, description), shape)| Self {
-            krate,
-            name,
-            description,
-            shape,
-            function,
-        });
-        problems.finish(tool)
+        let arguments = problems.take(syn::parse2::<Arguments>(arguments)).unwrap_or_default();
+        let Arguments { name, description, krate } = arguments;
+        let given = (name.as_ref(), description.as_ref());
+        let (signature, attributes) = (&function.sig, &function.attrs);
+        let definition = Definition::read(signature, attributes, Place::Free, given, &mut problems);
+        let krate = krate.unwrap_or_else(default_crate);
+        problems.finish(definition.map(|definition| Self { krate, definition, function }))
     }
 
     fn write(mut self) -> TokenStream {
         let attributes = std::mem::take(&mut self.function.attrs);
         let (of_type, of_function) = divide(attributes);
         let documented = of_type.iter().any(|attribute| is(attribute, &["doc"]));
-        let description = &self.description;
+        let description = &self.definition.description;
         let doc = (!documented).then(|| quote!(#[doc = #description]));
         let deprecated = of_type.iter().any(|attribute| is(attribute, &["deprecated"]));
         let still_a_tool = deprecated
@@ -82,14 +69,11 @@ impl Tool {
     }
 
     fn write_implementation(&self) -> TokenStream {
-        let Self { krate, name, description, shape, function } = self;
+        let Self { krate, definition, function } = self;
+        let Definition { name, description, .. } = definition;
         let ident = &function.sig.ident;
-        let input = shape
-            .parameters
-            .input
-            .as_ref()
-            .map_or_else(|| quote!(#krate::tool::NoInput), ToTokens::to_token_stream);
-        let output = self.of_return("Output");
+        let input = definition.input(krate);
+        let output = definition.of_return(krate, "Output");
         let call = self.write_call();
         quote! {
             impl #krate::tool::ToolFunction for #ident {
@@ -108,16 +92,12 @@ impl Tool {
     /// struct, so that the function's parameters and variables may have that name. Errors in the
     /// body are reported at that name, and type errors are reported at the type.
     fn write_call(&self) -> TokenStream {
-        let function = &self.function;
+        let Self { krate, definition, function } = self;
         let ident = &function.sig.ident;
-        let krate = &self.krate;
-        let Parameters { input, context } = &self.shape.parameters;
-        let input = input.as_ref().map(|ty| (ty, "__input"));
-        let context = context.as_ref().map(|ty| (ty, "__cx"));
+        let (input, context) = definition.variables(ident);
         let given = input.into_iter().chain(context);
-        let given = given.map(|(ty, name)| Ident::new(name, ty.span().resolved_at(ident.span())));
-        let result = self.result();
-        let convert = self.of_return("into_result");
+        let result = definition.result(krate, &quote!(Self::Output));
+        let convert = definition.of_return(krate, "into_result");
         quote_spanned! {ident.span()=>
             async fn call(
                 &self,
@@ -133,39 +113,14 @@ impl Tool {
             }
         }
     }
-
-    /// Returns the return type of `call`, with the spans of the function's return type.
-    fn result(&self) -> TokenStream {
-        let (first, last) = ends(&self.shape.returns);
-        let krate = &self.krate;
-        let start = quote_spanned!(first=> ::core::result::Result);
-        let end = quote_spanned!(last=> <Self::Output, #krate::tool::ToolError>);
-        quote!(#start #end)
-    }
-
-    /// Returns `<Return as ToolReturn>::item` with the spans of the return type, so that errors are
-    /// reported there.
-    fn of_return(&self, item: &str) -> TokenStream {
-        let returns = &self.shape.returns;
-        let (first, last) = ends(returns);
-        let krate = &self.krate;
-        let item = Ident::new(item, last);
-        let start = quote_spanned!(first=> <#returns as);
-        let end = quote_spanned!(last=> #krate::tool::ToolReturn>::#item);
-        quote!(#start #end)
-    }
-}
-
-/// Returns the spans of the first and the last token.
-fn ends(tokens: &impl ToTokens) -> (Span, Span) {
-    let tokens = tokens.to_token_stream();
-    let mut places = tokens.into_iter().map(|token| token.span());
-    let first = places.next().unwrap_or_else(Span::call_site);
-    (first, places.last().unwrap_or(first))
 }
 
 fn parse_function(item: TokenStream) -> Result<ItemFn> {
     syn::parse2::<ItemFn>(item.clone()).map_err(|error| match syn::parse2::<Item>(item) {
+        Ok(other @ Item::Impl(_)) => Error::new_spanned(
+            other,
+            "`#[tools]` goes on an `impl` block, and `#[tool]` on its methods",
+        ),
         Ok(other) => Error::new_spanned(other, "`#[tool]` goes on an async function"),
         Err(_) => error,
     })
@@ -189,6 +144,7 @@ fn divide(attributes: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribute>) {
     (of_type, of_function)
 }
 
-fn is(attribute: &Attribute, names: &[&str]) -> bool {
+/// Returns `true` if the attribute has one of these names.
+pub(crate) fn is(attribute: &Attribute, names: &[&str]) -> bool {
     names.iter().any(|name| attribute.path().is_ident(name))
 }
