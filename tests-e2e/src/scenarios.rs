@@ -51,7 +51,7 @@ pub enum Sequel {
 }
 
 impl Scenario {
-    fn new(agent: AgentBuilder<Words>, llm: impl LlmAdapter) -> Option<Self> {
+    fn new(agent: AgentBuilder, llm: impl LlmAdapter) -> Option<Self> {
         let agent = agent.build().ok()?;
         let registry = AgentRegistry::default();
         registry.replace(&agent);
@@ -59,7 +59,7 @@ impl Scenario {
         Some(Self { agent: agent.erased(), registry, llm: Arc::new(llm), sequel })
     }
 
-    fn scripted<const N: usize>(agent: AgentBuilder<Words>, replies: [Reply; N]) -> Option<Self> {
+    fn scripted<const N: usize>(agent: AgentBuilder, replies: [Reply; N]) -> Option<Self> {
         Self::new(agent, ScriptedLlm::new(replies))
     }
 
@@ -90,7 +90,7 @@ fn word(word: &str) -> Value {
     json!({ "word": word })
 }
 
-fn worker(trace: &Path) -> AgentBuilder<Words> {
+fn worker(trace: &Path) -> AgentBuilder {
     let agent = Agent::builder("worker").system_prompt("You work.").model("scripted");
     agent.state::<Words>().tool(act("act", trace))
 }

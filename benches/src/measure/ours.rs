@@ -25,7 +25,7 @@ async fn add(pair: Pair) -> Result<u64, ToolError> {
 /// Runs of tool calls.
 struct ToolRuns {
     running: Arc<Running>,
-    agent: Agent<(), Total>,
+    agent: Agent<Total>,
     calls: u32,
 }
 
@@ -39,7 +39,7 @@ struct TextRuns {
 /// Runs that remain suspended.
 struct SuspendedRuns {
     running: Arc<Running>,
-    agent: Agent<(), Total>,
+    agent: Agent<Total>,
 }
 
 pub(super) async fn measure(job: &Job, store: Store, warmed: &Barrier) -> Result<Outcome> {

@@ -102,21 +102,21 @@ impl AgentFile {
             .max_result_bytes(config.limits.max_result_bytes)
             .budget(config.limits.budget());
         let builder = tools(self, options.files.as_deref(), &options.clock)?.add_to(builder);
-        let agent = match config.tools.note {
-            None => self.finish(builder.system_prompt(self.prompt.as_str())),
+        let builder = match config.tools.note {
+            None => builder.system_prompt(self.prompt.as_str()),
             Some(note) => {
                 let prompt = self.prompt.clone();
                 let tool = NoteTool::new().max_notes(note.max_notes).max_chars(note.max_chars);
                 let builder = builder.state::<Notes>().tool(tool.tool());
-                self.finish(builder.system_prompt_of(move |notes: Notes| notes.shown_in(&prompt)))
+                builder.system_prompt_of(move |notes: Notes| notes.shown_in(&prompt))
             }
         };
-        let agent = agent.map_err(|error| self.invalid(&error))?;
+        let agent = self.finish(builder).map_err(|error| self.invalid(&error))?;
         let plan = self.plan(&agent, &options.clock);
         Ok(BuiltAgent { agent, plan })
     }
 
-    fn finish<S>(&self, builder: AgentBuilder<S>) -> Result<AnyAgent> {
+    fn finish(&self, builder: AgentBuilder) -> Result<AnyAgent> {
         let (Some(schema), Some(config)) = (&self.output, &self.config.output) else {
             return Ok(builder.build()?.erased());
         };

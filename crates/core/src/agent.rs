@@ -8,7 +8,6 @@ mod sub_agent;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
 pub use builder::AgentBuilder;
@@ -19,7 +18,7 @@ pub use definition::{
 pub use registry::{AgentRegistry, FactoryContext};
 pub use sub_agent::{SubAgent, SubAgentInput};
 
-/// A typed agent definition: `S` is the custom state, `O` the output.
+/// An agent definition whose output has the type `O`.
 ///
 /// Cheap to clone. Executors and registries hold the erased form, [`AnyAgent`]. Values are
 /// converted between JSON and these types only at the API boundary.
@@ -33,12 +32,12 @@ pub use sub_agent::{SubAgent, SubAgentInput};
 ///     .model("openai:gpt-4o-mini")
 ///     .system_prompt("Answer in one sentence.")
 ///     .build()?;
-/// assert_eq!(&**agent.name(), "assistant");
+/// assert_eq!(agent.name(), "assistant");
 /// # Ok::<(), helix_agents_core::error::Error>(())
 /// ```
-pub struct Agent<S = (), O = String> {
+pub struct Agent<O = String> {
     definition: AnyAgent,
-    types: PhantomData<fn() -> (S, O)>,
+    output: PhantomData<fn() -> O>,
 }
 
 impl Agent {
@@ -48,9 +47,21 @@ impl Agent {
     }
 }
 
-impl<S, O> Agent<S, O> {
+impl<O> Agent<O> {
     pub(crate) fn new(definition: AgentDefinition) -> Self {
-        Self { definition: Arc::new(definition), types: PhantomData }
+        Self { definition: Arc::new(definition), output: PhantomData }
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// Returns the definition: all settings of the agent, without its output type.
+    #[must_use]
+    pub fn definition(&self) -> &AgentDefinition {
+        &self.definition
     }
 
     /// Returns the type-erased agent.
@@ -60,21 +71,13 @@ impl<S, O> Agent<S, O> {
     }
 }
 
-impl<S, O> Clone for Agent<S, O> {
+impl<O> Clone for Agent<O> {
     fn clone(&self) -> Self {
-        Self { definition: self.erased(), types: PhantomData }
+        Self { definition: self.erased(), output: PhantomData }
     }
 }
 
-impl<S, O> Deref for Agent<S, O> {
-    type Target = AgentDefinition;
-
-    fn deref(&self) -> &AgentDefinition {
-        &self.definition
-    }
-}
-
-impl<S, O> fmt::Debug for Agent<S, O> {
+impl<O> fmt::Debug for Agent<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.definition.fmt(f)
     }

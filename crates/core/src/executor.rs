@@ -6,7 +6,6 @@ mod submitted;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -134,6 +133,9 @@ pub trait RunControl: fmt::Debug + Send + Sync + 'static {
 
 /// A handle to a run in this or another process. Cheap to clone. Dropping it does not stop the run.
 ///
+/// `O` is the type of the output. A handle to a run of a typed agent has the agent's output type;
+/// other handles return JSON, and [`typed`](Self::typed) converts them.
+///
 /// # Examples
 ///
 /// ```no_run
@@ -148,18 +150,27 @@ pub trait RunControl: fmt::Debug + Send + Sync + 'static {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
-pub struct RunHandle {
+pub struct RunHandle<O = Json> {
     session: SessionId,
     run: RunId,
     control: Arc<dyn RunControl>,
+    output: PhantomData<fn() -> O>,
 }
 
 impl RunHandle {
     /// Creates a handle; for executors.
     #[must_use]
     pub fn new(session: SessionId, run: RunId, control: Arc<dyn RunControl>) -> Self {
-        Self { session, run, control }
+        Self { session, run, control, output: PhantomData }
+    }
+}
+
+impl<O> RunHandle<O> {
+    /// Returns a handle to the same run with another output type.
+    #[must_use]
+    pub fn typed<T>(self) -> RunHandle<T> {
+        let Self { session, run, control, .. } = self;
+        RunHandle { session, run, control, output: PhantomData }
     }
 
     /// Returns the session id.
@@ -172,19 +183,6 @@ impl RunHandle {
     #[must_use]
     pub fn run(&self) -> &RunId {
         &self.run
-    }
-
-    /// Waits for the end of the run. A failed run is returned as a result, not as an error.
-    ///
-    /// # Errors
-    /// Errors of the store; [`ErrorCode::Superseded`] if another run took over;
-    /// [`ErrorCode::Closed`] if the executor was shut down before the run ended. In the last case,
-    /// another process can continue the run.
-    ///
-    /// # Cancel safety
-    /// Dropping the future does not affect the run; the method can be called again.
-    pub async fn result(&self) -> Result<AgentResult> {
-        self.control.result().await
     }
 
     /// Returns the chunks of the session's tree from the start of this run: those already stored,
@@ -241,34 +239,35 @@ impl RunHandle {
     }
 }
 
-/// A [`RunHandle`] with the agent's output type.
-pub struct AgentHandle<O> {
-    handle: RunHandle,
-    output: PhantomData<fn() -> O>,
-}
-
-impl<O: DeserializeOwned> AgentHandle<O> {
-    /// Waits for the end of the run.
+impl<O: DeserializeOwned> RunHandle<O> {
+    /// Waits for the end of the run. A failed run is returned as a result, not as an error.
     ///
     /// # Errors
-    /// Those of [`RunHandle::result`], and [`ErrorCode::OutputInvalid`] if the recorded output does
-    /// not fit the type.
+    /// Errors of the store; [`ErrorCode::Superseded`] if another run took over;
+    /// [`ErrorCode::Closed`] if the executor was shut down before the run ended, so that another
+    /// process can continue it; [`ErrorCode::OutputInvalid`] if the recorded output does not fit
+    /// the type.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not affect the run; the method can be called again.
     pub async fn result(&self) -> Result<AgentResult<O>> {
-        self.handle.result().await?.typed()
+        self.control.result().await?.typed()
     }
 }
 
-impl<O> Deref for AgentHandle<O> {
-    type Target = RunHandle;
-
-    fn deref(&self) -> &RunHandle {
-        &self.handle
+impl<O> Clone for RunHandle<O> {
+    fn clone(&self) -> Self {
+        let Self { session, run, control, output } = self;
+        let (session, run, control) = (session.clone(), run.clone(), Arc::clone(control));
+        Self { session, run, control, output: *output }
     }
 }
 
-impl<O> fmt::Debug for AgentHandle<O> {
+impl<O> fmt::Debug for RunHandle<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.handle.fmt(f)
+        let Self { session, run, control, .. } = self;
+        let mut handle = f.debug_struct("RunHandle");
+        handle.field("session", session).field("run", run).field("control", control).finish()
     }
 }
 
@@ -503,23 +502,22 @@ pub trait AgentExecutorExt: AgentExecutor {
     ///
     /// # Errors
     /// Those of [`AgentExecutor::execute`].
-    async fn start<S, O>(
+    async fn start<O>(
         &self,
-        agent: &Agent<S, O>,
+        agent: &Agent<O>,
         input: impl Into<Input> + Send,
         options: ExecuteOptions,
-    ) -> Result<AgentHandle<O>> {
-        let handle = self.execute(agent.erased(), input.into(), options).await?;
-        Ok(AgentHandle { handle, output: PhantomData })
+    ) -> Result<RunHandle<O>> {
+        Ok(self.execute(agent.erased(), input.into(), options).await?.typed())
     }
 
     /// Runs one turn of a typed agent in a new session and waits for its output.
     ///
     /// # Errors
     /// Those of [`AgentExecutor::execute`], and the run's own error if it does not complete.
-    async fn run<S, O: DeserializeOwned>(
+    async fn run<O: DeserializeOwned>(
         &self,
-        agent: &Agent<S, O>,
+        agent: &Agent<O>,
         input: impl Into<Input> + Send,
     ) -> Result<O> {
         self.start(agent, input, ExecuteOptions::default()).await?.result().await?.into_output()
@@ -529,14 +527,13 @@ pub trait AgentExecutorExt: AgentExecutor {
     ///
     /// # Errors
     /// Those of [`AgentExecutor::resume`].
-    async fn resume_agent<S, O>(
+    async fn resume_agent<O>(
         &self,
-        agent: &Agent<S, O>,
+        agent: &Agent<O>,
         session: &SessionId,
         options: ResumeOptions,
-    ) -> Result<AgentHandle<O>> {
-        let handle = self.resume(agent.erased(), session, options).await?;
-        Ok(AgentHandle { handle, output: PhantomData })
+    ) -> Result<RunHandle<O>> {
+        Ok(self.resume(agent.erased(), session, options).await?.typed())
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn builder() -> AgentBuilder {
 }
 
 /// Builds an agent and erases its types.
-pub(crate) fn built<S, O>(builder: AgentBuilder<S, O>) -> AnyAgent {
+pub(crate) fn built<O>(builder: AgentBuilder<O>) -> AnyAgent {
     builder.build().unwrap().erased()
 }
 

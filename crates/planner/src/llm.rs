@@ -50,7 +50,7 @@ pub const TOOL_LOGS_CHUNK: &str = "tool_logs";
 /// # let answers = ScriptedLlm::new([Reply::text("It is a 4.")]);
 /// # let model = PlanningScript::new([Reply::text(plan)], answers);
 /// let agent = Agent::builder("gambler").system_prompt("Roll the die.").tool(dice).build()?;
-/// let llm = PlanningLlm::new(model).plan(&agent, PlanOptions::default().max_rounds(1))?;
+/// let llm = PlanningLlm::new(model).plan(agent.definition(), PlanOptions::default().max_rounds(1))?;
 /// let runtime = LocalRuntime::builder().store(MemoryStore::new()).llm(llm).build()?;
 /// assert_eq!(runtime.run(&agent, "Go!").await?, "It is a 4.");
 /// # Ok(())

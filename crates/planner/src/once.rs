@@ -42,7 +42,7 @@ impl PlanningLlm {
     /// # let answers = ScriptedLlm::new([Reply::text("It is a 4.")]);
     /// # let model = PlanningScript::new([Reply::text(plan)], answers);
     /// let agent = Agent::builder("gambler").system_prompt("Roll the die.").tool(dice).build()?;
-    /// let commands = PlanningLlm::new(model).plan_once(&agent, "Go!").await?;
+    /// let commands = PlanningLlm::new(model).plan_once(agent.definition(), "Go!").await?;
     /// assert_eq!(commands.len(), 1);
     /// assert_eq!(commands[0].tool_name, "dice");
     /// # Ok(())

@@ -124,7 +124,7 @@ impl World {
 
     /// Registers an agent.
     #[must_use]
-    pub fn registered<S, O>(self, agent: &Agent<S, O>) -> Self {
+    pub fn registered<O>(self, agent: &Agent<O>) -> Self {
         self.registry.replace(agent);
         self
     }

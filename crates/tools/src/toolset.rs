@@ -95,7 +95,7 @@ impl Toolset {
     }
 
     /// Adds the tools to an agent.
-    pub fn add_to<S, O>(self, agent: AgentBuilder<S, O>) -> AgentBuilder<S, O> {
+    pub fn add_to<O>(self, agent: AgentBuilder<O>) -> AgentBuilder<O> {
         self.into_iter().fold(agent, AgentBuilder::tool)
     }
 }

@@ -65,7 +65,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-fn writer() -> Result<Agent<(), Poem>, Error> {
+fn writer() -> Result<Agent<Poem>, Error> {
     let critic = Agent::builder("critic")
         .description("Judges a poem.")
         .system_prompt("You judge poems. Say whether a poem is better than the earlier versions.")

@@ -50,7 +50,7 @@ async fn main() -> Result<()> {
 }
 
 /// Starts the tour, or resumes it where the previous process was killed.
-async fn travel(runtime: &LocalRuntime, agent: &Agent) -> Result<AgentHandle<String>, Error> {
+async fn travel(runtime: &LocalRuntime, agent: &Agent) -> Result<RunHandle<String>, Error> {
     let session = SessionId::from(SESSION);
     match runtime.can_resume(&session).await {
         Ok(Resumable::Yes | Resumable::Running) => {

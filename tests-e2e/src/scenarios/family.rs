@@ -91,7 +91,7 @@ fn spawn() -> Value {
     json!({"agent": "helper", "name": "rex", "message": "work"})
 }
 
-fn helper(name: &str, trace: &Path, tool: Option<Tool>) -> Option<Agent<Words, Word>> {
+fn helper(name: &str, trace: &Path, tool: Option<Tool>) -> Option<Agent<Word>> {
     let helper = Agent::builder(name).description("Helps.").system_prompt("You help.");
     let helper = helper.model("scripted").state::<Words>().tool(act("act", trace));
     let helper = match tool {

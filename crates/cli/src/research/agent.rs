@@ -54,7 +54,7 @@ pub(crate) struct Fact {
 ///
 /// # Errors
 /// If the definition is invalid, which is a bug.
-pub(crate) fn researcher(model: &str, settings: &DemoSettings) -> Result<Agent<(), Report>> {
+pub(crate) fn researcher(model: &str, settings: &DemoSettings) -> Result<Agent<Report>> {
     let environment = settings.environment();
     Agent::builder(NAME)
         .description("Answers questions about the Solar System from a table of its bodies.")

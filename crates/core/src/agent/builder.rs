@@ -41,13 +41,13 @@ use crate::tool::Tool;
 ///     .max_steps(10)
 ///     .budget(Budget::new().tokens(100_000))
 ///     .build()?;
-/// assert_eq!(agent.limits().max_steps, 10);
+/// assert_eq!(agent.definition().limits().max_steps, 10);
 /// # Ok::<(), helix_agents_core::error::Error>(())
 /// ```
 #[must_use = "call `build` to get the agent"]
-pub struct AgentBuilder<S = (), O = String> {
+pub struct AgentBuilder<O = String> {
     parts: Parts,
-    types: PhantomData<fn() -> (S, O)>,
+    output: PhantomData<fn() -> O>,
 }
 
 struct Parts {
@@ -74,7 +74,7 @@ enum PromptSource {
     OfState(PromptOfState),
 }
 
-impl<S, O> std::fmt::Debug for AgentBuilder<S, O> {
+impl<O> std::fmt::Debug for AgentBuilder<O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AgentBuilder").field("name", &self.parts.name).finish_non_exhaustive()
     }
@@ -100,12 +100,12 @@ impl AgentBuilder {
                 hooks: Vec::new(),
                 stop_when: None,
             },
-            types: PhantomData,
+            output: PhantomData,
         }
     }
 }
 
-impl<S, O> AgentBuilder<S, O> {
+impl<O> AgentBuilder<O> {
     /// Sets the description. Listings show it, and the models of calling agents read it.
     pub fn description(mut self, description: &str) -> Self {
         description.clone_into(&mut self.parts.description);
@@ -136,7 +136,7 @@ impl<S, O> AgentBuilder<S, O> {
 
     /// Sets the type of the custom state, which tools and hooks read and change. A new session
     /// starts with its default value.
-    pub fn state<T>(mut self) -> AgentBuilder<T, O>
+    pub fn state<T>(mut self) -> Self
     where
         T: Default + Serialize + DeserializeOwned + JsonSchema,
     {
@@ -145,7 +145,7 @@ impl<S, O> AgentBuilder<S, O> {
             let read = || T::deserialize(state).map(drop).map_err(|_| misfit::<T>(state));
             caught("the state type", read).map_err(|panic| panic.to_string())?
         };
-        AgentBuilder { parts: self.parts, types: PhantomData }
+        self
     }
 
     /// Adds a tool: a `#[tool]` function, or a [`Tool`] with options.
@@ -168,25 +168,25 @@ impl<S, O> AgentBuilder<S, O> {
 
     /// Adds a companion. The model starts it, sends it messages and queries its status through
     /// tools with the prefix `companion__`. It needs a description.
-    pub fn companion<T, P>(mut self, child: &Agent<T, P>, mode: CompanionMode) -> Self {
+    pub fn companion<T>(mut self, child: &Agent<T>, mode: CompanionMode) -> Self {
         self.parts.companions.push(Companion::new(child, mode));
         self
     }
 
     /// Sets the output type. The model returns the output by calling `__finish__`, which is added
     /// unless there is a finish tool.
-    pub fn output<T>(mut self) -> AgentBuilder<S, T>
+    pub fn output<T>(mut self) -> AgentBuilder<T>
     where
         T: DeserializeOwned + JsonSchema,
     {
         self.parts.output = Some(Schema::of::<T>());
-        AgentBuilder { parts: self.parts, types: PhantomData }
+        AgentBuilder { parts: self.parts, output: PhantomData }
     }
 
     /// Sets an output schema that is only known at run time.
-    pub fn output_schema(mut self, schema: Value) -> AgentBuilder<S, Value> {
+    pub fn output_schema(mut self, schema: Value) -> AgentBuilder<Value> {
         self.parts.output = Some(Schema::from_value(schema));
-        AgentBuilder { parts: self.parts, types: PhantomData }
+        AgentBuilder { parts: self.parts, output: PhantomData }
     }
 
     /// Requests the output through the provider's JSON-schema response format instead of
@@ -303,7 +303,7 @@ impl<S, O> AgentBuilder<S, O> {
     ///
     /// # Errors
     /// [`ErrorCode::AgentInvalid`] with every problem of the definition.
-    pub fn build(self) -> Result<Agent<S, O>> {
+    pub fn build(self) -> Result<Agent<O>> {
         let problems = self.parts.problems();
         if !problems.is_empty() {
             return Err(Error::new(ErrorCode::AgentInvalid, problems.join("; "))

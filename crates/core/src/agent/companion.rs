@@ -37,7 +37,7 @@ pub struct Companion {
 }
 
 impl Companion {
-    pub(crate) fn new<S, O>(agent: &Agent<S, O>, mode: CompanionMode) -> Self {
+    pub(crate) fn new<O>(agent: &Agent<O>, mode: CompanionMode) -> Self {
         Self { agent: agent.erased(), mode }
     }
 

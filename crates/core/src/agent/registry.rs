@@ -37,8 +37,8 @@ impl AgentRegistry {
     /// # Errors
     /// [`ErrorCode::AgentInvalid`] if another agent has the name. Use [`replace`](Self::replace) to
     /// override it.
-    pub fn register<S, O>(&self, agent: &Agent<S, O>) -> Result<()> {
-        self.insert(Arc::clone(agent.name()), Entry::Agent(agent.erased()))
+    pub fn register<O>(&self, agent: &Agent<O>) -> Result<()> {
+        self.insert(Arc::clone(&agent.definition().name), Entry::Agent(agent.erased()))
     }
 
     /// Registers a factory that builds the agent with this name for a session.
@@ -54,7 +54,7 @@ impl AgentRegistry {
     }
 
     /// Registers an agent, replacing the one with the same name, if any.
-    pub fn replace<S, O>(&self, agent: &Agent<S, O>) {
+    pub fn replace<O>(&self, agent: &Agent<O>) {
         self.replace_erased(agent.erased());
     }
 

@@ -57,11 +57,11 @@ pub struct SubAgent {
 impl SubAgent {
     /// Offers an agent as a sub-agent whose input is one message, see [`SubAgentInput`].
     #[must_use]
-    pub fn new<S, O>(agent: &Agent<S, O>) -> Self {
+    pub fn new<O>(agent: &Agent<O>) -> Self {
         Self {
             agent: agent.erased(),
             tool: format!("{SUB_AGENT_PREFIX}{}", agent.name()).into(),
-            description: agent.description().into(),
+            description: agent.definition().description().into(),
             input: Schema::of::<SubAgentInput>().map_err(Arc::new),
             to_input: typed(|input: SubAgentInput| Input::from(input.message)),
         }
@@ -151,8 +151,8 @@ impl SubAgent {
     }
 }
 
-impl<S, O> From<&Agent<S, O>> for SubAgent {
-    fn from(agent: &Agent<S, O>) -> Self {
+impl<O> From<&Agent<O>> for SubAgent {
+    fn from(agent: &Agent<O>) -> Self {
         Self::new(agent)
     }
 }

@@ -14,7 +14,7 @@ use crate::llm::RetryPolicy;
 use crate::testing::{builder, echo, result_schema};
 use crate::tool::{EffectClass, NoInput, ReconcileOutcome, Tool, ToolContext};
 
-fn problems<S, O>(builder: AgentBuilder<S, O>, expected: &Expect) {
+fn problems<O>(builder: AgentBuilder<O>, expected: &Expect) {
     let error = builder.build().unwrap_err();
     assert_eq!(error.code(), ErrorCode::AgentInvalid);
     expected.assert_eq(&error.message().replace("; ", "\n"));
@@ -122,7 +122,7 @@ fn client_tools_and_approvals_exclude_other_options() {
     );
 }
 
-fn child(name: &str) -> Agent<(), Value> {
+fn child(name: &str) -> Agent<Value> {
     let child = Agent::builder(name).system_prompt("p").description("Helps.");
     child.output_schema(result_schema()).build().unwrap()
 }
@@ -144,7 +144,7 @@ fn sub_agents_and_companions_need_unique_names() {
 }
 
 /// Returns the names of the tools that the model sees.
-fn offered<S, O>(builder: AgentBuilder<S, O>) -> Vec<String> {
+fn offered<O>(builder: AgentBuilder<O>) -> Vec<String> {
     let agent = builder.build().unwrap().erased();
     agent.effective_tools().specs().iter().map(|spec| spec.name.to_string()).collect()
 }
@@ -240,10 +240,10 @@ fn all_problems_are_reported_at_once() {
 #[test]
 fn a_state_that_no_longer_fits_is_reported_with_its_place() {
     let agent = builder().state::<Notes>().build().unwrap();
-    assert!(agent.check_state(&json!({"notes": []})).is_ok());
-    let error = agent.check_state(&json!({"notes": 1})).unwrap_err();
+    assert!(agent.definition().check_state(&json!({"notes": []})).is_ok());
+    let error = agent.definition().check_state(&json!({"notes": 1})).unwrap_err();
     assert_eq!(error.code(), ErrorCode::StateInvalid);
-    assert_eq!(agent.initial_state().to_value(), json!({"notes": []}));
+    assert_eq!(agent.definition().initial_state().to_value(), json!({"notes": []}));
 }
 
 /// A state type whose `Deserialize` panics on odd numbers.
@@ -266,8 +266,8 @@ impl Fragile {
 #[test]
 fn a_state_type_that_panics_while_it_is_read_is_an_error() {
     let agent = builder().state::<Fragile>().build().unwrap();
-    assert!(agent.check_state(&json!(2)).is_ok());
-    let error = agent.check_state(&json!(1)).unwrap_err();
+    assert!(agent.definition().check_state(&json!(2)).is_ok());
+    let error = agent.definition().check_state(&json!(1)).unwrap_err();
     assert_eq!(error.code(), ErrorCode::StateInvalid);
     assert!(error.message().ends_with("the state type panicked"), "{error}");
 }

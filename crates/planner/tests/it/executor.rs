@@ -68,7 +68,7 @@ fn broken() -> Tool {
     })
 }
 
-fn agent(commands: &CommandTool) -> Agent<Notes> {
+fn agent(commands: &CommandTool) -> Agent {
     teller().state::<Notes>().tool(commands.tool()).build().unwrap()
 }
 
@@ -164,6 +164,6 @@ fn invalid_executors_are_rejected() {
     let commands = CommandTool::new(Failing, [note(&Keys::default())]).unwrap();
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let options = PlanOptions::default().executor(Some(commands));
-    let error = PlanningLlm::new(script([])).plan(&agent, options).unwrap_err();
+    let error = PlanningLlm::new(script([])).plan(agent.definition(), options).unwrap_err();
     assert!(error.message().contains("CommandTool::tool"), "{error}");
 }

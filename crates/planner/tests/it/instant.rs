@@ -23,7 +23,8 @@ async fn a_response_closes_the_connection_as_soon_as_it_is_certain() {
     let plan = Play::AndWait(pieces(r#"{"next_action": "response", "execution_comm"#));
     let (url, mut ended) = serve(vec![plan, Play::Whole(pieces("the answer"))]).await;
     let agent = teller().model("local:m").tool(shout(&Heard::default())).build().unwrap();
-    let llm = PlanningLlm::new(model(&url)).plan(&agent, PlanOptions::default()).unwrap();
+    let llm =
+        PlanningLlm::new(model(&url)).plan(agent.definition(), PlanOptions::default()).unwrap();
     let runtime = runtime(llm);
     let (result, session, _) = run(&runtime, &agent, "go").await;
     assert_eq!(result.status, RunStatus::Completed, "{:?}", result.error);
@@ -46,7 +47,8 @@ async fn any_other_action_is_waited_for() {
     let (url, mut ended) = serve(vec![execute, plan("response", &[]), answer]).await;
     let heard = Heard::default();
     let agent = teller().model("local:m").tool(shout(&heard)).build().unwrap();
-    let llm = PlanningLlm::new(model(&url)).plan(&agent, PlanOptions::default()).unwrap();
+    let llm =
+        PlanningLlm::new(model(&url)).plan(agent.definition(), PlanOptions::default()).unwrap();
     let (result, session, _) = run(&runtime(llm), &agent, "go").await;
     assert_eq!(result.status, RunStatus::Completed, "{:?}", result.error);
     assert_eq!(within(ended.recv()).await, Some(Ended::Served));
@@ -62,7 +64,8 @@ async fn a_cancelled_plan_closes_the_connection() {
     let plan = Play::AndWait(pieces(r#"{"next_action": "execute", "execution_comm"#));
     let (url, mut ended) = serve(vec![plan]).await;
     let agent = teller().model("local:m").tool(shout(&Heard::default())).build().unwrap();
-    let llm = PlanningLlm::new(model(&url)).plan(&agent, PlanOptions::default()).unwrap();
+    let llm =
+        PlanningLlm::new(model(&url)).plan(agent.definition(), PlanOptions::default()).unwrap();
     let runtime = runtime(llm);
     let handle = begin(&runtime, &agent, "go").await;
     assert_eq!(within(ended.recv()).await, Some(Ended::Waiting));

@@ -15,7 +15,7 @@ async fn a_plan_is_made_and_nothing_is_executed() {
         planning(&model, &agent, PlanOptions::default()),
         PlanningLlm::new(script([execute([shouting("a", "x"), shouting("b", "y")])])),
     ] {
-        let commands = llm.plan_once(&agent, "go").await.unwrap();
+        let commands = llm.plan_once(agent.definition(), "go").await.unwrap();
         let purposes: Vec<_> = commands.iter().map(|command| &*command.purpose).collect();
         assert_eq!(purposes, ["a", "b"]);
     }
@@ -27,7 +27,8 @@ async fn a_plan_is_made_and_nothing_is_executed() {
 async fn without_tools_no_model_is_called() {
     let model = script([]);
     let agent = teller().build().unwrap();
-    let commands = planning(&model, &agent, PlanOptions::default()).plan_once(&agent, "go").await;
+    let commands =
+        planning(&model, &agent, PlanOptions::default()).plan_once(agent.definition(), "go").await;
     assert!(commands.unwrap().is_empty());
     assert!(model.plans_seen().is_empty());
 }
@@ -38,7 +39,7 @@ async fn a_plan_that_cannot_be_read_is_made_again_and_then_an_error() {
     let broken = || Reply::text("{");
     let model = script([broken()]).revise(0, broken()).revise(0, broken());
     let llm = planning(&model, &agent, PlanOptions::default());
-    let error = llm.plan_once(&agent, "go").await.unwrap_err();
+    let error = llm.plan_once(agent.definition(), "go").await.unwrap_err();
     assert_eq!(error.code(), helix_agents_core::error::ErrorCode::MaxTokens);
     assert_eq!(model.plans_seen().len(), 3);
 }

@@ -12,7 +12,7 @@ use crate::support::{Heard, planning, respond, run, runtime, script, shout, tell
 #[track_caller]
 fn refused(options: PlanOptions, why: &str) {
     let agent = teller().tool(shout(&Heard::default())).max_steps(6).build().unwrap();
-    let error = PlanningLlm::new(script([])).plan(&agent, options).unwrap_err();
+    let error = PlanningLlm::new(script([])).plan(agent.definition(), options).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
     assert!(error.message().contains(why), "{error}");
 }
@@ -28,7 +28,7 @@ fn invalid_options_are_rejected() {
 fn an_agent_plans_once() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let llm = planning(&script([]), &agent, PlanOptions::default());
-    let error = llm.plan(&agent, PlanOptions::default()).unwrap_err();
+    let error = llm.plan(agent.definition(), PlanOptions::default()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
 }
 

@@ -76,12 +76,12 @@ pub(crate) fn script(plans: impl IntoIterator<Item = Reply>) -> PlanningScript {
 }
 
 /// Returns the planning adapter around a model, with these options for the agent.
-pub(crate) fn planning<S, O>(
+pub(crate) fn planning<O>(
     model: &(impl LlmAdapter + Clone),
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
     options: PlanOptions,
 ) -> PlanningLlm {
-    PlanningLlm::new(model.clone()).plan(agent, options).unwrap()
+    PlanningLlm::new(model.clone()).plan(agent.definition(), options).unwrap()
 }
 
 pub(crate) fn runtime(llm: impl LlmAdapter) -> LocalRuntime {
@@ -89,9 +89,9 @@ pub(crate) fn runtime(llm: impl LlmAdapter) -> LocalRuntime {
 }
 
 /// Starts the session `story`.
-pub(crate) async fn begin<S, O>(
+pub(crate) async fn begin<O>(
     runtime: &LocalRuntime,
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
     input: impl Into<Input>,
 ) -> RunHandle {
     let options = ExecuteOptions::default().session("story");
@@ -99,9 +99,9 @@ pub(crate) async fn begin<S, O>(
 }
 
 /// Runs a turn of the session `story` to its end.
-pub(crate) async fn run<S, O>(
+pub(crate) async fn run<O>(
     runtime: &LocalRuntime,
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
     input: impl Into<Input>,
 ) -> (AgentResult, Session, RunHandle) {
     let handle = begin(runtime, agent, input).await;

@@ -34,8 +34,8 @@ fn notes(word: &str) -> (&'static str, serde_json::Value) {
     ("note", json!({"notes": [word]}))
 }
 
-fn teller() -> AgentBuilder<Notes> {
-    Agent::builder("teller").system_prompt("You tell.").model("scripted").state().tool(note())
+fn teller() -> AgentBuilder {
+    Agent::builder("teller").system_prompt("You tell.").model("scripted").state::<Notes>().tool(note())
 }
 
 /// Returns a runtime with this store and separate streams.
@@ -45,7 +45,7 @@ fn runtime(store: impl StateStore, llm: impl LlmAdapter) -> LocalRuntime {
     runtime.durability(Durability::PerStep).build().unwrap()
 }
 
-async fn start<S>(runtime: &LocalRuntime, agent: &Agent<S>) -> RunHandle {
+async fn start(runtime: &LocalRuntime, agent: &Agent) -> RunHandle {
     let options = ExecuteOptions::default().session("story");
     runtime.execute(agent.erased(), "go".into(), options).await.unwrap()
 }

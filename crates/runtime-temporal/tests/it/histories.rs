@@ -40,7 +40,7 @@ fn teller() -> AgentBuilder {
     Agent::builder("teller").system_prompt("You tell.").model("scripted")
 }
 
-fn helper(name: &str) -> Agent<(), Report> {
+fn helper(name: &str) -> Agent<Report> {
     let helper = Agent::builder(name).description("Helps.").system_prompt("You help.");
     helper.model("scripted").output::<Report>().build().unwrap()
 }

@@ -181,7 +181,7 @@ pub(crate) fn teller_model() -> ScriptedLlm {
 }
 
 /// Returns a helper agent that answers `true`.
-pub(crate) fn helps() -> Agent<(), bool> {
+pub(crate) fn helps() -> Agent<bool> {
     let helper = Agent::builder("helper").description("Helps.").system_prompt("You help.");
     helper.model("scripted").output().build().unwrap()
 }

@@ -289,7 +289,7 @@ pub async fn a_hook_cannot_choose_a_model_without_a_price(harness: &impl Runtime
 }
 
 /// Returns a child that calls `shout` before it reports.
-fn finder() -> Agent<(), Report> {
+fn finder() -> Agent<Report> {
     helper("helper").tool(shout()).build().unwrap()
 }
 

@@ -27,7 +27,7 @@ fn boss() -> Agent {
     teller().sub_agent(&shouter()).build().unwrap()
 }
 
-fn shouter() -> Agent<(), Report> {
+fn shouter() -> Agent<Report> {
     helper("helper").tool(shout()).build().unwrap()
 }
 

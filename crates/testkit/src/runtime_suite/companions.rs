@@ -18,7 +18,7 @@ use crate::gate::Gate;
 use crate::normalise;
 use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 
-fn critic() -> AgentBuilder<(), Report> {
+fn critic() -> AgentBuilder<Report> {
     helper("critic")
 }
 
@@ -27,7 +27,7 @@ fn writer(mode: CompanionMode) -> Agent {
     with(&critic().tool(shout()).build().unwrap(), mode)
 }
 
-fn with(critic: &Agent<(), Report>, mode: CompanionMode) -> Agent {
+fn with(critic: &Agent<Report>, mode: CompanionMode) -> Agent {
     teller().tool(shout()).companion(critic, mode).build().unwrap()
 }
 

@@ -244,7 +244,7 @@ struct Present {
     by: std::collections::BTreeMap<String, u64>,
 }
 
-fn stateful<T>() -> AgentBuilder<T>
+fn stateful<T>() -> AgentBuilder
 where
     T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema,
 {

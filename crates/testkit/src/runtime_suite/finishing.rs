@@ -18,7 +18,7 @@ use super::support::{
 use super::{RuntimeHarness, World};
 use crate::scripted::{Reply, ScriptedLlm};
 
-fn reporter() -> Agent<(), Report> {
+fn reporter() -> Agent<Report> {
     teller().tool(shout()).output::<Report>().build().unwrap()
 }
 

@@ -189,11 +189,7 @@ pub async fn a_key_follows_what_an_approver_edits(harness: &impl RuntimeHarness)
     assert!(seen.iter().all(|(_, argument, _)| argument == "same"), "{seen:?}");
 }
 
-async fn in_doubt<S, O>(
-    harness: &impl RuntimeHarness,
-    agent: &Agent<S, O>,
-    gate: &Gate,
-) -> RunStatus {
+async fn in_doubt<O>(harness: &impl RuntimeHarness, agent: &Agent<O>, gate: &Gate) -> RunStatus {
     let script = || ScriptedLlm::new([act(), Reply::text("done")]);
     killed_at(harness, World::new(script()), agent, gate).await;
     let executor = harness.boot(World::new(script())).await;

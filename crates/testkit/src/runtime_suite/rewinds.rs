@@ -23,9 +23,9 @@ fn back_to(version: u64) -> ResumeOptions {
     ResumeOptions::default().from_checkpoint(version)
 }
 
-async fn rewound<S, O>(
+async fn rewound<O>(
     executor: &dyn AgentExecutor,
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
     options: ResumeOptions,
 ) -> RunHandle {
     executor.resume(agent.erased(), &S.into(), options).await.unwrap()

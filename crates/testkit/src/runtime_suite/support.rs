@@ -105,18 +105,18 @@ pub(super) fn options() -> ExecuteOptions {
 }
 
 /// Starts a run of the session [`S`].
-pub(super) async fn start_run<S, O>(
+pub(super) async fn start_run<O>(
     executor: &dyn AgentExecutor,
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
     input: impl Into<Input>,
 ) -> RunHandle {
     executor.execute(agent.erased(), input.into(), options()).await.unwrap()
 }
 
 /// Runs a turn of the session [`S`] to its end.
-pub(super) async fn run<S, O>(
+pub(super) async fn run<O>(
     executor: &dyn AgentExecutor,
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
     input: impl Into<Input>,
 ) -> AgentResult {
     end(&start_run(executor, agent, input).await).await
@@ -139,17 +139,17 @@ pub(super) fn completes(handle: &RunHandle) -> impl Future<Output = AgentResult>
 }
 
 /// Resumes the session [`S`] and waits for the end of the run.
-pub(super) async fn resume_to_end<S, O>(
+pub(super) async fn resume_to_end<O>(
     executor: &dyn AgentExecutor,
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
 ) -> AgentResult {
     end(&resume(executor, agent).await.unwrap()).await
 }
 
 /// Resumes the session [`S`], after waiting for a crashed owner's lease.
-pub(super) async fn resume<S, O>(
+pub(super) async fn resume<O>(
     executor: &dyn AgentExecutor,
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
 ) -> helix_agents_core::error::Result<RunHandle> {
     let options = ResumeOptions::default().wait(std::time::Duration::from_secs(60));
     executor.resume(agent.erased(), &SessionId::from(S), options).await

@@ -55,7 +55,7 @@ fn changes(name: &str, change: fn(&mut Doc)) -> Tool {
     )
 }
 
-fn editor() -> AgentBuilder<Doc> {
+fn editor() -> AgentBuilder {
     let review = changes("review", |doc| {
         doc.phase = Phase::Review { by: "me".to_owned() };
         doc.notes.push("reviewed".to_owned());

@@ -23,7 +23,7 @@ use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Returns a child that needs an approval before it pays.
-fn payer() -> Agent<(), Report> {
+fn payer() -> Agent<Report> {
     let pay = Tool::function("pay", "Pays.", |input: Word, _| async move {
         Ok::<_, ToolError>(format!("paid {}", input.word))
     });

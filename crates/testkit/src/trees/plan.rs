@@ -205,7 +205,7 @@ impl Scene {
         node: &Node,
         tools: &[Tool],
         known: &mut BTreeMap<String, AnyAgent>,
-    ) -> AgentBuilder<Done, String> {
+    ) -> AgentBuilder {
         let build = self.build;
         let mut agent = Agent::builder(&node.name)
             .description(&format!("Works, as of build {build}."))

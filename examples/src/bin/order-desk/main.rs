@@ -85,7 +85,7 @@ async fn main() -> Result<()> {
 }
 
 /// Places the order, or resumes the run of a killed process.
-async fn serve(runtime: &LocalRuntime, agent: &Agent<(), Receipt>) -> Result<RunHandle, Error> {
+async fn serve(runtime: &LocalRuntime, agent: &Agent<Receipt>) -> Result<RunHandle, Error> {
     let session = SessionId::from(SESSION);
     match runtime.can_resume(&session).await {
         Ok(Resumable::Yes | Resumable::Running) => {

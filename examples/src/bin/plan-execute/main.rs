@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
         PlanOptions::default().max_rounds(3).timeout(Duration::from_secs(120), TokioClock::new());
     let runtime = LocalRuntime::builder()
         .store(SqliteStore::open("trip.db").await?)
-        .llm(PlanningLlm::around(model).plan(&agent, options)?)
+        .llm(PlanningLlm::around(model).plan(agent.definition(), options)?)
         .build()?;
     let run =
         runtime.start(&agent, "Bergen or Oslo this weekend?", ExecuteOptions::default()).await?;

@@ -12,10 +12,10 @@ use crate::runtime_suite::{RuntimeHarness, World};
 
 /// Starts a run in a process that is killed when a caller waits at the gate. The gate is open for later
 /// callers.
-pub(in crate::runtime_suite) async fn killed_at<S, O>(
+pub(in crate::runtime_suite) async fn killed_at<O>(
     harness: &impl RuntimeHarness,
     world: World,
-    agent: &Agent<S, O>,
+    agent: &Agent<O>,
     gate: &Gate,
 ) -> RunHandle {
     let executor = harness.boot(world).await;

@@ -10,7 +10,7 @@ use crate::runtime_suite::RuntimeHarness;
 use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 
 /// Returns a sub-agent or companion, without tools.
-pub(in crate::runtime_suite) fn helper(name: &str) -> AgentBuilder<(), Report> {
+pub(in crate::runtime_suite) fn helper(name: &str) -> AgentBuilder<Report> {
     Agent::builder(name)
         .description("Finds things out.")
         .system_prompt("You find out.")

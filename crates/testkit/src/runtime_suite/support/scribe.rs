@@ -31,7 +31,7 @@ impl Trace {
     }
 
     /// Returns a root agent with that tool.
-    pub(in crate::runtime_suite) fn scribe(&self) -> Agent<Notes> {
+    pub(in crate::runtime_suite) fn scribe(&self) -> Agent {
         teller().state::<Notes>().tool(self.tool()).build().unwrap()
     }
 
