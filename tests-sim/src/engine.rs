@@ -12,36 +12,20 @@ use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::{CallId, RunId};
 use helix_agents_runtime::{
     ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
-    forward_executor,
 };
 use helix_agents_testkit::trees::{Redelivery, Rng};
 
 use crate::marks::{Mark, Reached};
 
-/// A runtime on this engine.
-#[derive(Debug)]
-pub(crate) struct WorkItemRuntime {
-    runtime: Runtime,
-}
-
-forward_executor!(WorkItemRuntime);
-
-impl WorkItemRuntime {
-    pub(crate) fn new(
-        settings: Settings,
-        redelivery: Redelivery,
-        reached: Reached,
-    ) -> Result<Self> {
-        let follow = settings.lease / 2;
-        let engine = TaskEngine { redelivery, follow, reached, stopped: Arc::default() };
-        Ok(Self { runtime: Runtime::new(settings.context()?, Arc::new(engine)) })
-    }
-
-    /// Stops accepting runs, and leaves the active ones to other processes.
-    pub(crate) async fn shutdown(&self) {
-        let context = self.runtime.context();
-        context.tasks.end(context.grace).await;
-    }
+/// Creates a runtime on this engine.
+pub(crate) fn in_work_items(
+    settings: Settings,
+    redelivery: Redelivery,
+    reached: Reached,
+) -> Result<Runtime> {
+    let follow = settings.lease / 2;
+    let engine = TaskEngine { redelivery, follow, reached, stopped: Arc::default() };
+    Ok(Runtime::new(settings.context()?, Arc::new(engine)).erased())
 }
 
 /// An engine that executes work items as tasks of one process.

@@ -460,9 +460,9 @@ fn shut_down(world: &World, process: &Process) {
     world.reached.note(Mark::Shutdown);
     // It releases its leases, and other processes may take over at once.
     world.record_trouble(process, Duration::from_secs(3_600));
-    let (shutdown, life) = ((process.shutdown)(), process.life.clone());
+    let (executor, life) = (Arc::clone(&process.executor), process.life.clone());
     world.spawn(process, async move {
-        shutdown.await;
+        executor.shutdown().await;
         life.end();
     });
 }

@@ -4,8 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::Result;
@@ -17,7 +15,7 @@ use helix_agents_runtime::Settings;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_testkit::trees::{Family, ProcessLife};
 
-use crate::engine::WorkItemRuntime;
+use crate::engine::in_work_items;
 use crate::marks::Reached;
 use crate::parameters::{EngineKind, Story};
 use crate::time::SimClock;
@@ -37,9 +35,6 @@ pub(crate) struct ProcessConfig {
     pub(crate) reached: Reached,
 }
 
-/// Shuts a process down gracefully.
-type Shutdown = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
-
 /// A process. Clones refer to the same process.
 #[derive(Clone)]
 pub(crate) struct Process {
@@ -49,7 +44,6 @@ pub(crate) struct Process {
     pub(crate) executor: Arc<dyn AgentExecutor>,
     /// The agents in this process's build.
     pub(crate) family: Arc<Family>,
-    pub(crate) shutdown: Shutdown,
 }
 
 impl fmt::Debug for Process {
@@ -72,9 +66,9 @@ impl Process {
         let streams: Arc<dyn StreamManager> = Arc::<Wire>::clone(&wire);
         let time: Arc<dyn Clock> = Arc::<SimClock>::clone(&clock);
         let life = wire.life.clone();
-        let (executor, shutdown): (Arc<dyn AgentExecutor>, Shutdown) = match story.engine() {
-            EngineKind::Local => {
-                let runtime = LocalRuntime::builder()
+        let executor: Arc<dyn AgentExecutor> = match story.engine() {
+            EngineKind::Local => Arc::new(
+                LocalRuntime::builder()
                     .state_store(store)
                     .stream_manager(streams)
                     .llm_adapter(llm)
@@ -84,14 +78,8 @@ impl Process {
                     .durability(story.durability())
                     .lease(story.lease())
                     .grace(GRACE)
-                    .build()?;
-                let ending = runtime.clone();
-                let shutdown = move || {
-                    let ending = ending.clone();
-                    async move { ending.shutdown().await }.boxed()
-                };
-                (Arc::new(runtime), Arc::new(shutdown))
-            }
+                    .build()?,
+            ),
             EngineKind::WorkItems(redelivery) => {
                 let settings = Settings {
                     store: Some(store),
@@ -104,15 +92,9 @@ impl Process {
                     grace: GRACE,
                     ..Settings::default()
                 };
-                let runtime = Arc::new(WorkItemRuntime::new(settings, redelivery, reached)?);
-                let ending = Arc::clone(&runtime);
-                let shutdown = move || {
-                    let ending = Arc::clone(&ending);
-                    async move { ending.shutdown().await }.boxed()
-                };
-                (runtime, Arc::new(shutdown))
+                Arc::new(in_work_items(settings, redelivery, reached)?)
             }
         };
-        Ok(Self { life, wire, clock, executor, family, shutdown })
+        Ok(Self { life, wire, clock, executor, family })
     }
 }

@@ -478,6 +478,18 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`ErrorCode::SessionNotFound`], and errors of the store.
     async fn can_resume(&self, session: &SessionId) -> Result<Resumable>;
+
+    /// Shuts the executor down and returns when all runs that this process executes have stopped. A
+    /// run stops before its next effect; an effect that is still running after the grace period is
+    /// cancelled. Later starts fail with [`ErrorCode::Closed`].
+    ///
+    /// The log records no end of the stopped runs. Their leases are released, so that another
+    /// process can continue them immediately.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, runs still stop before their next effect, but running effects are
+    /// not cancelled. The method can be called again.
+    async fn shutdown(&self);
 }
 
 /// Convenience methods for typed agents.

@@ -9,7 +9,7 @@ use helix_agents_runtime::{Settings, builder_methods};
 
 use crate::config::Database;
 use crate::guarantees;
-use crate::runtime::DurableRuntime;
+use crate::runtime::{self, DurableRuntime};
 
 /// A builder for [`DurableRuntime`]. See [`DurableRuntime::builder`].
 ///
@@ -120,7 +120,7 @@ impl DurableRuntimeBuilder {
     /// Connects to the database, migrates DBOS's tables and starts to execute runs. Runs of a previous process
     /// with the same [`executor_id`](Self::executor_id) are continued.
     ///
-    /// Workflows are tasks of the current tokio runtime, unless [`tasks_on`](Self::tasks_on) sets another one.
+    /// DurableEngine are tasks of the current tokio runtime, unless [`tasks_on`](Self::tasks_on) sets another one.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing, a value is out of range, or no other
@@ -136,6 +136,6 @@ impl DurableRuntimeBuilder {
                  its runs; use a SQLite, PostgreSQL or Redis store, or the local runtime",
             ));
         }
-        DurableRuntime::launch(context, database).await
+        runtime::launch(context, database).await
     }
 }

@@ -9,9 +9,12 @@ use dbos::sysdb::types::{WorkflowFilter, WorkflowRecord, WorkflowStatus};
 use dbos::{DBOS, StartOptions, Timeout};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::RunId;
-use helix_agents_runtime::{Engine, LiveRun, RunRef, RunRegistration, RuntimeContext, StartedRun};
+use helix_agents_runtime::{
+    BuiltEngine, Engine, LiveRun, RunRef, RunRegistration, RuntimeContext, StartedRun,
+};
 use tokio::runtime::Handle;
 
+use crate::builder::DurableRuntimeBuilder;
 use crate::config::Database;
 use crate::failure::{self, Stopped};
 use crate::limiter::ConcurrencyLimiter;
@@ -21,11 +24,11 @@ use crate::workflow::{self, RunWorkflow};
 const BEST_EFFORT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A weak reference to the engine for values that DBOS owns and that must not own DBOS.
-pub(crate) type WeakEngine = Arc<OnceLock<Weak<Workflows>>>;
+pub(crate) type WeakEngine = Arc<OnceLock<Weak<DurableEngine>>>;
 
 /// An engine that executes runs as DBOS workflows.
 #[derive(Debug)]
-pub(crate) struct Workflows {
+pub struct DurableEngine {
     context: Arc<RuntimeContext>,
     dbos: DBOS,
     run: RunWorkflow,
@@ -52,7 +55,7 @@ pub(crate) struct PendingRun {
     pub(crate) needs_permit: bool,
 }
 
-impl Workflows {
+impl DurableEngine {
     /// Creates the engine of this process without launching DBOS. Must be called on the tokio runtime that executes
     /// runs.
     ///
@@ -166,8 +169,12 @@ impl Workflows {
     }
 }
 
+impl BuiltEngine for DurableEngine {
+    type Builder = DurableRuntimeBuilder;
+}
+
 #[async_trait]
-impl Engine for Workflows {
+impl Engine for DurableEngine {
     fn kind(&self) -> &'static str {
         "durable"
     }
@@ -221,11 +228,15 @@ impl Engine for Workflows {
         };
         Some(error.with_context("session", &run_ref.session).with_context("run", &run_ref.run))
     }
+
+    async fn shutdown(&self) {
+        self.dbos.shutdown().await;
+    }
 }
 
 /// Shuts DBOS down when the last reference to the runtime is dropped. No workflow is running then, because each
 /// workflow holds a reference.
-impl Drop for Workflows {
+impl Drop for DurableEngine {
     fn drop(&mut self) {
         if self.dbos.is_launched() {
             let dbos = self.dbos.clone();

@@ -8,7 +8,7 @@ use dbos::sysdb::types::{Timestamp, WorkflowFilter, WorkflowStatus};
 use helix_agents_core::store::StateStore;
 use helix_agents_runtime::RunRef;
 
-use crate::engine::{Workflows, run_of};
+use crate::engine::{DurableEngine, run_of};
 use crate::workflow;
 
 /// The number of rows per query.
@@ -27,7 +27,7 @@ const ENDED: [WorkflowStatus; 4] = [
 
 /// Periodically deletes workflows that ended long enough ago. Every process of an application does this, because
 /// deleting a deleted row is harmless.
-pub(crate) fn spawn_cleanup(engine: &Arc<Workflows>, keep: Duration) {
+pub(crate) fn spawn_cleanup(engine: &Arc<DurableEngine>, keep: Duration) {
     let pace = (keep / 8).clamp(PACE.0, PACE.1);
     let (context, engine) = (Arc::clone(engine.context()), Arc::downgrade(engine));
     let tasks = Arc::clone(&context);
@@ -52,7 +52,7 @@ pub(crate) fn spawn_cleanup(engine: &Arc<Workflows>, keep: Duration) {
 }
 
 /// Deletes the rows of workflows that ended long enough ago, and cancels orphaned workflows.
-async fn delete_old_rows(engine: &Workflows, keep: Duration) -> Result<(), dbos::Error> {
+async fn delete_old_rows(engine: &DurableEngine, keep: Duration) -> Result<(), dbos::Error> {
     let Some(before) = ago(keep) else { return Ok(()) };
     let ended = || WorkflowFilter {
         names: vec![workflow::NAME],
@@ -77,7 +77,7 @@ async fn delete_old_rows(engine: &Workflows, keep: Duration) -> Result<(), dbos:
 
 /// Cancels workflows that were created before this time, are still open, and whose run is no longer current. Such a
 /// workflow remains if its process crashed and the process that took over the run could not cancel it.
-async fn cancel_orphans(engine: &Workflows, before: Timestamp) -> Result<(), dbos::Error> {
+async fn cancel_orphans(engine: &DurableEngine, before: Timestamp) -> Result<(), dbos::Error> {
     let mut offset = 0;
     loop {
         let open = WorkflowFilter {

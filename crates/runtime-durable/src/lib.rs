@@ -22,5 +22,6 @@ mod step_site;
 mod workflow;
 
 pub use builder::DurableRuntimeBuilder;
+pub use engine::DurableEngine;
 pub use helix_agents_runtime::{SystemIds, TokioClock};
 pub use runtime::DurableRuntime;

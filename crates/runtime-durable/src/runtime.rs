@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_runtime::{Runtime, RuntimeContext, forward_executor};
+use helix_agents_runtime::{Runtime, RuntimeContext};
 
-use crate::builder::DurableRuntimeBuilder;
 use crate::config::Database;
-use crate::engine::Workflows;
+use crate::engine::DurableEngine;
 use crate::failure;
 use crate::history;
 use crate::server;
@@ -26,7 +25,7 @@ const LAUNCH: Duration = Duration::from_secs(60);
 ///
 /// # Examples
 /// ```no_run
-/// use helix_agents_core::executor::AgentExecutorExt as _;
+/// use helix_agents_core::executor::{AgentExecutor as _, AgentExecutorExt as _};
 /// use helix_agents_runtime_durable::DurableRuntime;
 /// use helix_agents_store_postgres::PostgresStore;
 ///
@@ -44,61 +43,34 @@ const LAUNCH: Duration = Duration::from_secs(60);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
-pub struct DurableRuntime {
-    runtime: Runtime,
-    engine: Arc<Workflows>,
+pub type DurableRuntime = Runtime<DurableEngine>;
+
+/// Launches DBOS on the tokio runtime that executes runs.
+pub(crate) async fn launch(
+    context: Arc<RuntimeContext>,
+    database: Database,
+) -> Result<DurableRuntime> {
+    let tasks = Arc::clone(&context);
+    let launch = tasks.tasks.spawn(tokio::time::timeout(LAUNCH, launched(context, database)));
+    let engine = match launch.await {
+        Ok(Ok(engine)) => engine?,
+        Ok(Err(_)) => {
+            return Err(Error::new(
+                ErrorCode::StoreUnavailable,
+                "DBOS could not launch: its database did not answer in time",
+            ));
+        }
+        Err(_) => {
+            let message = "DBOS could not launch: its tokio runtime was shut down";
+            return Err(Error::new(ErrorCode::Closed, message));
+        }
+    };
+    Ok(Runtime::new(Arc::clone(engine.context()), engine))
 }
 
-impl DurableRuntime {
-    /// Returns a builder for a durable runtime.
-    pub fn builder() -> DurableRuntimeBuilder {
-        DurableRuntimeBuilder::default()
-    }
-
-    /// Shuts the runtime down and returns when all of its runs have stopped and DBOS is shut down. A run stops before
-    /// its next effect; an effect that is still running after the grace period is cancelled. Later starts fail with
-    /// [`ErrorCode::Closed`].
-    ///
-    /// The log records no end of the stopped runs. Their leases are released, so that another process can continue them
-    /// immediately.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, runs still stop before their next effect, but running effects are not cancelled,
-    /// and DBOS is shut down only when the runtime is dropped.
-    pub async fn shutdown(&self) {
-        let context = self.runtime.context();
-        context.tasks.end(context.grace).await;
-        self.engine.dbos().shutdown().await;
-    }
-
-    /// Launches DBOS on the tokio runtime that executes runs.
-    pub(crate) async fn launch(context: Arc<RuntimeContext>, database: Database) -> Result<Self> {
-        let tasks = Arc::clone(&context);
-        let launch = tasks.tasks.spawn(tokio::time::timeout(LAUNCH, launched(context, database)));
-        let engine = match launch.await {
-            Ok(Ok(engine)) => engine?,
-            Ok(Err(_)) => {
-                return Err(Error::new(
-                    ErrorCode::StoreUnavailable,
-                    "DBOS could not launch: its database did not answer in time",
-                ));
-            }
-            Err(_) => {
-                let message = "DBOS could not launch: its tokio runtime was shut down";
-                return Err(Error::new(ErrorCode::Closed, message));
-            }
-        };
-        let runtime = Runtime::new(Arc::clone(engine.context()), Arc::clone(&engine) as _);
-        Ok(Self { runtime, engine })
-    }
-}
-
-forward_executor!(DurableRuntime);
-
-async fn launched(context: Arc<RuntimeContext>, database: Database) -> Result<Arc<Workflows>> {
+async fn launched(context: Arc<RuntimeContext>, database: Database) -> Result<Arc<DurableEngine>> {
     server::check(&database.url).await?;
-    let engine = Workflows::new(context, &database)?;
+    let engine = DurableEngine::new(context, &database)?;
     let launched = engine.dbos().launch().await;
     launched.map_err(|error| failure::from_dbos("launch", &error))?;
     history::spawn_cleanup(&engine, database.keep_history);

@@ -10,7 +10,7 @@ use helix_agents_core::session::{RunStatus, SessionOverview};
 use helix_agents_runtime::{RunRef, Runtime, RuntimeContext};
 use tokio::sync::oneshot;
 
-use crate::engine::{WeakEngine, Workflows};
+use crate::engine::{DurableEngine, WeakEngine};
 use crate::failure::{self, Failure, Stopped};
 use crate::step_site::RunExecution;
 
@@ -41,7 +41,7 @@ pub(crate) fn register(dbos: &DBOS, engine: WeakEngine) -> Result<RunWorkflow, d
     })
 }
 
-async fn drive(engine: Arc<Workflows>, run_ref: RunRef) -> Result<(), Stopped> {
+async fn drive(engine: Arc<DurableEngine>, run_ref: RunRef) -> Result<(), Stopped> {
     let context = Arc::clone(engine.context());
     let pending = engine.take_pending(&run_ref.run);
     let limiter =
@@ -50,7 +50,7 @@ async fn drive(engine: Arc<Workflows>, run_ref: RunRef) -> Result<(), Stopped> {
     // A run that was started in this process already has a task that a shutdown waits for. Other runs need one.
     let _shutdown_hold = registration.is_none().then(|| hold_shutdown(&context));
     let id = run_ref.workflow_id(engine.app());
-    let runtime = Runtime::new(Arc::clone(&context), Arc::clone(&engine) as _);
+    let runtime = Runtime::new(Arc::clone(&context), Arc::clone(&engine)).erased();
     let done = {
         let execution = RunExecution::new(&runtime, &run_ref, &id, limiter, registration.is_some());
         let driven = caught_async("the run", || execution.drive());

@@ -1,12 +1,14 @@
 //! The builder of a local runtime.
 
+use std::sync::Arc;
+
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::session::Durability;
 use helix_agents_runtime::{Settings, builder_methods};
 
 use crate::guarantees;
-use crate::runtime::LocalRuntime;
+use crate::runtime::{LocalEngine, LocalRuntime};
 
 /// A builder for [`LocalRuntime`]. See [`LocalRuntime::builder`].
 ///
@@ -62,6 +64,8 @@ impl LocalRuntimeBuilder {
     /// Returns [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if a required option is missing or
     /// a value is out of range.
     pub fn build(self) -> Result<LocalRuntime> {
-        Ok(LocalRuntime::new(self.settings.context()?))
+        let context = self.settings.context()?;
+        let engine = LocalEngine::new(Arc::clone(&context));
+        Ok(LocalRuntime::new(context, Arc::new(engine)))
     }
 }

@@ -10,4 +10,4 @@ mod step_site;
 
 pub use builder::LocalRuntimeBuilder;
 pub use helix_agents_runtime::{SystemIds, TokioClock};
-pub use runtime::LocalRuntime;
+pub use runtime::{LocalEngine, LocalRuntime};

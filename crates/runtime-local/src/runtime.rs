@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_runtime::{
-    Engine, LiveRun, RunRef, RunRegistration, Runtime, RuntimeContext, StartedRun, forward_executor,
+    BuiltEngine, Engine, LiveRun, RunRef, RunRegistration, Runtime, RuntimeContext, StartedRun,
 };
 
 use crate::builder::LocalRuntimeBuilder;
@@ -22,7 +22,7 @@ use crate::step_site;
 /// # Examples
 /// ```
 /// use helix_agents_core::agent::Agent;
-/// use helix_agents_core::executor::AgentExecutorExt as _;
+/// use helix_agents_core::executor::{AgentExecutor as _, AgentExecutorExt as _};
 /// use helix_agents_runtime_local::LocalRuntime;
 /// use helix_agents_store_memory::MemoryStore;
 /// use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
@@ -37,47 +37,26 @@ use crate::step_site;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
-pub struct LocalRuntime {
-    runtime: Runtime,
-}
-
-impl LocalRuntime {
-    /// Returns a builder for a local runtime.
-    pub fn builder() -> LocalRuntimeBuilder {
-        LocalRuntimeBuilder::default()
-    }
-
-    pub(crate) fn new(context: Arc<RuntimeContext>) -> Self {
-        let engine = Tasks { context: Arc::clone(&context) };
-        Self { runtime: Runtime::new(context, Arc::new(engine)) }
-    }
-
-    /// Shuts the runtime down and returns when all of its runs have stopped. A run stops before its next effect; an
-    /// effect that is still running after the grace period is cancelled. Later starts fail with
-    /// [`Closed`](helix_agents_core::error::ErrorCode::Closed).
-    ///
-    /// The log records no end of the stopped runs. Their leases are released, so that another process can continue them
-    /// immediately.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, runs still stop before their next effect, but running effects are not cancelled.
-    pub async fn shutdown(&self) {
-        let context = self.runtime.context();
-        context.tasks.end(context.grace).await;
-    }
-}
-
-forward_executor!(LocalRuntime);
+pub type LocalRuntime = Runtime<LocalEngine>;
 
 /// An engine that executes each run in a task of its own.
 #[derive(Debug)]
-struct Tasks {
+pub struct LocalEngine {
     context: Arc<RuntimeContext>,
 }
 
+impl LocalEngine {
+    pub(crate) fn new(context: Arc<RuntimeContext>) -> Self {
+        Self { context }
+    }
+}
+
+impl BuiltEngine for LocalEngine {
+    type Builder = LocalRuntimeBuilder;
+}
+
 #[async_trait]
-impl Engine for Tasks {
+impl Engine for LocalEngine {
     fn kind(&self) -> &'static str {
         "local"
     }

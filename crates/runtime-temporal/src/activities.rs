@@ -79,9 +79,9 @@ pub(crate) struct Signals {
 impl Activities {
     pub(crate) fn new(runtime: &TemporalRuntime, signals: Signals, slots: usize) -> Self {
         Self {
-            runtime: runtime.inner().clone(),
-            server: runtime.server().clone(),
-            pending_children: runtime.pending_children().clone(),
+            runtime: runtime.erased(),
+            server: runtime.engine().server.clone(),
+            pending_children: runtime.engine().pending_children.clone(),
             signals,
             slots,
             waits: AtomicUsize::new(0),

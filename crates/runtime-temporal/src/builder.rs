@@ -1,5 +1,6 @@
 //! The builder of a Temporal runtime.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
@@ -9,7 +10,7 @@ use helix_agents_runtime::{Settings, builder_methods};
 use temporalio_client::{ClientOptions, ConnectionOptions, GrpcCompression, Url};
 
 use crate::guarantees;
-use crate::runtime::TemporalRuntime;
+use crate::runtime::{TemporalEngine, TemporalRuntime};
 use crate::server::{self, Server};
 use crate::workflow::RunLimits;
 
@@ -196,7 +197,8 @@ impl TemporalRuntimeBuilder {
         }
         let client = Box::pin(server::connect(&connection, &client, self.connect_timeout)).await?;
         let server = Server { client, queue: self.queue, prefix: self.prefix, limits };
-        Ok(TemporalRuntime::new(context, server, self.own_queue))
+        let engine = TemporalEngine::new(server, self.own_queue);
+        Ok(TemporalRuntime::new(context, Arc::new(engine)))
     }
 
     fn check(&self) -> Result<()> {

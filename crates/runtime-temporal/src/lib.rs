@@ -22,5 +22,5 @@ mod workflow;
 
 pub use builder::TemporalRuntimeBuilder;
 pub use helix_agents_runtime::{SystemIds, TokioClock};
-pub use runtime::TemporalRuntime;
+pub use runtime::{TemporalEngine, TemporalRuntime};
 pub use worker::{TemporalWorker, TemporalWorkerBuilder};

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_runtime::{
-    Engine, LiveRun, RunRef, Runtime, RuntimeContext, StartedRun, forward_executor,
-};
+use helix_agents_runtime::{BuiltEngine, Engine, LiveRun, RunRef, Runtime, StartedRun};
 use temporalio_client::WorkflowExecutionStatus;
 
 use crate::builder::TemporalRuntimeBuilder;
@@ -20,6 +18,9 @@ use crate::server::{Server, WorkflowStatus};
 /// Recorded events are as durable as the store. If a worker crashes, other workers continue its work after its
 /// heartbeats time out. If a process crashes between starting a run and handing it to the server, a
 /// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep) recovers the run.
+///
+/// [`shutdown`](helix_agents_core::executor::AgentExecutor::shutdown) stops accepting runs. Runs are stopped by their
+/// workers, so shut down the workers of this process first.
 ///
 /// # Examples
 /// ```no_run
@@ -41,39 +42,20 @@ use crate::server::{Server, WorkflowStatus};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
-pub struct TemporalRuntime {
-    runtime: Runtime,
-    server: Server,
-    pending_children: PendingChildren,
+pub type TemporalRuntime = Runtime<TemporalEngine>;
+
+/// An engine that executes each run as a Temporal workflow.
+#[derive(Debug)]
+pub struct TemporalEngine {
+    pub(crate) server: Server,
+    pub(crate) pending_children: PendingChildren,
+    /// `true` if only workers of this process poll the task queue.
+    own_queue: bool,
 }
 
-impl TemporalRuntime {
-    /// Returns a builder for a Temporal runtime.
-    pub fn builder() -> TemporalRuntimeBuilder {
-        TemporalRuntimeBuilder::default()
-    }
-
-    pub(crate) fn new(context: Arc<RuntimeContext>, server: Server, own_queue: bool) -> Self {
-        let pending_children = PendingChildren::default();
-        let engine = Workflows {
-            server: server.clone(),
-            pending_children: pending_children.clone(),
-            own_queue,
-        };
-        Self { runtime: Runtime::new(context, Arc::new(engine)), server, pending_children }
-    }
-
-    pub(crate) fn inner(&self) -> &Runtime {
-        &self.runtime
-    }
-
-    pub(crate) fn server(&self) -> &Server {
-        &self.server
-    }
-
-    pub(crate) fn pending_children(&self) -> &PendingChildren {
-        &self.pending_children
+impl TemporalEngine {
+    pub(crate) fn new(server: Server, own_queue: bool) -> Self {
+        Self { server, pending_children: PendingChildren::default(), own_queue }
     }
 
     /// Replaces the API key of this runtime and of its workers in this process, without a restart. Call this before the
@@ -82,28 +64,14 @@ impl TemporalRuntime {
     pub fn set_api_key(&self, key: impl Into<String>) {
         self.server.client.connection().set_api_key(Some(key.into()));
     }
-
-    /// Stops accepting runs. Running ones are stopped by their workers, so shut down the workers of this process
-    /// first.
-    pub async fn shutdown(&self) {
-        let context = self.runtime.context();
-        context.tasks.end(context.grace).await;
-    }
 }
 
-forward_executor!(TemporalRuntime);
-
-/// An engine that executes each run as a Temporal workflow.
-#[derive(Debug)]
-struct Workflows {
-    server: Server,
-    pending_children: PendingChildren,
-    /// `true` if only workers of this process poll the task queue.
-    own_queue: bool,
+impl BuiltEngine for TemporalEngine {
+    type Builder = TemporalRuntimeBuilder;
 }
 
 #[async_trait]
-impl Engine for Workflows {
+impl Engine for TemporalEngine {
     fn kind(&self) -> &'static str {
         "temporal"
     }

@@ -210,7 +210,7 @@ async fn run(
 fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Failure> {
     let TemporalWorkerBuilder { runtime, activities, workflows, graceful_shutdown, sticky_timeout } =
         builder;
-    let server = runtime.server();
+    let server = &runtime.engine().server;
     let slots = TunerHolder::builder()
         .workflow_task_slot_supplier(FixedSizeSlotSupplier::new(100))
         .activity_task_slot_supplier(FixedSizeSlotSupplier::new(activities))

@@ -54,6 +54,15 @@ pub trait Engine: Debug + Send + Sync + 'static {
     async fn recovers_itself(&self, _run_ref: &RunRef) -> Result<bool> {
         Ok(false)
     }
+
+    /// Shuts the engine down. Called after all runs of this process have stopped.
+    async fn shutdown(&self) {}
+}
+
+/// An engine with a builder, which [`Runtime::builder`](crate::Runtime::builder) returns.
+pub trait BuiltEngine: Engine {
+    /// The builder of a runtime on this engine.
+    type Builder: Default;
 }
 
 /// A run that has just been started in the log and is not executed yet.

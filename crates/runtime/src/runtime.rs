@@ -1,5 +1,6 @@
 //! [`Runtime`]: an agent executor that delegates the execution of runs to an engine.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -21,7 +22,7 @@ use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
 
 use crate::context::RuntimeContext;
-use crate::engine::Engine;
+use crate::engine::{BuiltEngine, Engine};
 use crate::handle::attach;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
@@ -33,18 +34,40 @@ const MAX_TRIES: u32 = 16;
 /// An agent executor on an engine. Cheap to clone.
 ///
 /// The core crate decides which transitions are legal, the store guarantees that exactly one run
-/// starts, and the engine executes the run. This type implements the rest, identically for every runtime.
-#[derive(Debug, Clone)]
-pub struct Runtime {
+/// starts, and the engine executes the run. This type implements the rest, identically for every engine.
+///
+/// `E` is the type of the engine. The runtimes that applications use are aliases with an engine each, such as
+/// `LocalRuntime`.
+pub struct Runtime<E: ?Sized = dyn Engine> {
     context: Arc<RuntimeContext>,
-    engine: Arc<dyn Engine>,
+    engine: Arc<E>,
+    /// The same engine without its type.
+    erased: Arc<dyn Engine>,
 }
 
-impl Runtime {
+impl<E: Engine> Runtime<E> {
     /// Creates a runtime from a shared context and an engine.
     #[must_use]
-    pub fn new(context: Arc<RuntimeContext>, engine: Arc<dyn Engine>) -> Self {
-        Self { context, engine }
+    pub fn new(context: Arc<RuntimeContext>, engine: Arc<E>) -> Self {
+        let erased = Arc::clone(&engine) as Arc<dyn Engine>;
+        Self { context, engine, erased }
+    }
+}
+
+impl<E: BuiltEngine> Runtime<E> {
+    /// Returns a builder for a runtime on this engine.
+    #[must_use]
+    pub fn builder() -> E::Builder {
+        E::Builder::default()
+    }
+}
+
+impl<E: ?Sized> Runtime<E> {
+    /// Returns the same runtime without the type of its engine.
+    #[must_use]
+    pub fn erased(&self) -> Runtime {
+        let (context, engine) = (Arc::clone(&self.context), Arc::clone(&self.erased));
+        Runtime { context, erased: Arc::clone(&engine), engine }
     }
 
     /// Returns the dependencies shared by all runs of this runtime.
@@ -54,7 +77,8 @@ impl Runtime {
     }
 
     /// Returns the engine that executes the runs.
-    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+    #[must_use]
+    pub fn engine(&self) -> &Arc<E> {
         &self.engine
     }
 
@@ -72,10 +96,10 @@ impl Runtime {
     /// Checks that the engine supports this agent and these hooks. An engine with remote workers looks up agents
     /// by name and cannot reach hooks that belong to a single execution.
     fn check_known(&self, agent: Option<&str>, hooks: &[Arc<dyn AgentHooks>]) -> Result<()> {
-        if self.engine.is_in_process() {
+        if self.erased.is_in_process() {
             return Ok(());
         }
-        let kind = self.engine.kind();
+        let kind = self.erased.kind();
         if !hooks.is_empty() {
             let message = format!(
                 "a run of the {kind} runtime may be executed by any worker, which does not know the hooks of one \
@@ -98,7 +122,7 @@ impl Runtime {
         let context = &self.context;
         let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;
         let above = HookChain::of_lineage(&above);
-        start::abort(self, agent, &head.session, reason, false, &above).await
+        start::abort(&self.erased(), agent, &head.session, reason, false, &above).await
     }
 
     pub(crate) async fn append_request(
@@ -113,8 +137,25 @@ impl Runtime {
     }
 }
 
+impl<E: ?Sized> Clone for Runtime<E> {
+    fn clone(&self) -> Self {
+        let Self { context, engine, erased } = self;
+        let (context, engine, erased) =
+            (Arc::clone(context), Arc::clone(engine), Arc::clone(erased));
+        Self { context, engine, erased }
+    }
+}
+
+impl<E: ?Sized> fmt::Debug for Runtime<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { context, erased, .. } = self;
+        f.debug_struct("Runtime").field("context", context).field("engine", erased).finish()
+    }
+}
+
 #[async_trait]
-impl AgentExecutor for Runtime {
+#[deny(clippy::missing_trait_methods, reason = "a default would ignore the engine")]
+impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
     async fn execute(
         &self,
         agent: AnyAgent,
@@ -123,7 +164,7 @@ impl AgentExecutor for Runtime {
     ) -> Result<RunHandle> {
         self.context.check_open()?;
         self.check_known(Some(agent.name()), &options.hooks)?;
-        start::execute(self, agent, input, options).await
+        start::execute(&self.erased(), agent, input, options).await
     }
 
     async fn resume(
@@ -144,7 +185,7 @@ impl AgentExecutor for Runtime {
         } else {
             HookChain::none()
         };
-        start::resume(self, agent, session, options, &above, &StartedBy::Caller).await
+        start::resume(&self.erased(), agent, session, options, &above, &StartedBy::Caller).await
     }
 
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
@@ -192,7 +233,7 @@ impl AgentExecutor for Runtime {
     ) -> Result<Submitted> {
         let session = submit(self.context.request_context(), root, &submission).await?;
         let resumption = match self.context.auto_resume {
-            true => self.resume_answered(root).await,
+            true => self.erased().resume_answered(root).await,
             false => Resumption::NotRequested,
         };
         Ok(Submitted { session, resumption })
@@ -208,11 +249,11 @@ impl AgentExecutor for Runtime {
     }
 
     async fn recover(&self) -> Result<Vec<RunHandle>> {
-        self.recover_all().await
+        self.erased().recover_all().await
     }
 
     async fn sweep(&self) -> Result<Vec<RunHandle>> {
-        self.sweep_all().await
+        self.erased().sweep_all().await
     }
 
     async fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
@@ -235,7 +276,7 @@ impl AgentExecutor for Runtime {
             Error::new(ErrorCode::RunNotFound, "the session has no run")
                 .with_context("session", session)
         })?;
-        Ok(attach(self, run_ref, &fold, run, self.live(session)))
+        Ok(attach(&self.erased(), run_ref, &fold, run, self.live(session)))
     }
 
     async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
@@ -254,5 +295,10 @@ impl AgentExecutor for Runtime {
             }
             SessionStatus::Completed | SessionStatus::Aborted => Resumable::Ended,
         })
+    }
+
+    async fn shutdown(&self) {
+        self.context.tasks.end(self.context.grace).await;
+        self.erased.shutdown().await;
     }
 }

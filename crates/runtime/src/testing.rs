@@ -61,7 +61,7 @@ impl Scene {
             ..Settings::default()
         };
         let kept = Arc::<Kept>::default();
-        let runtime = Runtime::new(settings.context().unwrap(), Arc::<Kept>::clone(&kept));
+        let runtime = Runtime::new(settings.context().unwrap(), Arc::clone(&kept)).erased();
         Self { store, runtime, kept }
     }
 

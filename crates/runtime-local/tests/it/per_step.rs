@@ -35,7 +35,11 @@ fn notes(word: &str) -> (&'static str, serde_json::Value) {
 }
 
 fn teller() -> AgentBuilder {
-    Agent::builder("teller").system_prompt("You tell.").model("scripted").state::<Notes>().tool(note())
+    Agent::builder("teller")
+        .system_prompt("You tell.")
+        .model("scripted")
+        .state::<Notes>()
+        .tool(note())
 }
 
 /// Returns a runtime with this store and separate streams.

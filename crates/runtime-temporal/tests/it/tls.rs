@@ -91,7 +91,7 @@ async fn a_server_that_requires_an_api_key_is_reached() {
     let [agent] = agents();
     let execute = worker.runtime.execute(agent, "go".into(), options);
     assert_eq!(within(execute).await.unwrap_err().code(), ErrorCode::ConfigInvalid);
-    worker.runtime.set_api_key("second");
+    worker.runtime.engine().set_api_key("second");
     let handle = worker.runtime.handle(&"another".into()).await.unwrap();
     until_lease_expired(&worker, &handle).await;
     worker.runtime.sweep().await.unwrap();

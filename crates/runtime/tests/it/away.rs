@@ -14,7 +14,7 @@ use helix_agents_testkit::trees::Redelivery;
 use tokio::time::Instant;
 
 use crate::by_hand::{S, boss, boss_model, helper};
-use crate::in_work_items::InWorkItems;
+use crate::in_work_items::in_work_items;
 
 /// Returns the number of appends of all sessions.
 async fn appends(store: &MemoryStore) -> u32 {
@@ -41,7 +41,7 @@ async fn an_append_waits_a_second_at_most_or_an_eighth_of_a_shorter_lease() {
                 lease: Duration::from_millis(lease),
                 ..Settings::default()
             };
-            let runtime = InWorkItems::new(settings, Redelivery::Never);
+            let runtime = in_work_items(settings, Redelivery::Never);
             let started = Instant::now();
             let options = ExecuteOptions::default().session(S);
             let handle = runtime.execute(boss(), "go".into(), options).await.unwrap();

@@ -95,7 +95,7 @@ impl Scene {
             ..Settings::default()
         };
         let context = settings.context().unwrap();
-        let runtime = Runtime::new(context, Arc::<ByHand>::clone(&engine));
+        let runtime = Runtime::new(context, Arc::clone(&engine)).erased();
         Self { store, engine, runtime }
     }
 

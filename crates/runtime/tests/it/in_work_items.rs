@@ -12,26 +12,16 @@ use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::CallId;
 use helix_agents_runtime::{
     ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
-    forward_executor,
 };
 use helix_agents_testkit::trees::{Redelivery, Rng};
 
 /// The maximum time that a child is followed at once.
 const FOLLOW: Duration = Duration::from_millis(200);
 
-/// A runtime on this engine.
-#[derive(Debug)]
-pub(crate) struct InWorkItems {
-    runtime: Runtime,
-}
-
-forward_executor!(InWorkItems);
-
-impl InWorkItems {
-    pub(crate) fn new(settings: Settings, again: Redelivery) -> Self {
-        let engine = Tasks { again, stopped: Arc::default() };
-        Self { runtime: Runtime::new(settings.context().unwrap(), Arc::new(engine)) }
-    }
+/// Creates a runtime on this engine.
+pub(crate) fn in_work_items(settings: Settings, again: Redelivery) -> Runtime {
+    let engine = Tasks { again, stopped: Arc::default() };
+    Runtime::new(settings.context().unwrap(), Arc::new(engine)).erased()
 }
 
 /// An engine that executes work items as tasks of this process.

@@ -41,7 +41,7 @@ impl Process {
             ..Settings::default()
         };
         let engine = Arc::new(ByHand::default());
-        let runtime = Runtime::new(settings.context().unwrap(), Arc::<ByHand>::clone(&engine));
+        let runtime = Runtime::new(settings.context().unwrap(), Arc::clone(&engine)).erased();
         Self { runtime, engine }
     }
 

@@ -10,7 +10,7 @@ use helix_agents_testkit::runtime_suite::processes::{
 };
 use helix_agents_testkit::trees::Redelivery;
 
-use crate::in_work_items::InWorkItems;
+use crate::in_work_items::in_work_items;
 
 /// Boots a runtime that executes each work item once.
 struct Once;
@@ -30,7 +30,7 @@ impl Boot for Once {
             tasks_on: Some(tasks_on),
             ..Settings::default()
         };
-        let runtime = InWorkItems::new(settings, Redelivery::Never);
+        let runtime = in_work_items(settings, Redelivery::Never);
         StartedProcess { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 }

@@ -11,7 +11,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{RunStatus, Submission};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
-use helix_agents_runtime::Settings;
+use helix_agents_runtime::{Runtime, Settings};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
@@ -20,7 +20,7 @@ use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 
 use crate::by_hand::helps;
-use crate::in_work_items::InWorkItems;
+use crate::in_work_items::in_work_items;
 
 /// Hooks that record the calls with results.
 #[derive(Debug, Clone, Default)]
@@ -44,14 +44,14 @@ fn tool(name: &str) -> Tool {
     Tool::dynamic(name, "Does it.", json!({"type": "object"}), run)
 }
 
-fn runtime(store: FaultStore, llm: impl LlmAdapter) -> InWorkItems {
+fn runtime(store: FaultStore, llm: impl LlmAdapter) -> Runtime {
     let settings = Settings {
         store: Some(Arc::new(store)),
         streams: Some(Arc::new(MemoryStore::new())),
         llm: Some(Arc::new(llm)),
         ..Settings::default()
     };
-    InWorkItems::new(settings, Redelivery::Never)
+    in_work_items(settings, Redelivery::Never)
 }
 
 /// The work item that is about to suspend the run has called the hooks, and then finds that the run continues.

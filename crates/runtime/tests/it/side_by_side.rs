@@ -15,7 +15,7 @@ use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 
-use crate::in_work_items::InWorkItems;
+use crate::in_work_items::in_work_items;
 
 /// The number of calls next to the slow one, which exceeds the retry limit of appends with decisions.
 const OTHERS: usize = 80;
@@ -53,7 +53,7 @@ async fn a_call_that_is_overtaken_by_all_others_still_has_its_result() {
         llm: Some(Arc::new(ScriptedLlm::new([calls, Reply::text("So.")]))),
         ..Settings::default()
     };
-    let runtime = InWorkItems::new(settings, Redelivery::Never);
+    let runtime = in_work_items(settings, Redelivery::Never);
     let options = ExecuteOptions::default().session("s");
     let handle = runtime.execute(agent.erased(), "go".into(), options).await.unwrap();
 

@@ -15,7 +15,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::trees::{Booted, Open, Process, Redelivery, Stores, run_all};
 
-use crate::in_work_items::InWorkItems;
+use crate::in_work_items::in_work_items;
 
 /// The number of scenarios in CI.
 const SEEDS: u64 = 600;
@@ -37,7 +37,7 @@ fn boot(process: Process, redelivery: Redelivery) -> BoxFuture<'static, Booted> 
         ids: process.ids,
         ..Settings::default()
     };
-    let runtime = Arc::new(InWorkItems::new(settings, redelivery));
+    let runtime = Arc::new(in_work_items(settings, redelivery));
     let sweeper = Arc::clone(&runtime);
     let sweep = move || {
         let runtime = Arc::clone(&sweeper);
