@@ -335,6 +335,7 @@ macro_rules! runtime_suite {
             restarts: a_restart_does_not_repeat_a_recorded_tool_call;
             restarts: a_restart_in_a_tool_runs_it_again_under_the_same_key;
             restarts: an_at_most_once_tool_is_not_run_again;
+            restarts: after_a_shutdown_another_process_continues_the_session;
             large: results_that_do_not_share_an_append_are_recorded_once;
             large: a_process_that_crashes_between_two_appends_is_continued;
             large: a_reply_that_is_too_large_fails_the_run;

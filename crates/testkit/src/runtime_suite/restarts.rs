@@ -20,10 +20,10 @@ use serde_json::json;
 
 use super::support::{
     Word, all_crashed, check_log, check_stream, check_transcript, completes, end, killed_at,
-    resume, resume_to_end, run, shout, start_run, submit, teller, until_shown, word,
+    options, resume, resume_to_end, run, shout, start_run, submit, teller, until_shown, word,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::Gate;
+use crate::gate::{Gate, within};
 use crate::scripted::{Reply, ScriptedLlm};
 
 type Trace = Arc<Mutex<Vec<(u32, String)>>>;
@@ -327,4 +327,27 @@ pub async fn of_many_resumers_exactly_one_runs(harness: &impl RuntimeHarness) {
         completes(&handle).await;
     }
     assert_eq!(trace.lock().unwrap().len(), 1);
+}
+
+/// An executor that was shut down starts nothing. Its sessions stay, and another executor starts their next turn.
+pub async fn after_a_shutdown_another_process_continues_the_session(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let script = || ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
+    let first = harness.boot(World::new(script()).registered(&agent)).await;
+    completes(&start_run(&*first, &agent, "go").await).await;
+    within(first.shutdown()).await;
+    within(first.shutdown()).await;
+    let refused = first.execute(agent.erased(), "again".into(), options()).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::Closed);
+    let refused = resume(&*first, &agent).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::Closed);
+
+    let second = harness.boot(World::new(script()).registered(&agent)).await;
+    completes(&start_run(&*second, &agent, "again").await).await;
+    check_transcript(harness, &expect![[r#"
+        user "go"
+        assistant Some("one")
+        user "again"
+        assistant Some("two")
+    "#]]).await;
 }
