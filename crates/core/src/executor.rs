@@ -30,6 +30,7 @@ use crate::usage::{Usage, UsageRollup};
 
 /// The result of a run that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct AgentResult<O = Json> {
     /// The status of the run.
     pub status: RunStatus,

@@ -59,6 +59,7 @@ pub struct ToolCallView<'a> {
 
 /// The sub-agent that a hook is called for.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct SubAgentView<'a> {
     /// The id of the call that starts the sub-agent.
     pub call: &'a CallId,
@@ -305,6 +306,7 @@ impl fmt::Debug for HookContext {
 /// The point of a step at which hooks run. Together with a [`HookPlace`] it identifies the point
 /// within a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HookPoint {
     /// A point that occurs once per step.
     Once(&'static str),

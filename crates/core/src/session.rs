@@ -110,6 +110,7 @@ impl Deref for Session {
 
 /// One run of a session, as kept in the fold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunRecord {
     /// The run's id.
     pub id: RunId,
@@ -207,6 +208,7 @@ impl RunStatus {
 
 /// A version at which a step was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Checkpoint {
     /// The version of the log.
     pub version: u64,

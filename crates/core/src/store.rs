@@ -34,6 +34,7 @@ pub use usage::SessionUsage;
 /// separately by [`guarantees`](StateStore::guarantees): a file that one process uses exclusively
 /// has the scope of that process, but survives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum StoreScope {
     /// Only this process.
     Process,

@@ -80,6 +80,7 @@ enum Provider {
 
 /// A model and its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResolvedModel {
     /// The name of the provider.
     pub provider: String,

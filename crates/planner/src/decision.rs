@@ -8,6 +8,7 @@ use crate::command::{Command, todo_suggestion};
 /// The next action of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NextAction {
     /// The commands are executed, and then the planner is called again.
     Execute,

@@ -24,6 +24,7 @@ pub const EXECUTE_COMMANDS: &str = "execute_commands";
 
 /// The inputs of an executor.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Execution<'a> {
     /// The commands of the round, in order.
     pub commands: &'a [Command],

@@ -15,6 +15,7 @@ use crate::record::ExecutionRecord;
 
 /// The inputs of a planner.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct PlanRequest<'a> {
     /// The name of the agent.
     pub agent: &'a str,

@@ -8,6 +8,7 @@ use crate::command::{Command, text, todo_suggestion};
 /// The record of an executed command.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ExecutionRecord {
     /// The purpose of the call.
     pub purpose: String,

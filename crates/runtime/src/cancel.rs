@@ -5,6 +5,7 @@ use helix_agents_core::id::{RunId, SessionId};
 
 /// The reason why an effect is cancelled before it completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CancelReason {
     /// An abort of the run was requested.
     Aborted,

@@ -10,6 +10,7 @@ use crate::{Inspection, SqliteStore, connection, guarantees, inspect, worker};
 
 /// When an append is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Synchronous {
     /// After the disk has confirmed the write. An acknowledged append survives a power loss.
     #[default]

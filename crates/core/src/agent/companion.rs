@@ -21,6 +21,7 @@ use crate::tool::{COMPANION_PREFIX, ToolSpec};
 /// Whether the caller waits for a companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum CompanionMode {
     /// A call that gives the companion work returns when the work is done.
     Blocking,

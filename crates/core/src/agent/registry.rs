@@ -12,6 +12,7 @@ use crate::panics::caught;
 
 /// The context that is passed to an agent factory.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FactoryContext {
     /// The session that the agent is built for.
     pub session: SessionId,

@@ -118,6 +118,7 @@ impl BudgetLimit {
 
 /// A budget limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Exceeded {
     /// The kind of the limit.
     pub limit: BudgetLimit,

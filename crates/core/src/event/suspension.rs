@@ -12,6 +12,7 @@ use crate::json::Json;
 /// The pending calls and child sessions that a suspended run waits for. It holds all data that is
 /// needed to validate an answer, so that a process without the agent definition can do so.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Suspension {
     /// The suspended step.
     #[serde(default)]
@@ -64,6 +65,7 @@ impl Suspension {
 
 /// A call that waits for a client tool result or an approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PendingCall {
     /// The id of the call.
     pub call: CallId,

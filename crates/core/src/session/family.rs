@@ -206,6 +206,7 @@ pub fn is_benign_race(error: &Error) -> bool {
 
 /// The notice that a background companion sends to its parent when its turn is over.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct CompletionNotice {
     /// The parent session.
     pub parent: SessionId,

@@ -137,6 +137,7 @@ pub enum ResolvedCall {
 
 /// A message that has not entered the transcript yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QueuedMessage {
     /// The id of the request that queued the message.
     pub request: RequestId,
@@ -251,6 +252,7 @@ impl FoldState {
 
 /// A step whose reply is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StepRecord {
     /// The model's reply.
     pub reply: Arc<ModelReply>,
@@ -338,6 +340,7 @@ impl StepRecord {
 
 /// The record of a call.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OpenCall {
     /// The call's start, if its effect class requires that starts are recorded.
     pub started: Option<StartedCall>,
@@ -362,6 +365,7 @@ fn is_zero(number: &u32) -> bool {
 
 /// The record of a companion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CompanionRecord {
     /// The event that started the companion.
     pub start: Arc<ChildStart>,
@@ -371,6 +375,7 @@ pub struct CompanionRecord {
 
 /// The child of a sub-agent call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ChildCall {
     /// The event that started the child.
     pub start: Arc<ChildStart>,
@@ -380,6 +385,7 @@ pub struct ChildCall {
 
 /// The wait of a call that is or was pending.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Waiting {
     /// The pending call.
     pub on: Arc<PendingCall>,
@@ -393,6 +399,7 @@ pub struct Waiting {
 
 /// A recorded answer to a pending call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AnsweredCall {
     /// The id of the request that submitted the answer.
     pub request: RequestId,
@@ -456,6 +463,7 @@ impl OpenCall {
 
 /// The recorded start of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StartedCall {
     /// The run that started the call.
     pub run: RunId,

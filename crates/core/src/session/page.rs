@@ -14,6 +14,7 @@ use crate::stream::{StoredChunk, StreamInfo, StreamManager};
 /// The data that is needed to show a session and then follow it, without gaps and without
 /// repetition.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SessionPage {
     /// The session at the version of the stream's watermark: messages, state, runs.
     pub session: Session,
@@ -28,6 +29,7 @@ pub struct SessionPage {
 /// The status of a session's stream, computed from the log and from whether the stream is in line
 /// with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum StreamStatus {
     /// A run is in progress, or the stream does not show the whole log yet.
     Active,

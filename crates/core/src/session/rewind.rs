@@ -20,6 +20,7 @@ use crate::usage::Usage;
 
 /// The checkpoint from which a session was forked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ForkOrigin {
     /// The id of the original session.
     pub session: SessionId,

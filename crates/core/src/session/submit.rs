@@ -323,6 +323,7 @@ async fn owner(
 
 /// A pending call with the data that a user needs to answer it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct PendingView {
     /// The session that made the call.
     pub session: SessionId,

@@ -32,6 +32,7 @@ pub struct SessionExport {
 
 /// One session of an export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ExportedSession {
     /// The session's id.
     pub session: SessionId,

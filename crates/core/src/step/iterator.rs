@@ -102,6 +102,7 @@ impl Action {
 
 /// A call to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallTask {
     /// The id of the call.
     pub call: CallId,
@@ -125,6 +126,7 @@ struct Fit {
 
 /// A child to start or to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChildTask {
     /// The id of the call that the child is for.
     pub call: CallId,

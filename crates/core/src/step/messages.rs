@@ -16,6 +16,7 @@ use crate::tool::{FINISH_TOOL, SUB_AGENT_PREFIX};
 
 /// The parts of an assistant message.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct AssistantMessagePlan {
     /// The text of the message.
     pub content: Option<String>,
@@ -104,6 +105,7 @@ pub fn create_sub_agent_result_message(input: SubAgentResultInput<'_>) -> ToolRe
 
 /// The messages of a model call: the system message and the borrowed transcript.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LlmMessages<'a> {
     /// The system message with the resolved prompt.
     pub system: SharedMessage,

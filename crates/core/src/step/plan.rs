@@ -18,6 +18,7 @@ pub struct PlanOptions<'a> {
 
 /// The work that a step's result requires.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct StepPlan {
     /// The parts of the assistant message; `None` for a structured output and for an error.
     pub assistant_message_plan: Option<AssistantMessagePlan>,
@@ -40,6 +41,7 @@ pub struct StepPlan {
 
 /// The status change that a step causes.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct StatusUpdate {
     /// The new status of the turn.
     pub status: FinalStatus,

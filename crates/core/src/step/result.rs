@@ -12,6 +12,7 @@ use crate::message::{Arguments, Thinking, ToolCall};
 /// The reason why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum StopReason {
     /// The model finished its answer.
     EndTurn,

@@ -15,6 +15,7 @@ use crate::tool::FINISH_TOOL;
 
 /// A call with its result, as hooks receive it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CallResult {
     /// The call as the model made it.
     pub call: ToolCall,

@@ -29,6 +29,7 @@ pub enum StopCause {
 
 /// The final status of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FinalStatus {
     /// The turn ended with an answer.
     Completed,

@@ -36,6 +36,7 @@ use crate::text::{MAX_QUOTED, excerpt_of};
 ///     .effect(EffectClass::AtMostOnce);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum EffectClass {
     /// The tool only reads. It runs again.
     Pure,

@@ -5,6 +5,7 @@ use serde::Deserialize;
 /// The request field that limits the length of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum MaxTokensField {
     /// `max_tokens`, which every server accepts except OpenAI's newer models.
     MaxTokens,
@@ -15,6 +16,7 @@ pub enum MaxTokensField {
 /// The request format for a JSON schema of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum OutputFormat {
     /// `{"type": "json_schema", …}`, as OpenAI documents it.
     JsonSchema,

@@ -344,10 +344,14 @@ pub async fn after_a_shutdown_another_process_continues_the_session(harness: &im
 
     let second = harness.boot(World::new(script()).registered(&agent)).await;
     completes(&start_run(&*second, &agent, "again").await).await;
-    check_transcript(harness, &expect![[r#"
+    check_transcript(
+        harness,
+        &expect![[r#"
         user "go"
         assistant Some("one")
         user "again"
         assistant Some("two")
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
