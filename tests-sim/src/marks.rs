@@ -104,6 +104,8 @@ pub enum Mark {
     Replaced,
     /// The log of a session reached 200 events.
     LongLog,
+    /// A process stalled right before a request.
+    StallAtRequest,
 }
 
 /// The number of events of a long log.
@@ -111,7 +113,7 @@ pub(crate) const LONG_LOG: u64 = 200;
 
 impl Mark {
     /// All situations.
-    pub const ALL: [Self; 46] = [
+    pub const ALL: [Self; 47] = [
         Self::Kill,
         Self::StallBeyondLease,
         Self::TakeoverOfDead,
@@ -158,6 +160,7 @@ impl Mark {
         Self::SnapshotRead,
         Self::Replaced,
         Self::LongLog,
+        Self::StallAtRequest,
     ];
 }
 

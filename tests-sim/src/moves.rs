@@ -385,7 +385,7 @@ pub(crate) fn inject_fault(world: &World, all: &[Process], process: &Process, rn
             world.reached.note(Mark::Kill);
             process.life.end();
         }
-        Fault::Stalls => stall(world, process, lasts),
+        Fault::Stalls => process.wire.stall(lasts),
         Fault::Partitions => {
             world.reached.note(Mark::Partition);
             let cut = if rng.once_in(2) { Cut::Requests } else { Cut::Answers };
@@ -440,20 +440,6 @@ fn cut_off(world: &World, process: &Process, cut: Cut, lasts: Duration) {
         sleep(lasts).await;
         wire.cut(Cut::Whole);
     });
-}
-
-/// Stalls a process. It continues as if nothing had happened.
-fn stall(world: &World, process: &Process, lasts: Duration) {
-    if lasts > world.story.lease() {
-        world.reached.note(Mark::StallBeyondLease);
-    }
-    world.record_trouble(process, lasts);
-    process.life.stand_still();
-    let life = process.life.clone();
-    drop(tokio::spawn(async move {
-        sleep(lasts).await;
-        life.wake();
-    }));
 }
 
 fn shut_down(world: &World, process: &Process) {

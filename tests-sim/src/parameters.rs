@@ -52,11 +52,13 @@ pub enum Fault {
     Large,
     /// Budgets limit tokens or tool calls, and not only model calls.
     Budgets,
+    /// Processes stall right before a request to the store or to the streams, and continue.
+    StallsAtRequests,
 }
 
 impl Fault {
     /// All kinds of faults.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Kills,
         Self::Stalls,
         Self::Slow,
@@ -76,6 +78,7 @@ impl Fault {
         Self::Snapshots,
         Self::Large,
         Self::Budgets,
+        Self::StallsAtRequests,
     ];
 
     /// Returns the fault with this name.
@@ -229,7 +232,8 @@ impl Story {
 
     /// Returns `true` if streams may be unavailable for so long that runs do not wait for them.
     pub(crate) fn has_gaps(self) -> bool {
-        let late = [Fault::Stalls, Fault::Slow, Fault::SlowHooks, Fault::Jumps];
+        let late =
+            [Fault::Stalls, Fault::StallsAtRequests, Fault::Slow, Fault::SlowHooks, Fault::Jumps];
         if !CHECKS_STREAMS_OF_LATE_OWNERS && late.into_iter().any(|fault| self.has(fault)) {
             return true;
         }

@@ -50,7 +50,13 @@ impl SimClock {
 
     /// Returns `true` if its wall clock is behind the true time.
     pub(crate) fn went_back(&self) -> bool {
-        self.offset.load(Ordering::Relaxed) < 0
+        !self.behind().is_zero()
+    }
+
+    /// Returns how far its wall clock is behind the true time.
+    pub(crate) fn behind(&self) -> Duration {
+        let behind = self.offset.load(Ordering::Relaxed).min(0).unsigned_abs();
+        Duration::from_millis(behind)
     }
 }
 

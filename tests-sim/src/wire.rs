@@ -28,6 +28,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(40);
 /// The maximum delay of a request.
 pub(crate) const MAX_DELAY: Duration = Duration::from_secs(180);
 
+/// One request in this many stalls its process, in a story with such stalls.
+const STALLS_ONCE_IN: usize = 30;
+
 /// The direction in which a process is disconnected from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
@@ -105,6 +108,35 @@ impl Wire {
         self.streams_unavailable.store(unavailable, Ordering::Relaxed);
     }
 
+    /// Stalls the process. It continues as if nothing had happened.
+    pub(crate) fn stall(&self, lasts: Duration) {
+        if lasts > self.story.lease() {
+            self.reached.note(Mark::StallBeyondLease);
+        }
+        self.store.invariants().record_trouble(self.life.number(), lasts);
+        self.life.stand_still();
+        let life = self.life.clone();
+        drop(tokio::spawn(async move {
+            sleep(lasts).await;
+            life.wake();
+        }));
+    }
+
+    /// Stalls the process at this request, if the story has such stalls.
+    async fn stall_at_request(&self, kind: Kind) {
+        let stalls = self.story.has(Fault::StallsAtRequests) && !self.calm.load(Ordering::Relaxed);
+        if !stalls || !matches!(kind, Kind::Write | Kind::Stream) {
+            return;
+        }
+        let lease = self.story.lease();
+        let lasts = |rng: &mut Rng| rng.once_in(STALLS_ONCE_IN).then(|| up_to(rng, lease * 4));
+        if let Some(lasts) = self.life.roll(lasts) {
+            self.reached.note(Mark::StallAtRequest);
+            self.stall(lasts);
+            self.life.awake().await;
+        }
+    }
+
     fn delivery(&self, kind: Kind) -> Delivery {
         let cut = *self.cut.lock().unwrap_or_else(PoisonError::into_inner);
         let unavailable = match kind {
@@ -178,6 +210,7 @@ impl Wire {
             std::future::pending::<()>().await;
         }
         self.life.tick().await;
+        self.stall_at_request(kind).await;
         let answer = self.carry(kind, operation).await;
         self.life.tick().await;
         answer

@@ -78,6 +78,12 @@ mod selected {
         mutant("hooks-told-twice", "hooks run again for results"),
         mutant("decisions-kept", "a conflict does not discard decisions"),
         tested(
+            "late-result-repeated",
+            "a late result of a call that runs again is shown twice",
+            "late_results::a_late_result_of_a_call_that_runs_again_is_shown_once",
+        ),
+        mutant("child-end-not-shown", "a parent does not show the end of a child"),
+        tested(
             "lease-from-answer",
             "the lease is timed from the reply, not from the request",
             "ownership::tests::the_lease_counts_from_the_time_of_sending",

@@ -214,10 +214,11 @@ impl ChildRun {
     pub async fn drive(mut self) -> Result<Event> {
         let child = &self.start.session;
         let context = Arc::clone(self.runtime.context());
-        for round in 0..MAX_TRIES {
+        let mut has_run_here = false;
+        for _ in 0..MAX_TRIES {
             match self.status().await? {
                 ChildStatus::Ended(result, used) => {
-                    if round == 0 {
+                    if !has_run_here && !mutant!("child-end-not-shown") {
                         // The owner may have crashed before it wrote the end to the stream.
                         context.show_end(child).await;
                     }
@@ -227,7 +228,8 @@ impl ChildRun {
                 ChildStatus::Interrupted if !self.resumes_interrupted => return Ok(self.waits()),
                 ChildStatus::Live => {
                     let handle = self.runtime.handle(child).await?;
-                    if self.runtime.live(child).is_some() {
+                    has_run_here = self.runtime.live(child).is_some();
+                    if has_run_here {
                         self.follow(&handle).await?;
                     } else {
                         // The owner may have crashed, and the child's lease may outlive the parent's lease.
@@ -239,6 +241,7 @@ impl ChildRun {
                     }
                 }
                 ChildStatus::Ready if self.is_run_by_engine().await? => {
+                    has_run_here = false;
                     self.follow(&self.runtime.handle(child).await?).await?;
                 }
                 ChildStatus::Ready | ChildStatus::Interrupted => {
@@ -248,7 +251,10 @@ impl ChildRun {
                     let resume =
                         start::resume_if_first(&self.runtime, agent, child, options, above, &by);
                     match Box::pin(resume).await? {
-                        Some(handle) => self.follow(&handle).await?,
+                        Some(handle) => {
+                            has_run_here = self.runtime.live(child).is_some();
+                            self.follow(&handle).await?;
+                        }
                         None => context.clock.sleep(RETRY_DELAY).await,
                     }
                 }

@@ -7,7 +7,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, Trigger};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed, follow};
-use helix_agents_core::id::RunId;
+use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
@@ -41,6 +41,9 @@ pub struct Driver {
     pub(crate) live: Arc<LiveRun>,
     /// Attempts whose outcome is staged but not appended yet.
     pub(crate) unsettled: Vec<AttemptHandle>,
+    /// The calls whose results an earlier run recorded after it was taken over. Their attempts here are discarded,
+    /// also those that end later.
+    pub(crate) late_calls: Vec<CallId>,
     /// Results for which hooks have not been called yet.
     pub(crate) results: UndeliveredResults,
     /// `true` if the run is executed as work items, so another worker may execute the same work item.

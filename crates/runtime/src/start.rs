@@ -449,6 +449,7 @@ pub(crate) fn driver(
         stream_writer,
         live: LiveRun::new(session, run),
         unsettled: Vec::new(),
+        late_calls: Vec::new(),
         results: UndeliveredResults::default(),
         in_work_items: false,
     });

@@ -41,12 +41,16 @@ pub(super) fn answers(
     if session.abort_request().is_some() {
         return open().map(|call| aborted(step, call)).collect();
     }
+    // A submitted result is known, whatever crashed since.
+    let answered = submitted_results(session, agent, step);
+    if !answered.is_empty() {
+        return answered;
+    }
     let abandoned = crash_loop::abandoned(session, agent, step);
     if !abandoned.is_empty() {
         return abandoned;
     }
-    let answered = submitted_results(session, agent, step);
-    if !answered.is_empty() || is_fit {
+    if is_fit {
         return answered;
     }
     open().filter_map(|call| refusal(agent, step, call)).collect()

@@ -4,6 +4,7 @@
 mod child_in_doubt;
 mod guarantees;
 mod late_batch;
+mod late_results;
 mod lifecycle;
 mod open_attempts;
 mod parity;

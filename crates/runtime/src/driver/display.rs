@@ -2,6 +2,7 @@
 
 use helix_agents_core::error::Result;
 use helix_agents_core::event::Event;
+use helix_agents_core::mutant;
 use helix_agents_core::session::{
     Committed, StreamRepair, boundaries, is_outcome, late_end, plan_stream_repair,
 };
@@ -40,11 +41,10 @@ impl Driver {
 
     /// Discards the attempts of calls for which an earlier run recorded the result.
     pub(super) fn discard_late(&mut self, step: u32, committed: &Committed) {
+        self.late_calls.extend(committed.late.iter().map(|(_, finish)| finish.call.clone()));
+        let (late_calls, writer) = (&self.late_calls, &self.stream_writer);
         let is_late = |attempt: &mut AttemptHandle| {
-            committed
-                .late
-                .iter()
-                .any(|(_, finish)| self.stream_writer.is_call(*attempt, &finish.call))
+            late_calls.iter().any(|call| writer.is_call(*attempt, call))
         };
         let lost: Vec<_> = self.unsettled.extract_if(.., is_late).collect();
         self.stream_writer.discard(step, &lost);
@@ -61,11 +61,15 @@ impl Driver {
     ) {
         let mut settled = std::mem::take(&mut self.unsettled);
         let (session, in_work_items) = (self.journal.session(), self.in_work_items);
+        let late_calls = &self.late_calls;
         // Without work items, only this process records outcomes, but an append may have answered a call that was
         // already running, for example because the budget had been used up.
         let is_recorded = |effect: &Effect| match in_work_items {
             true => events.iter().any(|event| is_outcome(event, effect)),
-            false => session.has_outcome(effect),
+            false => {
+                let is_late = matches!(effect, Effect::Tool { call } if late_calls.contains(call));
+                session.has_outcome(effect) && (!is_late || mutant!("late-result-repeated"))
+            }
         };
         let is_lost = |attempt: &mut AttemptHandle| {
             self.stream_writer.effect(*attempt).is_some_and(|effect| !is_recorded(&effect))

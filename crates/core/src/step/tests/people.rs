@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::agent::AnyAgent;
 use crate::clock::Timestamp;
 use crate::error::ErrorCode;
-use crate::event::{Answer, Event, RecordedEvent, RunOutcome, SCHEMA, Trigger};
+use crate::event::{Answer, Event, RecordedEvent, RunOutcome, SCHEMA, ToolOutcome, Trigger};
 use crate::id::SessionId;
 use crate::session::{ResolvedCall, RunStatus, Session};
 use crate::step::Action;
@@ -235,6 +235,20 @@ fn an_answer_of_the_wrong_kind_or_to_no_pending_call_is_not_legal() {
     hand.answer("1.2", approved()).unwrap_err();
     hand.answer("1.1", approved()).unwrap();
     hand.answer("1.1", approved()).unwrap_err();
+}
+
+#[test]
+fn an_answer_on_record_is_the_result_although_runs_have_crashed_since() {
+    let mut hand = suspended([("ask", json!({}))]);
+    hand.answer("1.0", Answer::Returned(json!("blue").into())).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    for _ in 0..5 {
+        hand.start(Trigger::Recover).unwrap();
+    }
+    hand.decide();
+    let step = hand.session().open_step().or(hand.session().closed_step()).unwrap();
+    let finish = step.calls[0].finish.as_ref().unwrap();
+    assert_eq!(finish.outcome, ToolOutcome::Success(json!("blue").into()));
 }
 
 #[test]
