@@ -101,7 +101,7 @@ async fn problem(
     expected: &Expected,
 ) -> Result<(), String> {
     let stopped = story.run_and_stop("stopped", stop_at);
-    let before = Recorded::of(&story).await;
+    let mut before = Recorded::of(&story).await;
     let (successor, stalls) = match wakes {
         Wakes::Late => (story.run_to_end(None), 1),
         Wakes::Between(point) | Wakes::Beside(point) => {
@@ -116,8 +116,9 @@ async fn problem(
         }
     };
     stopped.wake();
-    let (stopped, successor) =
-        (fits("the worker", &stopped.end()), fits("its successor", &successor));
+    let stopped = stopped.end();
+    [&stopped, &successor].into_iter().for_each(|end| before.note_gaps(end));
+    let (stopped, successor) = (fits("the worker", &stopped), fits("its successor", &successor));
     match (stopped, successor) {
         (Ok(()), Ok(())) => before.problem(&story, scenario, expected, stalls).await,
         (Err(one), Err(other)) => Err(format!("{one}\n{other}")),
