@@ -56,17 +56,35 @@ async fn missing_operations(
 ) -> Result<StreamRepair> {
     let mut found = StreamRepair::default();
     let marked = info.watermark_version(session.id(), session.created_at());
-    let open = info.open.into_iter().filter(|open| open.session == *session.id());
-    // A late result is shown together with the start of its call.
-    let (recorded, unrecorded): (Vec<_>, Vec<_>) =
-        open.partition(|open| session.has_outcome(&open.effect) && !is_late(session, &open.effect));
-    let is_of_earlier_run =
-        |open: &OpenAttempt| open.fencing_token < session.stream_writer().fencing_token;
-    let events = if marked < version || recorded.iter().any(is_of_earlier_run) {
+    let open: Vec<_> = info.open.into_iter().filter(|open| open.session == *session.id()).collect();
+    let is_of_earlier_run = |open: &OpenAttempt| {
+        open.fencing_token < session.stream_writer().fencing_token
+            && session.has_outcome(&open.effect)
+    };
+    let events = if marked < version || open.iter().any(is_of_earlier_run) {
         load_events(store, session.id(), 0).await?
     } else {
         Vec::new()
     };
+    let shown_before = match marked {
+        0 => version_before_open_turn(&events, version).unwrap_or(version),
+        marked => marked,
+    };
+    let late: Vec<_> = late_results(&events)
+        .filter(|(seq, _)| *seq > shown_before && *seq <= version)
+        .map(|(seq, finish)| (seq, &finish.call))
+        .collect();
+    // A late result is shown together with the start of its call, without an attempt.
+    let is_late = |effect: &Effect| match effect {
+        Effect::Model { .. } => false,
+        Effect::Tool { call } | Effect::Child { call } => {
+            late.iter().any(|(_, late)| *late == call)
+                || session.late_results().iter().any(|(_, finish)| finish.call == *call)
+        }
+    };
+    let (recorded, unrecorded): (Vec<_>, Vec<_>) = open
+        .into_iter()
+        .partition(|open| session.has_outcome(&open.effect) && !is_late(&open.effect));
     if !mutant!("attempts-left") {
         found.discarded.extend(unrecorded.into_iter().map(|open| open.attempt));
         for open in recorded {
@@ -84,31 +102,22 @@ async fn missing_operations(
             });
             all.filter(|finish| finish.call.step() == Some(step)).collect()
         };
-        let projection = match marked {
-            0 => version_before_open_turn(&events, version).unwrap_or(version),
-            marked => marked,
-        };
         // The session no longer holds the calls that a rewind removed.
         let is_rewind = |recorded: &RecordedEvent| {
-            recorded.seq > projection && matches!(recorded.event, Event::Rewound { .. })
+            recorded.seq > shown_before && matches!(recorded.event, Event::Rewound { .. })
         };
         let mut past = events.iter().any(is_rewind).then(|| Session::new(session.id().clone()));
-        let mut current = None;
         for recorded in &events {
             if let Some(past) = &mut past {
                 past.apply_recorded(recorded)?;
             }
             let session = past.as_ref().unwrap_or(session);
-            if let Event::RunStarted { run, .. } = &recorded.event {
-                current = Some(run);
-            }
-            if recorded.seq > projection && recorded.seq <= version {
+            if recorded.seq > shown_before && recorded.seq <= version {
                 let mut kinds = Vec::new();
                 push_event_chunks(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
                 let run = recorded.run.as_ref();
                 if let Event::ToolFinished(finish) = &recorded.event
-                    && finish.attempts > 0
-                    && run != current
+                    && late.iter().any(|(seq, _)| *seq == recorded.seq)
                 {
                     kinds.extend(late_end(session, finish));
                 }
@@ -147,11 +156,19 @@ pub fn is_outcome(event: &Event, effect: &Effect) -> bool {
     }
 }
 
-/// Returns `true` if an earlier run recorded the outcome of an effect late, and the current run has
-/// not appended since.
-fn is_late(session: &Session, effect: &Effect) -> bool {
-    let (Effect::Tool { call } | Effect::Child { call }) = effect else { return false };
-    session.late_results().iter().any(|(_, finish)| finish.call == *call)
+/// Returns the results that a run recorded after another run had taken over, each with its version.
+fn late_results(events: &[RecordedEvent]) -> impl Iterator<Item = (u64, &ToolFinish)> {
+    let mut current = None;
+    events.iter().filter_map(move |recorded| match &recorded.event {
+        Event::RunStarted { run, .. } => {
+            current = Some(run);
+            None
+        }
+        Event::ToolFinished(finish) if finish.attempts > 0 && recorded.run.as_ref() != current => {
+            Some((recorded.seq, &**finish))
+        }
+        _ => None,
+    })
 }
 
 /// Returns the version before the open turn. That is the version before the first run after the

@@ -188,6 +188,26 @@ async fn a_replaced_run_discards_nothing_of_its_successor() {
     assert_eq!((settled, discarded), (Vec::new(), Vec::new()));
 }
 
+/// A replaced run records a result late, and yet another run takes over before its predecessor shows the result.
+#[tokio::test]
+async fn a_late_result_before_another_takeover_is_shown_without_its_attempt() {
+    let world = world();
+    let mut late = world.answered(calls(&["search"])).await;
+    let memory = MemoryStore::new();
+    try_call_as(&memory, late.session().stream_writer(), "r1", "1.0").await;
+    world.taken_over("r2").await;
+    late.stage(&[result("1.0", json!({"found": 1}))]).unwrap();
+    assert_eq!(late.commit().await.unwrap_err().code(), ErrorCode::Superseded);
+    let journal = world.taken_over("r3").await;
+    let before = journal.acknowledged() - 1;
+    let session = journal.session();
+    let found =
+        plan_stream_repair(&world.faults, &memory, &*world.clock, session, before).await.unwrap();
+    assert_eq!((found.settled, found.discarded), (Vec::new(), vec![Attempt(1)]));
+    let shown: Vec<_> = found.boundaries.iter().map(|boundary| kind(&boundary.chunk)).collect();
+    assert_eq!(shown, ["run_started", "run_resumed", "tool_start", "tool_end"]);
+}
+
 /// The previous runs crashed before they showed anything.
 #[tokio::test]
 async fn an_empty_stream_shows_all_runs_of_the_open_turn() {
