@@ -228,7 +228,8 @@ impl StreamWriter {
     async fn write_all(&self) {
         let mut turn = self.0.turn.lock().await;
         let mut has_more = true;
-        while self.write(&mut turn).await && has_more {
+        // A write may reveal the number of an attempt that has been discarded meanwhile.
+        while self.write(&mut turn).await && (has_more || self.batch().has_discard()) {
             let taken = self.batch().take();
             if taken.ops.is_empty() {
                 return;

@@ -57,11 +57,8 @@ async fn missing_operations(
     let mut found = StreamRepair::default();
     let marked = info.watermark_version(session.id(), session.created_at());
     let open: Vec<_> = info.open.into_iter().filter(|open| open.session == *session.id()).collect();
-    let is_of_earlier_run = |open: &OpenAttempt| {
-        open.fencing_token < session.stream_writer().fencing_token
-            && session.has_outcome(&open.effect)
-    };
-    let events = if marked < version || open.iter().any(is_of_earlier_run) {
+    // The run of an attempt may not be the one that recorded the outcome.
+    let events = if marked < version || open.iter().any(|open| session.has_outcome(&open.effect)) {
         load_events(store, session.id(), 0).await?
     } else {
         Vec::new()
@@ -90,7 +87,7 @@ async fn missing_operations(
         for open in recorded {
             // The outcome may belong to another run: to a later one, whose own attempt the stream
             // could not show, or to an earlier one, which recorded it late.
-            let is_own = events.is_empty() || has_recorded(session, &events, &open);
+            let is_own = has_recorded(session, &events, &open);
             if is_own { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
         }
     }

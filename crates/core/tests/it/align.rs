@@ -208,6 +208,26 @@ async fn a_late_result_before_another_takeover_is_shown_without_its_attempt() {
     assert_eq!(shown, ["run_started", "run_resumed", "tool_start", "tool_end"]);
 }
 
+/// The last run executed the call, too, and crashed before it discarded its attempt.
+#[tokio::test]
+async fn an_attempt_of_the_last_run_is_discarded_if_an_earlier_run_recorded_the_result() {
+    let world = world();
+    let mut late = world.answered(calls(&["search"])).await;
+    let mut journal = world.taken_over("r2").await;
+    let memory = MemoryStore::new();
+    try_call_as(&memory, journal.session().stream_writer(), "r2", "1.0").await;
+    late.stage(&[result("1.0", json!({"found": 1}))]).unwrap();
+    assert_eq!(late.commit().await.unwrap_err().code(), ErrorCode::Superseded);
+    journal.catch_up().await.unwrap();
+    journal.stage(&[closed(1)]).unwrap();
+    journal.commit().await.unwrap();
+    mark(&memory, &journal, "r2").await;
+    let (session, version) = (journal.session(), journal.acknowledged());
+    let found =
+        plan_stream_repair(&world.faults, &memory, &*world.clock, session, version).await.unwrap();
+    assert_eq!((found.settled, found.discarded), (Vec::new(), vec![Attempt(1)]));
+}
+
 /// The previous runs crashed before they showed anything.
 #[tokio::test]
 async fn an_empty_stream_shows_all_runs_of_the_open_turn() {

@@ -24,6 +24,9 @@ pub(super) struct Batch {
     /// Recorded attempts whose watermark could not be written. The next watermark settles them, so that their chunks
     /// are not discarded although the log contains the outcome.
     carried_over: Vec<Attempt>,
+    /// Attempts that were discarded while their start was being written, with the origin of the discard. They are
+    /// discarded in the stream once their numbers are known.
+    discarded_early: Vec<(AttemptHandle, Chunk)>,
 }
 
 #[derive(Debug)]
@@ -162,14 +165,28 @@ impl Batch {
 
     /// Drops the pending operations of attempts, and discards their written chunks.
     pub(super) fn discard(&mut self, handles: &[AttemptHandle], origin: Chunk) {
+        let mut unwritten = Vec::new();
         self.pending.retain(|pending| match pending {
-            Pending::Begin { handle, .. } | Pending::Chunks { handle: Some(handle), .. } => {
-                !handles.contains(handle)
+            Pending::Begin { handle, .. } if handles.contains(handle) => {
+                unwritten.push(*handle);
+                false
             }
-            Pending::Chunks { handle: None, .. } | Pending::Watermark { .. } => true,
+            Pending::Chunks { handle: Some(handle), .. } => !handles.contains(handle),
+            Pending::Begin { .. } | Pending::Chunks { handle: None, .. } => true,
+            Pending::Watermark { .. } => true,
         });
-        let left = self.open.extract_if(.., |open| handles.contains(&open.handle));
-        let discarded: Vec<_> = left.filter_map(|open| open.attempt).collect();
+        let mut discarded = Vec::new();
+        for open in self.open.extract_if(.., |open| handles.contains(&open.handle)) {
+            match open.attempt {
+                Some(attempt) => discarded.push(attempt),
+                None if unwritten.contains(&open.handle) => {}
+                None => self.discarded_early.push((open.handle, origin.clone())),
+            }
+        }
+        self.discard_written(discarded, origin);
+    }
+
+    fn discard_written(&mut self, discarded: Vec<Attempt>, origin: Chunk) {
         if !discarded.is_empty() {
             // Version 0 leaves the watermark version unchanged: a later watermark may be pending.
             self.watermark(
@@ -177,6 +194,14 @@ impl Batch {
                 origin,
             );
         }
+    }
+
+    /// Returns `true` if a discard is pending.
+    pub(super) fn has_discard(&self) -> bool {
+        self.pending.iter().any(|pending| match pending {
+            Pending::Watermark { watermark, .. } => watermark.version == 0,
+            Pending::Begin { .. } | Pending::Chunks { .. } => false,
+        })
     }
 
     /// Takes all pending operations, up to a watermark that settles an attempt started in the same batch. Chunks of
@@ -239,6 +264,11 @@ impl Batch {
         for (handle, attempt) in started.into_iter().zip(attempts) {
             if let Some(open) = self.open.iter_mut().find(|open| open.handle == handle) {
                 open.attempt = Some(*attempt);
+            } else if let Some(at) =
+                self.discarded_early.iter().position(|(discarded, _)| *discarded == handle)
+            {
+                let (_, origin) = self.discarded_early.swap_remove(at);
+                self.discard_written(vec![*attempt], origin);
             }
         }
     }

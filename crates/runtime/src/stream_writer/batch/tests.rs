@@ -74,3 +74,18 @@ fn the_next_watermark_settles_the_attempts_of_a_lost_one() {
     let settled = vec![Attempt(1), Attempt(2)];
     assert_eq!(watermarks(batch.take().ops), [(8, settled, vec![]), (9, vec![], vec![])]);
 }
+
+/// The stream would keep the attempt open otherwise, and a repair might show it.
+#[test]
+fn an_attempt_that_is_discarded_while_its_start_is_written_is_discarded_afterwards() {
+    let mut batch = Batch::default();
+    let written = batch.begin(Effect::Model { step: 1 }, discarded(Vec::new()));
+    let started = batch.take().started;
+    let pending = batch.begin(Effect::Model { step: 2 }, discarded(Vec::new()));
+    batch.discard(&[written, pending], discarded(Vec::new()));
+    assert!(batch.take().ops.is_empty(), "the number is not known yet");
+    batch.set_numbers(started, &[Attempt(7)]);
+    assert!(batch.has_discard());
+    assert_eq!(watermarks(batch.take().ops), [(0, vec![], vec![Attempt(7)])]);
+    assert!(!batch.has_discard());
+}
