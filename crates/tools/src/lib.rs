@@ -31,7 +31,8 @@
 //!     .http(&HttpTool::new(["api.example.com", "*.example.org"]))?
 //!     .calculator();
 //! let agent = tools.add_to(Agent::builder("clerk").system_prompt("Keep the books.")).build()?;
-//! assert!(agent.tool("write_file").is_some() && agent.tool("http_get").is_some());
+//! assert!(agent.definition().tool("write_file").is_some());
+//! assert!(agent.definition().tool("http_get").is_some());
 //! # Ok(())
 //! # }
 //! ```

@@ -30,7 +30,7 @@ pub const DEFAULT_MAX_CHARS: usize = 1000;
 ///     .system_prompt_of(|notes: Notes| notes.shown_in("You are a secretary."))
 ///     .tool(NoteTool::new().max_notes(5).tool())
 ///     .build()?;
-/// # assert!(agent.tool("note").is_some());
+/// # assert!(agent.definition().tool("note").is_some());
 /// # Ok(())
 /// # }
 /// ```

@@ -100,8 +100,7 @@ where
 }
 
 async fn call(tool: &Tool, cx: &ToolContext, input: Value) -> Result<Value, ToolError> {
-    let input = Json::from_serialize(&input).unwrap();
-    tool.invoke(&input, cx.clone()).await.map(|output| output.to_value())
+    tool.invoke(&Json::from(input), cx.clone()).await.map(|output| output.to_value())
 }
 
 fn names(tools: &[Tool]) -> Vec<&str> {
