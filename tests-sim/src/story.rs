@@ -231,9 +231,8 @@ impl StoryRun {
         let mut sum = Stats { deaths: self.booted - 1, ..Stats::default() };
         for root in self.world.roots() {
             for head in heads(&*self.world.store, &root).await? {
-                // A parent that records the result of a child has shown the child's end.
-                let is_child = head.created.parent.is_some();
-                if is_child && head.summary.status == SessionStatus::Completed {
+                // A parent that records the result of a sub-agent has shown the sub-agent's end.
+                if is_sub_agent(&head.session) && head.summary.status == SessionStatus::Completed {
                     continue;
                 }
                 // Reading a session repairs its stream.
@@ -278,6 +277,11 @@ impl StoryRun {
         }
         Ok(text)
     }
+}
+
+/// Returns `true` if a session is that of a sub-agent, and not of a companion or a root.
+fn is_sub_agent(session: &SessionId) -> bool {
+    session.as_str().rsplit_once("-sub-").is_some_and(|(_, call)| !call.contains("-agent-"))
 }
 
 /// Returns how long the story may take after its last fault.

@@ -213,7 +213,7 @@ pub async fn check(
     effects::check(expected, *engine_recoveries, &members, answers, trace, &mut problems);
     let counted =
         usage_of_tree(SessionReader::of(store), root).await.map_err(|error| error.to_string())?;
-    relations::check(&members, &counted, &mut problems);
+    relations::check(&members, &counted, expected.recreated, &mut problems);
     if !expected.recreated {
         hooks::check(&members, redelivery, hook_calls, &mut problems);
     }

@@ -8,10 +8,15 @@ use helix_agents_core::usage::{Usage, UsageRollup};
 
 use super::{Member, Members};
 
-pub(super) fn check(members: &Members, counted: &UsageRollup, problems: &mut Vec<String>) {
+pub(super) fn check(
+    members: &Members,
+    counted: &UsageRollup,
+    recreated: bool,
+    problems: &mut Vec<String>,
+) {
     for member in members.values() {
         if let Some(parent) = member.fold.parent() {
-            problems.extend(below(members, member, parent));
+            problems.extend(below(members, member, parent, recreated));
         }
         for finish in member.finishes() {
             problems.extend(ended(members, member, finish));
@@ -28,7 +33,7 @@ fn start<'a>(member: &'a Member, call: &helix_agents_core::id::CallId) -> Option
 }
 
 /// Checks that the parent knows its child, and that the child got the message of the parent's call.
-fn below(members: &Members, child: &Member, parent: &ParentRef) -> Option<String> {
+fn below(members: &Members, child: &Member, parent: &ParentRef, recreated: bool) -> Option<String> {
     let id = child.fold.id();
     let Some(above) = members.get(&parent.session) else {
         return Some(format!("{id}: its parent {} is missing", parent.session));
@@ -38,6 +43,8 @@ fn below(members: &Members, child: &Member, parent: &ParentRef) -> Option<String
         Some(start) => return Some(format!("{id}: its parent recorded {start:?}")),
         // The caller was stopped before it could record the start.
         None if above.was_aborted() || above.abandoned(&parent.call) => return None,
+        // A run of the deleted session may have created the child late.
+        None if recreated => return None,
         None => return Some(format!("{id}: its parent does not know it")),
     }
     let call = above.fold.tool_call(&parent.call)?;
