@@ -20,7 +20,7 @@ const LAUNCH: Duration = Duration::from_secs(60);
 /// # Durability
 /// Recorded events are as durable as the store. The runs of a killed process can be continued by any process
 /// once their leases have expired, or, if the process has an
-/// [`executor_id`](DurableRuntimeBuilder::executor_id), by its successor. DBOS's tables contain nothing that
+/// [`executor_id`](crate::DurableRuntimeBuilder::executor_id), by its successor. DBOS's tables contain nothing that
 /// is not in the log: sessions can be resumed without them, with this or another runtime.
 ///
 /// # Examples
