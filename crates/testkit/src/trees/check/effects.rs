@@ -84,13 +84,9 @@ fn too_often(
     let member = members.get(&first.session)?;
     let most = match (class(&first.tool), member.finish(&first.call)) {
         (EffectClass::AtMostOnce, _) => 1,
-        // An attempt whose result is not in the log is repeated.
-        (_, _)
-            if redelivery >= Redelivery::Dropped
-                || (redelivery == Redelivery::Later && expected.gaps) =>
-        {
-            2 * times_tried(executions) * member.runs()
-        }
+        // An attempt whose result is not in the log is repeated, for example because its process was paused before it
+        // recorded the result. Another check covers calls whose result is in the log.
+        (_, _) if redelivery != Redelivery::Never => 2 * times_tried(executions) * member.runs(),
         (_, _) if member.was_recorded_late(&first.call) => member.runs() + engine_recoveries,
         // A step that was not recorded completely is repeated completely.
         (_, _) if expected.durability == Durability::PerStep => member.runs() + engine_recoveries,
