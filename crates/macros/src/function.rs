@@ -12,7 +12,7 @@ const CONTEXT_IS_A_REFERENCE: &str = "the context is taken by reference: `cx: &T
 const PARAMETERS: &str =
     "a tool takes at most an input and its context, in this order: `input: T, cx: &ToolContext`";
 
-/// Where a tool function is declared.
+/// The place of a tool function in the source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Outside of an `impl` block.

@@ -41,7 +41,7 @@ pub(super) fn answers(
     if session.abort_request().is_some() {
         return open().map(|call| aborted(step, call)).collect();
     }
-    // A submitted result is known, whatever crashed since.
+    // A submitted result is known, even if processes have crashed since.
     let answered = submitted_results(session, agent, step);
     if !answered.is_empty() {
         return answered;

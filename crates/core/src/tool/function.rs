@@ -13,8 +13,8 @@ use super::error::ToolError;
 
 /// A tool as a type. `#[tool]` generates an implementation from an async function.
 ///
-/// A tool with its own data, such as a client or a pool, is a method of a type that has
-/// [`ToolMethods`].
+/// A tool with its own data, such as a client or a pool, is a method of a type that
+/// implements [`ToolMethods`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "put `#[tool]` on an async function, or implement `ToolFunction`"
