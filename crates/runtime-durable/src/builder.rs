@@ -120,7 +120,7 @@ impl DurableRuntimeBuilder {
     /// Connects to the database, migrates DBOS's tables and starts to execute runs. Runs of a previous process
     /// with the same [`executor_id`](Self::executor_id) are continued.
     ///
-    /// DurableEngine are tasks of the current tokio runtime, unless [`tasks_on`](Self::tasks_on) sets another one.
+    /// Workflows are tasks of the current tokio runtime, unless [`tasks_on`](Self::tasks_on) sets another one.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing, a value is out of range, or no other

@@ -23,6 +23,9 @@ const LAUNCH: Duration = Duration::from_secs(60);
 /// [`executor_id`](crate::DurableRuntimeBuilder::executor_id), by its successor. DBOS's tables contain nothing that
 /// is not in the log: sessions can be resumed without them, with this or another runtime.
 ///
+/// [`shutdown`](helix_agents_core::executor::AgentExecutor::shutdown) also shuts DBOS down. If its future is dropped
+/// early, DBOS is shut down when the runtime is dropped.
+///
 /// # Examples
 /// ```no_run
 /// use helix_agents_core::executor::{AgentExecutor as _, AgentExecutorExt as _};
