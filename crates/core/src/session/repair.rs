@@ -57,8 +57,8 @@ async fn missing_operations(
     let mut found = StreamRepair::default();
     let marked = info.watermark_version(session.id(), session.created_at());
     let open: Vec<_> = info.open.into_iter().filter(|open| open.session == *session.id()).collect();
-    // The run of an attempt may not be the one that recorded the outcome.
-    let events = if marked < version || open.iter().any(|open| session.has_outcome(&open.effect)) {
+    let needs_log = |open: &OpenAttempt| may_be_recorded_by_another(session, open);
+    let events = if marked < version || open.iter().any(needs_log) {
         load_events(store, session.id(), 0).await?
     } else {
         Vec::new()
@@ -87,7 +87,7 @@ async fn missing_operations(
         for open in recorded {
             // The outcome may belong to another run: to a later one, whose own attempt the stream
             // could not show, or to an earlier one, which recorded it late.
-            let is_own = has_recorded(session, &events, &open);
+            let is_own = events.is_empty() || has_recorded(session, &events, &open);
             if is_own { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
         }
     }
@@ -125,6 +125,21 @@ async fn missing_operations(
         }
     }
     Ok(found)
+}
+
+/// Returns `true` if the outcome of an attempt is recorded, and possibly not by the run that started the attempt. Only
+/// the log tells which run recorded it.
+fn may_be_recorded_by_another(session: &Session, open: &OpenAttempt) -> bool {
+    let has_several_runs = match &open.effect {
+        // Only results of calls are recorded by superseded runs.
+        Effect::Model { .. } => false,
+        Effect::Tool { call } | Effect::Child { call } => {
+            let step = session.open_step().or(session.closed_step());
+            step.is_none_or(|step| step.runs > 1 || call.step() != Some(step.reply.step))
+        }
+    };
+    let is_of_earlier_run = open.fencing_token < session.stream_writer().fencing_token;
+    session.has_outcome(&open.effect) && (is_of_earlier_run || has_several_runs)
 }
 
 /// Returns `true` if the run that started an attempt has recorded the outcome of its effect.
