@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::test::tier::Tier;
-use crate::{behaviour, deny, docs, e2e, fmt, layers, lint, report, suites, test, tidy, words};
+use crate::{
+    behaviour, compat, deny, docs, e2e, fmt, layers, lint, report, suites, test, tidy, words,
+};
 
 struct Gate {
     name: &'static str,
@@ -22,6 +24,7 @@ const GATES: &[Gate] = &[
     Gate { name: "tidy",      run: |_| report::gate("tidy", tidy::complaints) },
     Gate { name: "words",     run: |_| report::gate("words", words::complaints) },
     Gate { name: "deny",      run: |_| report::gate("deny", deny::complaints) },
+    Gate { name: "compat",    run: |_| report::gate("compat", compat::complaints) },
     Gate { name: "lint",      run: |_| lint::run() },
     Gate { name: "suites",    run: |_| report::gate("suites", suites::complaints) },
     Gate { name: "test",      run: test::run_for_ci },

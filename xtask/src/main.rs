@@ -17,10 +17,13 @@ use anyhow::{Result, bail};
 mod behaviour;
 mod bench;
 mod ci;
+mod circles;
+mod compat;
 mod deny;
 mod docs;
 mod e2e;
 mod fmt;
+mod imports;
 mod layers;
 mod lint;
 mod process;
@@ -43,9 +46,11 @@ usage: cargo xtask <command>
   fmt [--fix]         rustfmt
   lint                clippy, warnings are errors
   layers              permitted dependencies between crates
+  circles             no circle of imports has more than three files
   tidy                rules about text, manifests and ARCHITECTURE.md
   words               the language of documentation, comments and messages
   deny                licences, bans and sources of all packages, by deny.toml
+  compat              programs that use sqlx beside the default features
   suites              every store and runtime runs every scenario
   test [--gate|--deep] [args…]
                       the quick tests, which need no server, or those of CI, or all of them; the arguments are
@@ -89,9 +94,11 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["fmt", "--fix"] => fmt::fix(),
         ["lint"] => lint::run(),
         ["layers"] => report::gate("layers", layers::complaints),
+        ["circles"] => report::gate("circles", circles::complaints),
         ["tidy"] => report::gate("tidy", tidy::complaints),
         ["words"] => report::gate("words", words::complaints),
         ["deny"] => report::gate("deny", deny::complaints),
+        ["compat"] => report::gate("compat", compat::complaints),
         ["suites"] => report::gate("suites", suites::complaints),
         ["test", rest @ ..] => test::run(rest),
         ["behaviour", rest @ ..] => behaviour::run(rest),

@@ -68,8 +68,7 @@ fn code_of(error: &rusqlite::Error) -> Option<ErrorCode> {
         | E::IntegralValueOutOfRange(..)
         | E::InvalidColumnType(..)
         | E::Utf8Error(..)
-        | E::QueryReturnedNoRows
-        | E::QueryReturnedMoreThanOneRow => Some(ErrorCode::StoreCorrupt),
+        | E::QueryReturnedNoRows => Some(ErrorCode::StoreCorrupt),
         _ => None,
     }
 }

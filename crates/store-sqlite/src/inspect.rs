@@ -7,6 +7,7 @@ use helix_agents_core::store::SessionStatus;
 
 use crate::config::Config;
 use crate::error::{self, Failure};
+use crate::unsigned::Unsigned;
 use crate::{clock, connection, migrations};
 
 /// The contents of a store file.
@@ -66,7 +67,7 @@ fn try_inspect(config: &Config) -> Result<Option<Inspection>, Failure> {
         inspection.chunks = transaction.query_row(
             "SELECT coalesce(sum(last_seq - trimmed), 0) FROM streams",
             [],
-            |row| row.get(0),
+            |row| Unsigned::get(row, 0),
         )?;
     }
     Ok(Some(inspection))
@@ -78,7 +79,7 @@ fn count_sessions(connection: &Connection, inspection: &mut Inspection) -> Resul
                 count(*) FILTER (WHERE coalesce(lease_until, 0) <= ?1)
          FROM sessions WHERE run IS NOT NULL",
         [clock::now().0],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| Ok((Unsigned::get(row, 0)?, Unsigned::get(row, 1)?)),
     )?;
     let mut statement = connection
         .prepare("SELECT status, count(*) FROM sessions WHERE run IS NULL GROUP BY status")?;
@@ -88,7 +89,7 @@ fn count_sessions(connection: &Connection, inspection: &mut Inspection) -> Resul
         let status = status.ok_or_else(|| {
             Error::new(ErrorCode::StoreCorrupt, "a session has an unknown status")
         })?;
-        inspection.ended.push((status, row.get(1)?));
+        inspection.ended.push((status, Unsigned::get(row, 1)?));
     }
     let mut statement =
         connection.prepare("SELECT DISTINCT runtime FROM sessions ORDER BY runtime")?;

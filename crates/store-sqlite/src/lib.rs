@@ -22,6 +22,7 @@ mod prepared;
 mod row_key;
 mod state;
 mod streams;
+mod unsigned;
 mod worker;
 mod writer;
 

@@ -55,7 +55,7 @@ pub(crate) fn run(connection: &mut Connection, timeout: Duration) -> Result<(), 
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", MIGRATIONS.len())?;
+    transaction.pragma_update(None, "user_version", newest())?;
     transaction.commit()?;
     Ok(())
 }

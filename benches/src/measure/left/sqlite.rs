@@ -35,7 +35,8 @@ impl Watch {
         let now = open(&self.path)?;
         let count = |tables| -> Result<u64> {
             let sum = format!("SELECT {tables}");
-            Ok(now.query_row(&sum, [], |row| row.get(0))?)
+            let count: i64 = now.query_row(&sum, [], |row| row.get(0))?;
+            Ok(u64::try_from(count)?)
         };
         Ok(Traces {
             rows: count("(SELECT count(*) FROM sessions) + (SELECT count(*) FROM appends)")?,
@@ -49,7 +50,8 @@ impl Watch {
 /// Returns the size of the file's pages, including those that are still in the write-ahead log.
 fn kept(connection: &Connection) -> Result<u64> {
     let number = |name: &str| -> Result<u64> {
-        Ok(connection.pragma_query_value(None, name, |row| row.get(0))?)
+        let value: i64 = connection.pragma_query_value(None, name, |row| row.get(0))?;
+        Ok(u64::try_from(value)?)
     };
     Ok(number("page_count")? * number("page_size")?)
 }

@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use helix_agents_core::error::ErrorCode;
 
 use super::classify;
+use crate::unsigned::Unsigned;
 
 fn code(result: rusqlite::Result<impl Sized>) -> ErrorCode {
     classify(result.err().unwrap()).code()
@@ -36,7 +37,7 @@ fn rows_that_contradict_each_other_are_damage() {
 fn a_value_that_the_store_never_writes_is_damage() {
     let db = Connection::open_in_memory().unwrap();
     for value in ["'text'", "-1", "NULL"] {
-        let read = db.query_row(&format!("SELECT {value}"), [], |row| row.get::<_, u64>(0));
+        let read = db.query_row(&format!("SELECT {value}"), [], |row| Unsigned::get(row, 0));
         assert_eq!(code(read), ErrorCode::StoreCorrupt, "{value}");
     }
 }

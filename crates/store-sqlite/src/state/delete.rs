@@ -6,6 +6,7 @@ use helix_agents_core::id::SessionId;
 
 use crate::error::Failure;
 use crate::prepared::Tables;
+use crate::unsigned::Unsigned;
 use crate::{row_key, streams};
 
 /// Deletes a session and its descendants. Returns the deleted sessions.
@@ -45,10 +46,10 @@ pub(super) fn delete(
 fn forget(connection: &Connection, key: i64) -> Result<(), Failure> {
     let mut next = Some(key);
     while let Some(key) = next.take() {
-        let shared: Option<u64> = connection
+        let shared: Option<Unsigned> = connection
             .prepare_cached("SELECT max(version) FROM forks WHERE base = ?1")?
             .query_row([key], |row| row.get(0))?;
-        let appends = row_key::since(key, shared.map_or(0, |version| version + 1));
+        let appends = row_key::since(key, shared.map_or(0, |Unsigned(version)| version + 1));
         connection
             .prepare_cached("DELETE FROM appends WHERE key BETWEEN ?1 AND ?2")?
             .execute([appends.start(), appends.end()])?;

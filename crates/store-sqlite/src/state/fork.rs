@@ -10,6 +10,7 @@ use super::{head, write};
 use crate::clock;
 use crate::error::{Failure, corrupt, not_found};
 use crate::prepared::Tables;
+use crate::unsigned::Unsigned;
 
 pub(super) fn fork(
     tables: &mut Tables<'_>,
@@ -53,7 +54,7 @@ pub(super) fn fork(
     tables
         .connection
         .prepare_cached("INSERT INTO forks (log, base, version) VALUES (?1, ?2, ?3)")?
-        .execute(params![key, base, position.version])?;
+        .execute(params![key, base, Unsigned(position.version)])?;
     write::add(&mut tables.state, key, position.version + 1, first, now)?;
     Ok(ForkOutcome::Created { at: now })
 }

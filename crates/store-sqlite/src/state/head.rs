@@ -13,6 +13,7 @@ use helix_agents_core::store::{
 
 use crate::clock;
 use crate::error::{Failure, corrupt, of_session};
+use crate::unsigned::Unsigned;
 
 /// The columns that [`from_row`] reads, in order.
 pub(super) const COLUMNS: &str = "session, agent, root, parent, tags, created_at, version, append, \
@@ -57,7 +58,7 @@ pub(super) fn insert(
             new.parent.as_ref().map(SessionId::as_str),
             tags,
             now.0,
-            first.expected.version + u64::from(first.count),
+            Unsigned(first.expected.version + u64::from(first.count)),
             first.id.as_str(),
             summary.status.as_str(),
             summary.run.as_ref().map(RunId::as_str),
@@ -108,7 +109,7 @@ fn read_row(row: &Row<'_>, session: &SessionId, now: Timestamp) -> Result<Head, 
             tags,
         },
         position: Position {
-            version: row.get(6)?,
+            version: Unsigned::get(row, 6)?,
             append: AppendId::from(row.get::<_, String>(7)?),
         },
         summary: Summary {

@@ -12,6 +12,7 @@ use helix_agents_core::store::{Position, StoredAppend};
 
 use crate::error::{Failure, corrupt, not_found};
 use crate::row_key;
+use crate::unsigned::Unsigned;
 
 /// A session's log as segments. The last segment is its own; earlier ones belong to the logs that
 /// it was forked from.
@@ -163,7 +164,7 @@ impl Log {
 fn base(connection: &Connection, key: i64) -> Result<Option<(i64, u64)>, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT base, version FROM forks WHERE log = ?1")?;
-    let found = statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?)));
+    let found = statement.query_row([key], |row| Ok((row.get(0)?, Unsigned::get(row, 1)?)));
     Ok(found.optional()?)
 }
 
@@ -178,7 +179,8 @@ pub(super) fn read(
     let transaction = connection.transaction()?;
     let mut statement =
         transaction.prepare_cached("SELECT id, version FROM sessions WHERE session = ?1")?;
-    let found = statement.query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+    let found =
+        statement.query_row([session.as_str()], |row| Ok((row.get(0)?, Unsigned::get(row, 1)?)));
     let (key, end): (i64, u64) = found.optional()?.ok_or_else(|| not_found(session))?;
     let log = Log::of(&transaction, key)?;
     let appends = log.after(&transaction, session, version, limit)?;

@@ -8,6 +8,7 @@ use helix_agents_core::store::{Position, Snapshot};
 
 use crate::error::Failure;
 use crate::prepared::Tables;
+use crate::unsigned::Unsigned;
 
 /// Saves a snapshot, unless a newer one is saved or the log does not reach its version.
 pub(super) fn save(
@@ -27,7 +28,7 @@ pub(super) fn save(
         )?
         .execute(params![
             session.as_str(),
-            position.version,
+            Unsigned(position.version),
             position.append.as_str(),
             fold,
             &body[..]
@@ -48,7 +49,7 @@ pub(super) fn find(
     let found = statement.query_row([session.as_str()], |row| {
         Ok(Snapshot {
             position: Position {
-                version: row.get(0)?,
+                version: Unsigned::get(row, 0)?,
                 append: AppendId::from(row.get::<_, String>(1)?),
             },
             fold: row.get(2)?,

@@ -16,6 +16,7 @@ use super::head;
 use super::log::Log;
 use crate::error::{Failure, corrupt, not_found};
 use crate::prepared::{Prepared, Tables};
+use crate::unsigned::Unsigned;
 use crate::{clock, row_key};
 
 /// The statements that every step needs.
@@ -139,7 +140,7 @@ pub(super) fn find(
     append: &Append,
 ) -> Result<Option<End>, Failure> {
     let end = statements.find.get()?.query_row([append.session.as_str()], |row| {
-        let version: u64 = row.get(1)?;
+        let version = Unsigned::get(row, 1)?;
         let expected = &append.expected;
         let is_expected =
             version == expected.version && row.get_ref(2)?.as_str()? == expected.append.as_str();
@@ -195,7 +196,7 @@ fn position(connection: &Connection, key: i64) -> Result<Position, Failure> {
         connection.prepare_cached("SELECT version, append FROM sessions WHERE id = ?1")?;
     let position = statement.query_row([key], |row| {
         let append = AppendId::from(row.get::<_, String>(1)?);
-        Ok(Position { version: row.get(0)?, append })
+        Ok(Position { version: Unsigned::get(row, 0)?, append })
     });
     Ok(position?)
 }
@@ -249,7 +250,7 @@ fn update_head(
     append: &Append,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let version = end.version + u64::from(append.count);
+    let version = Unsigned(end.version + u64::from(append.count));
     let id = append.id.as_str();
     let until = lease(end.lease_until, append.lease, now).map(|until| until.0);
     let usage = head::usage_text(append)?;

@@ -11,6 +11,7 @@ use helix_agents_core::stream::{Attempt, Replay, SessionWatermark, StoredChunk, 
 use super::row::{self, StreamRow};
 use super::watch::Subscription;
 use crate::error::{Failure, corrupt, of_session};
+use crate::unsigned::Unsigned;
 use crate::{SqliteStore, clock, row_key};
 
 /// The maximum number of batches that a reader fetches at once.
@@ -95,7 +96,7 @@ fn fetch(
         end = row_key::number(batch.get(0)?);
         let body = batch.get_ref(2)?.as_blob().ok();
         let count = body.and_then(|body| replay.add(end, body));
-        if count != Some(batch.get(1)?) {
+        if count != Some(Unsigned::get(batch, 1)?) {
             return Err(corrupt(session, "chunks of the stream cannot be read"));
         }
         batches += 1;
@@ -109,7 +110,7 @@ fn fetch(
 fn discarded(connection: &Connection, stream: i64) -> Result<HashSet<Attempt>, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT attempt FROM discarded WHERE stream = ?1")?;
-    let attempts = statement.query_map([stream], |row| row.get(0).map(Attempt))?;
+    let attempts = statement.query_map([stream], |row| Unsigned::get(row, 0).map(Attempt))?;
     Ok(attempts.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -126,8 +127,11 @@ pub(super) fn info(
         "SELECT session, version, seq, fencing_token FROM marks WHERE stream = ?1",
     )?;
     let marks = statement.query_map([key], |row| {
-        let marked =
-            SessionWatermark { version: row.get(1)?, seq: row.get(2)?, fencing_token: row.get(3)? };
+        let marked = SessionWatermark {
+            version: Unsigned::get(row, 1)?,
+            seq: Unsigned::get(row, 2)?,
+            fencing_token: Unsigned::get(row, 3)?,
+        };
         Ok((SessionId::from(row.get::<_, String>(0)?), marked))
     })?;
     for mark in marks {

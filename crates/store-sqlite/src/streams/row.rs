@@ -7,6 +7,7 @@ use helix_agents_core::stream::{SessionWatermark, StreamState, decode_open, enco
 
 use crate::error::{Failure, corrupt};
 use crate::prepared::Prepared;
+use crate::unsigned::Unsigned;
 
 /// The query that finds a stream by its session.
 pub(super) const FIND: &str = "SELECT id, last_seq, trimmed, last_attempt, marked, marked_seq, open, fencing_token \
@@ -54,20 +55,20 @@ impl StreamRow {
     ) -> Result<Option<Self>, Failure> {
         let row = statement.query_row([session.as_str()], |row| {
             let own = SessionWatermark {
-                version: row.get(4)?,
-                seq: row.get(5)?,
-                fencing_token: row.get(7)?,
+                version: Unsigned::get(row, 4)?,
+                seq: Unsigned::get(row, 5)?,
+                fencing_token: Unsigned::get(row, 7)?,
             };
             let mut state = StreamState {
-                last_seq: row.get(1)?,
-                last_attempt: row.get(3)?,
+                last_seq: Unsigned::get(row, 1)?,
+                last_attempt: Unsigned::get(row, 3)?,
                 ..StreamState::default()
             };
             if own != SessionWatermark::default() {
                 state.marked.insert(session.clone(), own);
             }
             let open = decode_open(session, row.get_ref(6)?.as_str()?);
-            Ok((Self { key: row.get(0)?, trimmed: row.get(2)?, state }, open))
+            Ok((Self { key: row.get(0)?, trimmed: Unsigned::get(row, 2)?, state }, open))
         });
         let Some((mut row, open)) = row.optional()? else { return Ok(None) };
         row.state.open =
@@ -92,13 +93,13 @@ impl StreamRow {
         let own = marked.get(session).copied().unwrap_or_default();
         statement.execute(params![
             self.key,
-            last_seq,
-            self.trimmed,
-            last_attempt,
-            own.version,
-            own.seq,
+            Unsigned(*last_seq),
+            Unsigned(self.trimmed),
+            Unsigned(*last_attempt),
+            Unsigned(own.version),
+            Unsigned(own.seq),
             encode_open(session, open)?,
-            own.fencing_token,
+            Unsigned(own.fencing_token),
         ])?;
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::row::StreamRow;
 use crate::error::Failure;
 use crate::prepared::Tables;
 use crate::row_key;
+use crate::unsigned::Unsigned;
 
 /// A batch and its encoded chunks. The caller encodes them to relieve the writing thread.
 pub(super) struct Prepared {
@@ -89,9 +90,9 @@ impl<'t, 'c> Stream<'t, 'c> {
             "SELECT version, seq, fencing_token FROM marks WHERE stream = ?1 AND session = ?2";
         let marked = |row: &Row<'_>| {
             Ok(SessionWatermark {
-                version: row.get(0)?,
-                seq: row.get(1)?,
-                fencing_token: row.get(2)?,
+                version: Unsigned::get(row, 0)?,
+                seq: Unsigned::get(row, 1)?,
+                fencing_token: Unsigned::get(row, 2)?,
             })
         };
         let mut statement = self.tables.connection.prepare_cached(sql)?;
@@ -112,14 +113,18 @@ impl<'t, 'c> Stream<'t, 'c> {
         let key = self.row.key;
         if change.count > 0 {
             let row_key = row_key::new(key, self.row.state.last_seq)?;
-            self.tables.streams.add.get()?.execute(params![row_key, change.count, body])?;
+            self.tables.streams.add.get()?.execute(params![
+                row_key,
+                Unsigned(change.count),
+                body
+            ])?;
         }
         for discarded in &change.discarded {
             connection
                 .prepare_cached(
                     "INSERT INTO discarded (stream, attempt, at_seq) VALUES (?1, ?2, ?3)",
                 )?
-                .execute(params![key, discarded.attempt.0, discarded.ended])?;
+                .execute(params![key, Unsigned(discarded.attempt.0), Unsigned(discarded.ended)])?;
         }
         for child in change.marked.iter().filter(|session| *session != self.session) {
             let marked = self.row.state.marked.get(child).copied().unwrap_or_default();
@@ -132,9 +137,9 @@ impl<'t, 'c> Stream<'t, 'c> {
                 .execute(params![
                     key,
                     child.as_str(),
-                    marked.version,
-                    marked.seq,
-                    marked.fencing_token
+                    Unsigned(marked.version),
+                    Unsigned(marked.seq),
+                    Unsigned(marked.fencing_token)
                 ])?;
         }
         Ok(())
@@ -164,7 +169,7 @@ impl<'t, 'c> Stream<'t, 'c> {
         row.trimmed = row_key::number(last);
         connection
             .prepare_cached("DELETE FROM discarded WHERE stream = ?1 AND at_seq <= ?2")?
-            .execute(params![row.key, row.trimmed])?;
+            .execute(params![row.key, Unsigned(row.trimmed)])?;
         Ok(())
     }
 }
