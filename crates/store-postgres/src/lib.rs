@@ -10,6 +10,7 @@ use sqlx::postgres::PgPool;
 use helix_agents_core::error::Result;
 use helix_agents_core::stream::{CacheEntry, StreamCache};
 
+mod builder;
 mod config;
 mod connections;
 mod detached;
@@ -23,7 +24,8 @@ mod sql;
 mod state;
 mod streams;
 
-pub use config::{DEFAULT_SCHEMA, PostgresBuilder};
+pub use builder::PostgresBuilder;
+pub use config::DEFAULT_SCHEMA;
 pub use inspect::Inspection;
 
 use config::Config;

@@ -12,7 +12,6 @@ use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use crate::config::RedisBuilder;
 use crate::detached::detached;
 use crate::error::classify;
 use crate::location::Location;
@@ -46,13 +45,13 @@ impl Server {
     pub(crate) async fn connect(
         location: &Location,
         is_cluster: bool,
-        options: &RedisBuilder,
+        operation_timeout: Duration,
     ) -> Result<Self> {
         let connection = if is_cluster {
             let mut cluster =
                 ClusterClient::builder([location.client.get_connection_info().clone()])
-                    .connection_timeout(options.operation_timeout)
-                    .response_timeout(options.operation_timeout);
+                    .connection_timeout(operation_timeout)
+                    .response_timeout(operation_timeout);
             if let Some(certificates) = &location.certificates {
                 cluster = cluster.certs(certificates.clone());
             }
@@ -63,8 +62,8 @@ impl Server {
                 .set_number_of_retries(1)
                 .set_min_delay(PAUSES.0)
                 .set_max_delay(PAUSES.1)
-                .set_connection_timeout(Some(options.operation_timeout))
-                .set_response_timeout(Some(options.operation_timeout));
+                .set_connection_timeout(Some(operation_timeout))
+                .set_response_timeout(Some(operation_timeout));
             let manager = ConnectionManager::new_with_config(location.client.clone(), config).await;
             Connection::Single(manager.map_err(classify)?)
         };

@@ -3,7 +3,7 @@
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 
-use crate::config::RedisBuilder;
+use crate::config::Config;
 use crate::connection::Server;
 use crate::location::Location;
 use crate::settings::{self, Persistence, SCHEMA, ServerSettings};
@@ -35,7 +35,7 @@ impl Inspection {
     /// Checks whether the store can use this server.
     ///
     /// # Errors
-    /// The error with which [`open`](RedisBuilder::open) would refuse the server.
+    /// The error with which [`open`](crate::RedisBuilder::open) would refuse the server.
     pub fn check(&self) -> Result<()> {
         self.settings.check()
     }
@@ -79,10 +79,10 @@ impl Inspection {
     }
 }
 
-pub(crate) async fn inspect(options: &RedisBuilder) -> Result<Inspection> {
-    let location = Location::parse(options)?;
-    let settings = settings::read(&location.client, options.operation_timeout).await?;
-    let server = Server::connect(&location, settings.is_cluster, options).await?;
+pub(crate) async fn inspect(config: &Config) -> Result<Inspection> {
+    let location = Location::parse(config)?;
+    let settings = settings::read(&location.client, config.operation_timeout).await?;
+    let server = Server::connect(&location, settings.is_cluster, config.operation_timeout).await?;
     let keys = &location.keys;
     Ok(Inspection {
         schema: settings::schema(&server, keys).await?,

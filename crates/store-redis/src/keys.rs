@@ -4,10 +4,8 @@
 //! cluster, too. Session ids are arbitrary text, so characters that would end a hash tag are
 //! escaped.
 
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
-
-use crate::config::check_prefix;
 
 /// The keys with one prefix.
 #[derive(Debug, Clone)]
@@ -151,6 +149,16 @@ pub(crate) fn member(session: &SessionId, tag: &str) -> String {
 pub(crate) fn parts(member: &str) -> Option<(SessionId, &str)> {
     let (session, tag) = member.split_once(BETWEEN)?;
     Some((SessionId::from(session), tag))
+}
+
+/// Rejects a prefix with characters that are special in Redis keys or patterns.
+fn check_prefix(prefix: &str) -> Result<()> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
+    if (1..=64).contains(&prefix.len()) && prefix.chars().all(is_plain) {
+        return Ok(());
+    }
+    let message = "a prefix must consist of 1 to 64 letters, digits, `-`, `_`, `.` or `:`";
+    Err(Error::new(ErrorCode::ConfigInvalid, message).with_context("prefix", prefix))
 }
 
 #[cfg(test)]

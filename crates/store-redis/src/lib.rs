@@ -9,6 +9,7 @@ use std::sync::Arc;
 use helix_agents_core::error::Result;
 use helix_agents_core::stream::{CacheEntry, StreamCache};
 
+mod builder;
 mod config;
 mod connection;
 mod detached;
@@ -24,7 +25,7 @@ mod settings;
 mod state;
 mod streams;
 
-pub use config::RedisBuilder;
+pub use builder::RedisBuilder;
 pub use inspect::Inspection;
 pub use settings::{Persistence, ServerSettings};
 

@@ -5,7 +5,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use crate::RedisBuilder;
+use crate::config::Config;
 use crate::keys::Keys;
 
 /// The location of a store.
@@ -27,11 +27,11 @@ struct Options {
 
 impl Location {
     /// Parses the URL. Does not contact the server yet.
-    pub(crate) fn parse(builder: &RedisBuilder) -> Result<Self> {
-        let mut url = redis::parse_redis_url(&builder.url).ok_or_else(invalid_url)?;
+    pub(crate) fn parse(config: &Config) -> Result<Self> {
+        let mut url = redis::parse_redis_url(&config.url).ok_or_else(invalid_url)?;
         let options = Options::read(url.query_pairs())?;
         url.set_query(None);
-        let keys = Keys::new(options.prefix.as_deref().unwrap_or(&builder.prefix))?;
+        let keys = Keys::new(options.prefix.as_deref().unwrap_or(&config.prefix))?;
         let plain = || Client::open(url.as_str()).map_err(|error| invalid_url().with_source(error));
         if !matches!(url.scheme(), "rediss" | "valkeys") {
             return match options.certificates()? {

@@ -11,6 +11,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::stream::{Receipts, StreamCache};
 use tokio::sync::mpsc;
 
+mod builder;
 mod clock;
 mod config;
 mod connection;
@@ -26,9 +27,11 @@ mod unsigned;
 mod worker;
 mod writer;
 
-pub use config::{SqliteBuilder, Synchronous};
+pub use builder::SqliteBuilder;
+pub use config::Synchronous;
 pub use inspect::Inspection;
 
+use config::Config;
 use connection::Connections;
 use streams::watch::Watch;
 use worker::{Readers, Shared};
@@ -126,7 +129,7 @@ impl SqliteStore {
         while inner.ended.lock().await.recv().await.is_some() {}
     }
 
-    fn start(config: config::Config, connections: Connections) -> Result<Self> {
+    fn start(config: Config, connections: Connections) -> Result<Self> {
         let (shared, ended) = Shared::new();
         let inner = Inner {
             writer: Writer::start(connections.writer, &shared)?,
