@@ -22,6 +22,7 @@ mod calls;
 mod format;
 mod message;
 mod models;
+mod object;
 mod options;
 mod outcome;
 mod profile;

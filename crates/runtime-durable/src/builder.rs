@@ -5,9 +5,10 @@ use std::time::Duration;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::store::StoreScope;
-use helix_agents_runtime::{Settings, builder_methods};
+use helix_agents_runtime::{BuiltEngine, Settings, builder_methods};
 
 use crate::config::Database;
+use crate::engine::DurableEngine;
 use crate::guarantees;
 use crate::runtime::{self, DurableRuntime};
 
@@ -38,6 +39,10 @@ use crate::runtime::{self, DurableRuntime};
 pub struct DurableRuntimeBuilder {
     settings: Settings,
     database: Database,
+}
+
+impl BuiltEngine for DurableEngine {
+    type Builder = DurableRuntimeBuilder;
 }
 
 impl DurableRuntimeBuilder {

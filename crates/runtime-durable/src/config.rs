@@ -7,7 +7,6 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use uuid::Uuid;
 
 use crate::name;
-use crate::workflow;
 
 /// The default schema of a PostgreSQL store.
 const STORE_SCHEMA: &str = "helix_agents";
@@ -98,13 +97,13 @@ impl Database {
         Ok(())
     }
 
-    /// Converts the options to a DBOS configuration.
-    pub(crate) fn to_dbos(&self) -> dbos::Config {
+    /// Converts the options to a DBOS configuration for workflows whose body has this version.
+    pub(crate) fn to_dbos(&self, body: u32) -> dbos::Config {
         let own = || format!("{}-{}", self.app, Uuid::now_v7().simple());
         dbos::Config {
             // The version of the body, not of the build: any build with the same body can continue a run. It
             // must be unique among the applications of a schema.
-            app_version: Some(format!("{}-run-{}", self.app, workflow::BODY)),
+            app_version: Some(format!("{}-run-{}", self.app, body)),
             executor_id: Some(self.executor.clone().unwrap_or_else(own)),
             max_connections: self.connections,
             schema: self.schema.clone(),

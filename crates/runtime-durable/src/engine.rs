@@ -9,12 +9,9 @@ use dbos::sysdb::types::{WorkflowFilter, WorkflowRecord, WorkflowStatus};
 use dbos::{DBOS, StartOptions, Timeout};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::RunId;
-use helix_agents_runtime::{
-    BuiltEngine, Engine, LiveRun, RunRef, RunRegistration, RuntimeContext, StartedRun,
-};
+use helix_agents_runtime::{Engine, LiveRun, RunRef, RunRegistration, RuntimeContext, StartedRun};
 use tokio::runtime::Handle;
 
-use crate::builder::DurableRuntimeBuilder;
 use crate::config::Database;
 use crate::failure::{self, Stopped};
 use crate::limiter::ConcurrencyLimiter;
@@ -62,7 +59,8 @@ impl DurableEngine {
     /// # Errors
     /// Returns the converted errors of DBOS.
     pub(crate) fn new(context: Arc<RuntimeContext>, database: &Database) -> Result<Arc<Self>> {
-        let (dbos, weak_engine) = (DBOS::new(database.to_dbos()), WeakEngine::default());
+        let (dbos, weak_engine) =
+            (DBOS::new(database.to_dbos(workflow::BODY)), WeakEngine::default());
         let run = workflow::register(&dbos, Arc::clone(&weak_engine));
         let engine = Arc::new(Self {
             context,
@@ -167,10 +165,6 @@ impl DurableEngine {
             tracing::warn!(session = %run_ref.session, %error, "a superseded workflow was not cancelled");
         }
     }
-}
-
-impl BuiltEngine for DurableEngine {
-    type Builder = DurableRuntimeBuilder;
 }
 
 #[async_trait]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::session::Durability;
-use helix_agents_runtime::{Settings, builder_methods};
+use helix_agents_runtime::{BuiltEngine, Settings, builder_methods};
 
 use crate::guarantees;
 use crate::runtime::{LocalEngine, LocalRuntime};
@@ -38,6 +38,10 @@ use crate::runtime::{LocalEngine, LocalRuntime};
 #[must_use = "call `build` to get the runtime"]
 pub struct LocalRuntimeBuilder {
     settings: Settings,
+}
+
+impl BuiltEngine for LocalEngine {
+    type Builder = LocalRuntimeBuilder;
 }
 
 impl LocalRuntimeBuilder {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_runtime::{
-    BuiltEngine, Engine, LiveRun, RunRef, RunRegistration, Runtime, RuntimeContext, StartedRun,
+    Engine, LiveRun, RunRef, RunRegistration, Runtime, RuntimeContext, StartedRun,
 };
 
-use crate::builder::LocalRuntimeBuilder;
 use crate::step_site;
 
 /// A runtime that executes runs as tasks of this process. Cheap to clone.
@@ -49,10 +48,6 @@ impl LocalEngine {
     pub(crate) fn new(context: Arc<RuntimeContext>) -> Self {
         Self { context }
     }
-}
-
-impl BuiltEngine for LocalEngine {
-    type Builder = LocalRuntimeBuilder;
 }
 
 #[async_trait]

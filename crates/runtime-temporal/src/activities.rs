@@ -6,20 +6,17 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use helix_agents_core::error::Result;
-use helix_agents_core::id::CallId;
 use helix_agents_core::store::SessionStatus;
 use helix_agents_runtime::{Next, RunRef, Runtime, WorkItem};
-use serde::{Deserialize, Serialize};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure;
+use crate::payloads::{CallInput, FollowInput, PerformInput, PerformOutput};
 use crate::pending_children::{ChildCollector, PendingChildren};
-use crate::runtime::TemporalRuntime;
 use crate::server::Server;
-use crate::workflow::{PerformInput, PerformOutput};
 
 /// The heartbeat interval if the server sets no heartbeat timeout.
 const USUAL_BEAT: Duration = Duration::from_secs(5);
@@ -27,23 +24,6 @@ const USUAL_BEAT: Duration = Duration::from_secs(5);
 /// The maximum time that one activity waits for a child when such waits occupy more than half of a worker's slots. The
 /// children need slots for their own work items.
 const CROWDED_LIMIT: Duration = Duration::from_secs(1);
-
-/// The input of the `call` activity: one of several concurrent calls.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct CallInput {
-    #[serde(rename = "of")]
-    pub run_ref: RunRef,
-    pub call: CallId,
-}
-
-/// The input of the `follow` activity: a child to wait for.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct FollowInput {
-    #[serde(rename = "of")]
-    pub run_ref: RunRef,
-    pub call: CallId,
-    pub limit_ms: u64,
-}
 
 /// The implementation of a worker's activities.
 #[derive(Debug)]
@@ -77,15 +57,14 @@ pub(crate) struct Signals {
 }
 
 impl Activities {
-    pub(crate) fn new(runtime: &TemporalRuntime, signals: Signals, slots: usize) -> Self {
-        Self {
-            runtime: runtime.erased(),
-            server: runtime.engine().server.clone(),
-            pending_children: runtime.engine().pending_children.clone(),
-            signals,
-            slots,
-            waits: AtomicUsize::new(0),
-        }
+    pub(crate) fn new(
+        runtime: Runtime,
+        server: Server,
+        pending_children: PendingChildren,
+        signals: Signals,
+        slots: usize,
+    ) -> Self {
+        Self { runtime, server, pending_children, signals, slots, waits: AtomicUsize::new(0) }
     }
 
     /// Returns the limit of the next wait for a child. The wait is counted until the guard is dropped.

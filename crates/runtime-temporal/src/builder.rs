@@ -6,13 +6,13 @@ use std::time::Duration;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::store::StoreScope;
-use helix_agents_runtime::{Settings, builder_methods};
+use helix_agents_runtime::{BuiltEngine, Settings, builder_methods};
 use temporalio_client::{ClientOptions, ConnectionOptions, GrpcCompression, Url};
 
 use crate::guarantees;
+use crate::payloads::RunLimits;
 use crate::runtime::{TemporalEngine, TemporalRuntime};
 use crate::server::{self, Server};
-use crate::workflow::RunLimits;
 
 const TARGET: &str = "http://localhost:7233";
 const NAMESPACE: &str = "default";
@@ -71,6 +71,10 @@ impl Default for TemporalRuntimeBuilder {
             own_queue: false,
         }
     }
+}
+
+impl BuiltEngine for TemporalEngine {
+    type Builder = TemporalRuntimeBuilder;
 }
 
 impl TemporalRuntimeBuilder {

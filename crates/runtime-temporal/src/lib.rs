@@ -13,10 +13,10 @@ mod failure;
 mod guarantees;
 mod names;
 pub mod options;
+mod payloads;
 mod pending_children;
 mod runtime;
 mod server;
-mod step_site;
 mod worker;
 mod workflow;
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_runtime::{BuiltEngine, Engine, LiveRun, RunRef, Runtime, StartedRun};
+use helix_agents_runtime::{Engine, LiveRun, RunRef, Runtime, StartedRun};
 use temporalio_client::WorkflowExecutionStatus;
 
-use crate::builder::TemporalRuntimeBuilder;
 use crate::pending_children::PendingChildren;
 use crate::server::{Server, WorkflowStatus};
 
@@ -64,10 +63,6 @@ impl TemporalEngine {
     pub fn set_api_key(&self, key: impl Into<String>) {
         self.server.client.connection().set_api_key(Some(key.into()));
     }
-}
-
-impl BuiltEngine for TemporalEngine {
-    type Builder = TemporalRuntimeBuilder;
 }
 
 #[async_trait]

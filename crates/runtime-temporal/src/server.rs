@@ -18,7 +18,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::failure;
 use crate::names;
-use crate::workflow::{AgentRun, RunInput, RunLimits};
+use crate::payloads::{RunInput, RunLimits};
+use crate::workflow::AgentRun;
 
 /// The memo key for the run id of a workflow.
 const RUN: &str = "run";

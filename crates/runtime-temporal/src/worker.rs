@@ -217,7 +217,14 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Fa
         .local_activity_task_slot_supplier(FixedSizeSlotSupplier::new(1))
         .nexus_task_slot_supplier(FixedSizeSlotSupplier::new(1))
         .build();
-    let activities_impl = Activities::new(&runtime, signals, activities);
+    let engine = runtime.engine();
+    let activities_impl = Activities::new(
+        runtime.erased(),
+        engine.server.clone(),
+        engine.pending_children.clone(),
+        signals,
+        activities,
+    );
     let options = WorkerOptions::new(&*server.queue)
         .register_workflow::<AgentRun>()
         .map_err(|error| invalid("the workflow was refused", error))?

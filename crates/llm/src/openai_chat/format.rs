@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::object::{Object, write_json};
 use super::profile::OutputFormat;
-use super::request::{Object, write_json};
 use crate::strict::strict;
 
 /// Writes the response format that requests `schema`.

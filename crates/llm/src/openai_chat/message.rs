@@ -2,7 +2,7 @@
 
 use helix_agents_core::message::{Arguments, AssistantMessage, Message, ToolCall};
 
-use super::request::{Object, write_json};
+use super::object::{Object, write_json};
 
 /// Writes a message. With `empty_content`, a message without text has the content `""`.
 pub(super) fn encode(message: &Message, empty_content: bool, out: &mut Vec<u8>) {

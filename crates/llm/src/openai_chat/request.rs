@@ -9,6 +9,7 @@ use helix_agents_core::message::Message;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::object::{Object, write_json};
 use super::profile::{MaxTokensField, ServerProfile};
 use super::{Inner, format, message, settings, tools};
 
@@ -145,51 +146,5 @@ impl Optional<'_, '_> {
         {
             self.object.member(key, &value);
         }
-    }
-}
-
-/// A JSON object that is being written.
-#[derive(Debug)]
-pub(super) struct Object<'a> {
-    out: &'a mut Vec<u8>,
-    empty: bool,
-}
-
-impl<'a> Object<'a> {
-    pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
-        out.push(b'{');
-        Self { out, empty: true }
-    }
-
-    /// Starts a member. The caller writes its value into the returned buffer.
-    pub(super) fn value(&mut self, key: &str) -> &mut Vec<u8> {
-        if !std::mem::take(&mut self.empty) {
-            self.out.push(b',');
-        }
-        write_json(self.out, key);
-        self.out.push(b':');
-        self.out
-    }
-
-    pub(super) fn member<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
-        write_json(self.value(key), value);
-    }
-
-    /// Writes a member whose value is already JSON.
-    pub(super) fn raw(&mut self, key: &str, json: &[u8]) {
-        self.value(key).extend_from_slice(json);
-    }
-
-    pub(super) fn end(self) {
-        self.out.push(b'}');
-    }
-}
-
-/// Writes a value. The strings, numbers and trees of this module can always be serialized.
-pub(super) fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    let start = out.len();
-    if serde_json::to_writer(&mut *out, value).is_err() {
-        out.truncate(start);
-        out.extend_from_slice(b"null");
     }
 }

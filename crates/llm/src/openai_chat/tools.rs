@@ -2,7 +2,7 @@
 
 use helix_agents_core::tool::ToolSpec;
 
-use super::request::{Object, write_json};
+use super::object::{Object, write_json};
 use crate::strict::strict;
 
 /// Writes the list of tools. With `strict_tools`, tools that request strict mode are marked as
