@@ -5,7 +5,6 @@ use std::sync::Arc;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, Trigger};
-use helix_agents_core::executor::AgentResult;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed, follow};
 use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::message::Message;
@@ -17,7 +16,6 @@ use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 
 use crate::cancel::CancelReason;
 use crate::context::RuntimeContext;
-use crate::family;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
@@ -26,6 +24,7 @@ use crate::starts::Start;
 use crate::stream_writer::{AttemptHandle, StreamWriter, WatermarkUpdate};
 
 mod display;
+mod end;
 
 /// Drives one run from its start to its end.
 #[derive(Debug)]
@@ -74,43 +73,6 @@ impl HookProgress {
 }
 
 impl Driver {
-    /// Ends the execution of the run by this process: writes the remaining chunks to the stream and, if `driven` is
-    /// `Ok`, propagates the outcome to the parent and the children. If `driven` is an error other than
-    /// [`ErrorCode::Superseded`], the run has stopped without ending, and its lease is released so that another process
-    /// can take over immediately.
-    ///
-    /// # Errors
-    /// Returns the error of `driven`, or [`ErrorCode::Superseded`] if another run replaced this one.
-    pub async fn end(
-        mut self: Box<Self>,
-        lease: &LeaseKeeper,
-        driven: Result<()>,
-    ) -> Result<AgentResult> {
-        let failed = driven.as_ref().err().map(Error::code);
-        if failed.is_none_or(|code| code == ErrorCode::Superseded) {
-            // An aborted run answers calls whose tools are still running. A run that took over repairs the stream, but
-            // it may not know the chunks that this run wrote late.
-            self.discard();
-        }
-        self.stream_writer.close().await;
-        // This run has no more work in progress, so other processes need not wait for the lease to expire.
-        if failed.is_some_and(|code| code != ErrorCode::Superseded) {
-            lease.release().await;
-        }
-        driven?;
-        let session = self.journal.session();
-        Box::pin(family::propagate_end(&self.runtime, &self.agent, session, &self.inherited_hooks))
-            .await;
-        let Some(result) = self.journal.session().last_run().map(AgentResult::of) else {
-            return Err(self.error(CancelReason::Superseded));
-        };
-        let Self { journal, context, .. } = *self;
-        if let Some(fold) = journal.into_session() {
-            context.folds.keep(fold);
-        }
-        Ok(result)
-    }
-
     /// Disables the hooks of a run after too many takeovers. A hook that is called at the end of the run may be the
     /// cause of the crashes.
     pub(crate) fn drop_hooks_after_max_takeovers(&mut self) {

@@ -3,33 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::executor::{
-    AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, Resumption,
-    RunHandle, Submitted,
-};
-use helix_agents_core::hooks::{AgentHooks, HookChain};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::message::UserMessage;
-use helix_agents_core::session::{
-    Lineage, PendingView, RequestKind, SessionPage, Submission, UsageQuery, UsageReport,
-    delete_session, fork, has_ready_child, lineage, pending_calls, queue_message, request,
-    session_page, submit, usage_of_sessions,
-};
-use helix_agents_core::store::{Head, SessionStatus};
-use helix_agents_core::stream::ChunkStream;
+use helix_agents_core::session::{RequestKind, request};
+use helix_agents_core::store::Head;
 
 use crate::context::RuntimeContext;
 use crate::engine::{BuiltEngine, Engine};
-use crate::handle::attach;
 use crate::live::LiveRun;
-use crate::run_ref::RunRef;
-use crate::start::{self, StartedBy};
 
-/// The maximum number of times that an abort is tried on a session whose runs start and end concurrently.
-const MAX_TRIES: u32 = 16;
+mod executor;
 
 /// An agent executor on an engine. Cheap to clone.
 ///
@@ -93,38 +76,6 @@ impl<E: ?Sized> Runtime<E> {
         })
     }
 
-    /// Checks that the engine supports this agent and these hooks. An engine with remote workers looks up agents
-    /// by name and cannot reach hooks that belong to a single execution.
-    fn check_known(&self, agent: Option<&str>, hooks: &[Arc<dyn AgentHooks>]) -> Result<()> {
-        if self.erased.is_in_process() {
-            return Ok(());
-        }
-        let kind = self.erased.kind();
-        if !hooks.is_empty() {
-            let message = format!(
-                "a run of the {kind} runtime may be executed by any worker, which does not know the hooks of one \
-                 execution; give them to the agent"
-            );
-            return Err(Error::new(ErrorCode::ConfigInvalid, message));
-        }
-        if let Some(agent) = agent.filter(|agent| !self.context.registry.contains(agent)) {
-            let message = format!(
-                "workers of the {kind} runtime look up agents by name; add this agent to the `registry` of the \
-                 runtime and of its workers"
-            );
-            return Err(Error::new(ErrorCode::AgentNotFound, message).with_context("agent", agent));
-        }
-        Ok(())
-    }
-
-    /// Marks a session without a live run as aborted.
-    async fn end_aborted(&self, head: &Head, reason: Option<String>) -> Result<()> {
-        let context = &self.context;
-        let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;
-        let above = HookChain::of_lineage(&above);
-        start::abort(&self.erased(), agent, &head.session, reason, false, &above).await
-    }
-
     pub(crate) async fn append_request(
         &self,
         session: &SessionId,
@@ -150,155 +101,5 @@ impl<E: ?Sized> fmt::Debug for Runtime<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { context, erased, .. } = self;
         f.debug_struct("Runtime").field("context", context).field("engine", erased).finish()
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods, reason = "a default would ignore the engine")]
-impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
-    async fn execute(
-        &self,
-        agent: AnyAgent,
-        input: Input,
-        options: ExecuteOptions,
-    ) -> Result<RunHandle> {
-        self.context.check_open()?;
-        self.check_known(Some(agent.name()), &options.hooks)?;
-        start::execute(&self.erased(), agent, input, options).await
-    }
-
-    async fn resume(
-        &self,
-        agent: AnyAgent,
-        session: &SessionId,
-        options: ResumeOptions,
-    ) -> Result<RunHandle> {
-        self.context.check_open()?;
-        let head = self.head(session).await?;
-        // The agents of child sessions are found through the agents of their parents.
-        let named = head.created.parent.is_none().then(|| &**agent.name());
-        self.check_known(named, &options.hooks)?;
-        let above = if head.created.parent.is_some() {
-            let context = &self.context;
-            let lineage = lineage(&*context.store, &context.registry, &head).await?;
-            HookChain::of_lineage(&lineage.above)
-        } else {
-            HookChain::none()
-        };
-        start::resume(&self.erased(), agent, session, options, &above, &StartedBy::Caller).await
-    }
-
-    async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
-        self.context.check_open()?;
-        if let Some(chosen) = &options.session {
-            self.context.clear_stream(chosen).await;
-        }
-        let new = fork(self.context.request_context(), session, &options).await?;
-        // If the process crashes here, the first run repairs the stream.
-        self.context.show_end(&new).await;
-        Ok(new)
-    }
-
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
-        delete_session(&*self.context.store, &*self.context.streams, session).await
-    }
-
-    async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        self.append_request(session, RequestKind::Interrupt, reason).await
-    }
-
-    async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        for _ in 0..MAX_TRIES {
-            let head = self.head(session).await?;
-            let (is_leased, reason) = (head.is_leased(), reason.clone());
-            let done = if is_leased {
-                self.append_request(session, RequestKind::Abort, reason).await
-            } else {
-                self.end_aborted(&head, reason).await
-            };
-            match done.as_ref().map_err(Error::code) {
-                // The run has ended or was suspended concurrently, or another run has started.
-                Err(ErrorCode::NothingToResume) if is_leased => {}
-                Err(ErrorCode::AlreadyRunning) => {}
-                _ => return done,
-            }
-        }
-        Err(start::busy(session))
-    }
-
-    async fn submit_tool_result(
-        &self,
-        root: &SessionId,
-        submission: Submission,
-    ) -> Result<Submitted> {
-        let session = submit(self.context.request_context(), root, &submission).await?;
-        let resumption = match self.context.auto_resume {
-            true => self.erased().resume_answered(root).await,
-            false => Resumption::NotRequested,
-        };
-        Ok(Submitted { session, resumption })
-    }
-
-    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {
-        pending_calls(self.context.logs(), root).await
-    }
-
-    async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
-        let request = self.context.ids.request();
-        queue_message(self.context.request_context(), session, &request, &message, None).await
-    }
-
-    async fn recover(&self) -> Result<Vec<RunHandle>> {
-        self.erased().recover_all().await
-    }
-
-    async fn sweep(&self) -> Result<Vec<RunHandle>> {
-        self.erased().sweep_all().await
-    }
-
-    async fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
-        usage_of_sessions(self.context.logs(), query).await
-    }
-
-    async fn page(&self, session: &SessionId) -> Result<SessionPage> {
-        let context = &self.context;
-        session_page(context.logs(), &*context.streams, &*context.clock, &*context.ids, session)
-            .await
-    }
-
-    async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
-        self.context.streams.read(session, from).await
-    }
-
-    async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
-        let fold = self.context.logs().overview(session).await?;
-        let (run, run_ref) = fold.last_run().zip(RunRef::last(&fold)).ok_or_else(|| {
-            Error::new(ErrorCode::RunNotFound, "the session has no run")
-                .with_context("session", session)
-        })?;
-        Ok(attach(&self.erased(), run_ref, &fold, run, self.live(session)))
-    }
-
-    async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
-        let head = self.head(session).await?;
-        Ok(match head.summary.status {
-            SessionStatus::Active if head.is_leased() => Resumable::Running,
-            SessionStatus::Active if head.summary.run.is_none() => {
-                let mut fold = self.context.logs().overview(session).await?;
-                fold.observe(head.read_at);
-                let can_continue_step =
-                    fold.can_continue_step() || has_ready_child(self.context.logs(), &fold).await?;
-                if can_continue_step { Resumable::Yes } else { Resumable::Waiting }
-            }
-            SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {
-                Resumable::Yes
-            }
-            SessionStatus::Completed | SessionStatus::Aborted => Resumable::Ended,
-        })
-    }
-
-    async fn shutdown(&self) {
-        self.context.tasks.end(self.context.grace).await;
-        self.erased.shutdown().await;
     }
 }

@@ -1,0 +1,48 @@
+//! The end of a run in this process.
+
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::executor::AgentResult;
+
+use super::Driver;
+use crate::cancel::CancelReason;
+use crate::family;
+use crate::lease::LeaseKeeper;
+
+impl Driver {
+    /// Ends the execution of the run by this process: writes the remaining chunks to the stream and, if `driven` is
+    /// `Ok`, propagates the outcome to the parent and the children. If `driven` is an error other than
+    /// [`ErrorCode::Superseded`], the run has stopped without ending, and its lease is released so that another process
+    /// can take over immediately.
+    ///
+    /// # Errors
+    /// Returns the error of `driven`, or [`ErrorCode::Superseded`] if another run replaced this one.
+    pub async fn end(
+        mut self: Box<Self>,
+        lease: &LeaseKeeper,
+        driven: Result<()>,
+    ) -> Result<AgentResult> {
+        let failed = driven.as_ref().err().map(Error::code);
+        if failed.is_none_or(|code| code == ErrorCode::Superseded) {
+            // An aborted run answers calls whose tools are still running. A run that took over repairs the stream, but
+            // it may not know the chunks that this run wrote late.
+            self.discard();
+        }
+        self.stream_writer.close().await;
+        // This run has no more work in progress, so other processes need not wait for the lease to expire.
+        if failed.is_some_and(|code| code != ErrorCode::Superseded) {
+            lease.release().await;
+        }
+        driven?;
+        let session = self.journal.session();
+        Box::pin(family::propagate_end(&self.runtime, &self.agent, session, &self.inherited_hooks))
+            .await;
+        let Some(result) = self.journal.session().last_run().map(AgentResult::of) else {
+            return Err(self.error(CancelReason::Superseded));
+        };
+        let Self { journal, context, .. } = *self;
+        if let Some(fold) = journal.into_session() {
+            context.folds.keep(fold);
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,59 @@
+//! `storeys`: the core crate has three storeys, and imports lead down.
+//!
+//! The contracts are the lowest storey, the state machine is above them, and the journal, which awaits, is at the top.
+//! The machine has no `async`, so that it can be tested without an executor.
+
+use anyhow::Result;
+
+use crate::imports::Crate;
+use crate::tidy::{self, has_word};
+
+#[cfg(test)]
+mod tests;
+
+/// The folder of the crate.
+const FOLDER: &str = "crates/core/src";
+
+/// The storeys from the lowest to the highest.
+const STOREYS: [&str; 3] = ["contracts", "machine", "journal"];
+
+/// The storey without `async`.
+const WITHOUT_ASYNC: &str = "machine";
+
+/// Returns every import that leads up, and every line of the machine that awaits.
+pub(crate) fn complaints() -> Result<Vec<String>> {
+    let files = tidy::files()?;
+    let texts = files.iter().map(|file| (file.path.as_str(), file.text.as_str()));
+    let texts: Vec<(&str, &str)> = texts.filter(|(path, _)| path.starts_with(FOLDER)).collect();
+    let mut complaints = upward(&Crate::read(FOLDER, texts.iter().copied())?);
+    complaints.extend(texts.iter().flat_map(|(path, text)| awaiting(path, text)));
+    Ok(complaints)
+}
+
+/// Returns every import from a lower to a higher storey.
+fn upward(core: &Crate) -> Vec<String> {
+    let imports = core.imports();
+    let arrows = imports.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (*from, *to)));
+    let up = arrows.filter(|(from, to)| {
+        storey(from).zip(storey(to)).is_some_and(|(from, to)| from < to)
+    });
+    up.map(|(from, to)| format!("{from}: imports {to}, which is in a higher storey")).collect()
+}
+
+/// Returns every line of the machine that contains `async` or `await`.
+fn awaiting(path: &str, text: &str) -> Vec<String> {
+    let machine = STOREYS.iter().position(|storey| *storey == WITHOUT_ASYNC);
+    if storey(path) != machine || path.contains("tests") {
+        return Vec::new();
+    }
+    let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let found = code.filter(|(_, line)| ["async", "await"].iter().any(|word| has_word(line, word)));
+    found.map(|(line, _)| format!("{path}:{}: the {WITHOUT_ASYNC} has no `async`", line + 1)).collect()
+}
+
+/// Returns the number of a file's storey. The crate's root is in none.
+fn storey(path: &str) -> Option<usize> {
+    let below = path.strip_prefix(FOLDER)?.strip_prefix('/')?;
+    let top = below.split(['/', '.']).next()?;
+    STOREYS.iter().position(|storey| *storey == top)
+}
