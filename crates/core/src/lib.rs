@@ -4,33 +4,21 @@
 //! runs that write to them. This crate decides what happens next, with pure functions of the
 //! recorded events; runtimes execute these decisions.
 
-pub mod agent;
-pub mod budget;
-pub mod clock;
-pub mod error;
-pub mod event;
-pub mod executor;
-pub mod fault;
-pub mod guarantee;
-pub mod hooks;
-pub mod id;
-pub mod json;
-pub mod llm;
-pub mod message;
-pub mod mutants;
-pub mod panics;
-pub mod schema;
-pub mod session;
-pub mod state;
-pub mod step;
-pub mod store;
-pub mod stream;
-pub mod text;
-pub mod tool;
-pub mod usage;
+mod contracts;
+mod journal;
+mod machine;
 
-mod retry_window;
-mod wire;
+pub mod session;
+pub mod stream;
+
+pub use contracts::{
+    agent, budget, clock, error, event, fault, guarantee, hooks, id, json, llm, message, mutants,
+    panics, schema, state, store, text, tool, usage,
+};
+pub use journal::executor;
+pub use machine::step;
+
+pub(crate) use contracts::{retry_window, run_options, wire};
 
 #[cfg(test)]
 mod testing;

@@ -9,7 +9,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ToolFinish};
 use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookChain, HookContext, HookPoint, changed};
+use helix_agents_core::hooks::{HookContext, HookPoint};
 use helix_agents_core::id::{CallId, RequestId};
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
@@ -22,6 +22,7 @@ use helix_agents_core::stream::Effect;
 use helix_agents_core::usage::UsageRollup;
 use tokio_util::sync::CancellationToken;
 
+use crate::hook_chain::{HookChain, changed};
 use crate::driver::Driver;
 use crate::lease::LeaseKeeper;
 use crate::runtime::Runtime;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use helix_agents_core::agent::{AgentRegistry, AnyAgent};
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{
@@ -17,6 +16,7 @@ use helix_agents_core::session::{
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{StreamInfo, StreamManager};
 
+use crate::hook_chain::HookChain;
 use crate::live::LiveRuns;
 use crate::run_ref::RunRef;
 use crate::stream_wait::StreamWait;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, Trigger};
-use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed, follow};
+use helix_agents_core::hooks::{HookContext, HookPlace};
 use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
@@ -14,6 +14,7 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 
+use crate::hook_chain::{HookChain, changed, follow};
 use crate::cancel::CancelReason;
 use crate::context::RuntimeContext;
 use crate::lease::LeaseKeeper;

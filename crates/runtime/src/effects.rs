@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::Result;
 use helix_agents_core::event::ModelReply;
-use helix_agents_core::hooks::{HookContext, changed};
+use helix_agents_core::hooks::HookContext;
 use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
@@ -16,6 +16,7 @@ use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
 use tokio_util::sync::CancellationToken;
 
+use crate::hook_chain::changed;
 use crate::cancel::CancelReason;
 use crate::children::ChildRun;
 use crate::driver::Driver;

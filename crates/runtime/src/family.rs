@@ -7,13 +7,13 @@ use futures_util::future::BoxFuture;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::Result;
 use helix_agents_core::event::ChildStart;
-use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
     CompletionNotice, Request, RequestKind, Session, SessionOverview, StopAction, child_status,
     is_benign_race, pass_down,
 };
 
+use crate::hook_chain::HookChain;
 use crate::context::RuntimeContext;
 use crate::runtime::Runtime;
 use crate::start;

@@ -18,6 +18,7 @@ mod effects;
 mod engine;
 mod family;
 mod handle;
+mod hook_chain;
 mod in_tool;
 mod lease;
 mod live;

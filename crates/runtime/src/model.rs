@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use helix_agents_core::budget::Price;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookChain, HookContext, LlmChange};
+use helix_agents_core::hooks::{HookContext, LlmChange};
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, LlmResponse, LlmSink, ToolChoice};
 use helix_agents_core::message::{Message, SharedMessage};
@@ -18,6 +18,7 @@ use helix_agents_core::tool::FINISH_TOOL;
 use helix_agents_core::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
+use crate::hook_chain::HookChain;
 use crate::driver::Driver;
 use crate::ownership::{LeaseMargin, Ownership};
 use crate::stream_writer::{AttemptHandle, StreamWriter};

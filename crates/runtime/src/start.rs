@@ -10,7 +10,6 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ParentRef};
 use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle};
-use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
@@ -21,6 +20,7 @@ use helix_agents_core::session::{
 use helix_agents_core::step::UndeliveredResults;
 use helix_agents_core::store::{Head, NewSession};
 
+use crate::hook_chain::HookChain;
 use crate::context::RuntimeContext;
 use crate::driver::{Driver, HookProgress};
 use crate::engine::StartedRun;

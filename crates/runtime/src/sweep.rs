@@ -2,11 +2,11 @@
 
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{ResumeOptions, Resumption, RunHandle};
-use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{Lineage, SessionOverview, has_waiter, lineage};
 use helix_agents_core::store::{Head, SessionFilter, SessionStatus, list_all};
 
+use crate::hook_chain::HookChain;
 use crate::family;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;

@@ -8,7 +8,7 @@ use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, HookPoint, ToolCallView};
+use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
 use helix_agents_core::mutant;
@@ -23,6 +23,7 @@ use helix_agents_core::tool::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::hook_chain::HookChain;
 use crate::in_tool::in_tool;
 use crate::ownership::{LeaseMargin, Ownership};
 use crate::starts::Starts;

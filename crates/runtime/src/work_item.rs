@@ -19,7 +19,6 @@ use futures_util::future::Either;
 use futures_util::stream::FuturesUnordered;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, decode};
-use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::{Lineage, lineage};
 use helix_agents_core::step::{Action, CallTask, ChildTask, UndeliveredResults};
@@ -27,6 +26,7 @@ use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::hook_chain::HookChain;
 use crate::cancel::CancelReason;
 use crate::children::ChildRun;
 use crate::context::LocalRunContext;

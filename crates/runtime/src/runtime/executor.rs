@@ -9,7 +9,7 @@ use helix_agents_core::executor::{
     AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, Resumption,
     RunHandle, Submitted,
 };
-use helix_agents_core::hooks::{AgentHooks, HookChain};
+use helix_agents_core::hooks::AgentHooks;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
@@ -21,6 +21,7 @@ use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
 
 use super::Runtime;
+use crate::hook_chain::HookChain;
 use crate::engine::Engine;
 use crate::handle::attach;
 use crate::run_ref::RunRef;

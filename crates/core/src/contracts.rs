@@ -1,0 +1,28 @@
+//! The contracts: the types that everything else shares, and the traits that models, stores, streams, tools and hooks
+//! implement. They know nothing of the machine and the journal above them.
+
+pub mod agent;
+pub mod budget;
+pub mod clock;
+pub mod error;
+pub mod event;
+pub mod fault;
+pub mod guarantee;
+pub mod hooks;
+pub mod id;
+pub mod json;
+pub mod llm;
+pub mod message;
+pub mod mutants;
+pub mod panics;
+pub mod run_options;
+pub mod schema;
+pub mod state;
+pub mod store;
+pub mod stream;
+pub mod text;
+pub mod tool;
+pub mod usage;
+
+pub(crate) mod retry_window;
+pub(crate) mod wire;

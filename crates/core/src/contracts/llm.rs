@@ -1,0 +1,311 @@
+//! The model adapter contract: a single streamed model call.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, Result};
+use crate::id::SessionId;
+use crate::json::Json;
+use crate::message::SharedMessage;
+use crate::schema::Schema;
+use crate::tool::ToolSet;
+use crate::usage::Usage;
+use reply::{ParsedToolCall, StepResult};
+
+pub(crate) mod reply;
+
+/// The settings of an agent's model calls.
+///
+/// A setting that a provider does not support is never dropped silently: the provider rejects the
+/// request. The exception is the hint `strict_output`.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LlmConfig {
+    /// The model as `provider:model`, or a model name if there is only one provider.
+    pub model: String,
+    /// The maximum number of tokens in a reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// The sampling temperature, from 0 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The nucleus sampling threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Samples from the `k` most likely tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<u32>,
+    /// The penalty on tokens that have occurred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<f64>,
+    /// The penalty on tokens by their frequency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// Texts that end a reply.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop_sequences: Vec<String>,
+    /// The seed for reproducible sampling, if the provider supports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How often a call that fails before its first chunk is retried. Default 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// Whether the provider should constrain `__finish__` to its schema, if it can. A hint.
+    pub strict_output: bool,
+    /// Whether to request the output through the provider's JSON-schema response format instead of
+    /// `__finish__`.
+    pub native_output: bool,
+    /// Additional HTTP headers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Request options by provider name, merged into the request unchanged.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub provider_options: BTreeMap<String, serde_json::Map<String, Value>>,
+}
+
+impl fmt::Debug for LlmConfig {
+    /// Omits the values of headers and provider options, because they may contain secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmConfig")
+            .field("model", &self.model)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("temperature", &self.temperature)
+            .field("max_retries", &self.max_retries)
+            .field("strict_output", &self.strict_output)
+            .field("native_output", &self.native_output)
+            .field("headers", &self.headers.keys())
+            .field("provider_options", &self.provider_options.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The default of [`LlmConfig::max_retries`].
+pub const DEFAULT_MAX_RETRIES: u32 = 3;
+
+/// The tool that the model must call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolChoice<'a> {
+    /// The model chooses.
+    #[default]
+    Auto,
+    /// The model must call this tool. Used after a correction, and in the last step that the limits
+    /// of the turn allow.
+    Tool(&'a str),
+}
+
+/// The parameters of a model call. All fields are borrowed, so that nothing is copied per step.
+#[derive(Debug, Clone)]
+pub struct LlmRequest<'a> {
+    /// The resolved system prompt, sent before `messages`.
+    pub prompt: &'a SharedMessage,
+    /// The transcript, oldest message first.
+    pub messages: &'a [SharedMessage],
+    /// The tools that the model sees.
+    pub tools: &'a Arc<ToolSet>,
+    /// The tool that the model must call, if any.
+    pub tool_choice: ToolChoice<'a>,
+    /// The schema of native structured output, if requested.
+    pub output_schema: Option<&'a Schema>,
+    /// The settings of the call.
+    pub config: &'a LlmConfig,
+    /// The maximum number of retries before the first output: [`LlmConfig::max_retries`], or its
+    /// default. Only the adapter makes these retries, so that they do not multiply.
+    pub max_retries: u32,
+    /// Cancels the call: the connection is closed and the call returns
+    /// [`Cancelled`](crate::error::ErrorCode::Cancelled).
+    pub cancel: &'a CancellationToken,
+    /// The agent's name.
+    pub agent: &'a str,
+    /// The session id, as a cache key and routing hint.
+    pub session: &'a SessionId,
+}
+
+/// The receiver of a model call's output while the call runs. Its methods are cheap and never
+/// block.
+pub trait LlmSink: Send + Sync {
+    /// Receives the next piece of text.
+    fn text_delta(&self, delta: &str);
+
+    /// Receives the next piece of reasoning, or all of it if `complete`.
+    fn thinking(&self, content: &str, complete: bool);
+
+    /// Receives the start of a tool call; `index` is its position in the reply.
+    fn tool_call_start(&self, index: u32, name: &str);
+
+    /// Receives the next piece of the call's arguments.
+    fn tool_call_delta(&self, index: u32, delta: &str);
+
+    /// Receives a complete call.
+    fn tool_call(&self, call: &ParsedToolCall);
+
+    /// Receives the error of a call that failed after its first output.
+    fn error(&self, error: &Error);
+
+    /// Receives custom output of a wrapping adapter, such as a plan. It is shown to users as a
+    /// `custom` chunk and is not part of the reply.
+    fn custom(&self, _name: &str, _data: &Json) {}
+}
+
+/// A sink that discards everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSink;
+
+impl LlmSink for NoSink {
+    fn text_delta(&self, _: &str) {}
+    fn thinking(&self, _: &str, _: bool) {}
+    fn tool_call_start(&self, _: u32, _: &str) {}
+    fn tool_call_delta(&self, _: u32, _: &str) {}
+    fn tool_call(&self, _: &ParsedToolCall) {}
+    fn error(&self, _: &Error) {}
+}
+
+/// The result of a model call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LlmResponse {
+    /// The result of the step.
+    pub result: StepResult,
+    /// The token usage, as reported by the provider.
+    pub usage: Usage,
+    /// The model that replied, as named by the provider.
+    pub model: Option<Arc<str>>,
+    /// The stop reason in the provider's terms.
+    pub raw_stop_reason: Option<String>,
+}
+
+/// A model behind a provider's interface.
+///
+/// # Contract
+///
+/// - A failure of the provider is a [`StepResult::Error`], not an `Err`. `should_stop` is `true` if
+///   a retry is useless or the retries are exhausted, and `false` if the reply broke off after its
+///   first output.
+/// - The adapter retries only before the first output, at most `max_retries` times, and waits as
+///   long as the provider asked for.
+/// - The concatenated output that the sink received equals the content of the result.
+/// - Wire types, keys and addresses are private to the adapter.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes the connection; the provider may charge for the call.
+///
+/// # Examples
+///
+/// A model that answers with the number of messages that it has read:
+///
+/// ```
+/// use async_trait::async_trait;
+/// use helix_agents_core::error::Result;
+/// use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+/// use helix_agents_core::step::{StepResult, StopReason};
+/// use helix_agents_core::usage::Usage;
+///
+/// #[derive(Debug)]
+/// struct Counter;
+///
+/// #[async_trait]
+/// impl LlmAdapter for Counter {
+///     async fn generate_step(
+///         &self,
+///         request: LlmRequest<'_>,
+///         sink: &dyn LlmSink,
+///     ) -> Result<LlmResponse> {
+///         let content = format!("{} messages", request.messages.len());
+///         sink.text_delta(&content);
+///         Ok(LlmResponse {
+///             result: StepResult::Text {
+///                 content,
+///                 thinking: None,
+///                 should_stop: true,
+///                 stop_reason: Some(StopReason::EndTurn),
+///             },
+///             usage: Usage::default(),
+///             model: None,
+///             raw_stop_reason: None,
+///         })
+///     }
+///
+///     fn check(&self, _: &LlmConfig) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
+    /// Makes one model call.
+    ///
+    /// # Errors
+    /// [`Cancelled`](crate::error::ErrorCode::Cancelled),
+    /// [`ModelUnknown`](crate::error::ErrorCode::ModelUnknown), or
+    /// [`ConfigInvalid`](crate::error::ErrorCode::ConfigInvalid).
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse>;
+
+    /// Checks that `config` is supported, before a run starts with it.
+    ///
+    /// # Errors
+    /// [`ModelUnknown`](crate::error::ErrorCode::ModelUnknown) or
+    /// [`ConfigInvalid`](crate::error::ErrorCode::ConfigInvalid).
+    fn check(&self, config: &LlmConfig) -> Result<()>;
+}
+
+/// The retry policy of a failed effect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RetryPolicy {
+    /// The maximum number of retries.
+    pub max_retries: u32,
+    /// The wait before the first retry. It doubles with each further retry.
+    pub base: Duration,
+    /// The maximum wait. If a provider asks for more, there is no retry.
+    pub max: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_retries: DEFAULT_MAX_RETRIES,
+            base: Duration::from_millis(500),
+            max: Duration::from_secs(60),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// Returns the wait before retry number `retry` (from 0), or `None` if there is none. `jitter`
+    /// is a random number that reduces the wait by up to half; a wait that the provider asked for
+    /// is not reduced.
+    #[must_use]
+    pub fn wait(&self, retry: u32, error: &Error, jitter: u64) -> Option<Duration> {
+        if retry >= self.max_retries || !error.is_retryable() {
+            return None;
+        }
+        if let Some(asked) = error.retry_after() {
+            return (asked <= self.max).then_some(asked);
+        }
+        self.backoff(retry, jitter)
+    }
+
+    /// Returns the wait before retry number `retry` (from 0) of an error that is known to be
+    /// transient, or `None` if there is none.
+    #[must_use]
+    pub fn backoff(&self, retry: u32, jitter: u64) -> Option<Duration> {
+        if retry >= self.max_retries {
+            return None;
+        }
+        let full = self.base.saturating_mul(1 << retry.min(16)).min(self.max);
+        let half = u64::try_from(full.as_millis() / 2).unwrap_or(u64::MAX);
+        Some(full.saturating_sub(Duration::from_millis(jitter % half.saturating_add(1))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

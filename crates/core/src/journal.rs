@@ -1,0 +1,568 @@
+//! The journal: how a run appends facts and decisions to its log while others append to it as well.
+
+mod batch;
+mod cache;
+mod committed;
+mod delete;
+pub mod executor;
+mod family;
+mod fork;
+mod hold;
+mod late;
+mod load;
+mod oversize;
+mod page;
+mod repair;
+mod request;
+mod shared_stream;
+mod stream_cache;
+mod submit;
+mod transfer;
+mod tree;
+mod usage;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::AnyAgent;
+use crate::clock::{IdSource, Timestamp};
+use crate::error::{Error, ErrorCode, Result};
+use crate::event::{Event, RunOutcome, SCHEMA, ToolFinish, decode};
+use crate::fault;
+use crate::id::{AppendId, RunId, SessionId};
+use crate::machine::session::{Request, Savepoint, Session, SessionOverview};
+use crate::mutant;
+use crate::step::{Action, StepIterator};
+use crate::store::{
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, StateStore, StoredAppend,
+};
+use crate::usage::UsageRollup;
+use batch::Batch;
+use hold::Oversize;
+
+pub use cache::{MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, SessionCache, SessionReader};
+pub use committed::Committed;
+pub use delete::{clear_stream, delete_session};
+pub use family::{
+    CompletionNotice, Lineage, child_status, has_ready_child, has_waiter,
+    is_benign_race, lineage, overview_and_status, poll_children, session_and_status,
+};
+pub use fork::fork;
+pub use load::{catch_up, load, load_events};
+pub use oversize::recordable_result;
+pub use page::{SessionPage, StreamStatus, session_page};
+pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
+pub use request::{RequestContext, RequestKind, pass_down, queue_message, request};
+pub use shared_stream::{CachedStream, SharedStream, StreamLookup, write_shared};
+pub use stream_cache::{BatchPosition, CacheEntry, PendingBatch, Receipts, StreamCache};
+pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
+pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
+pub use tree::usage_of_tree;
+pub use usage::{MAX_REPORT_SOURCES, UsageQuery, UsageReport, usage_of_sessions};
+
+/// The maximum number of attempts to append to a log that others append to concurrently.
+const MAX_CONFLICTS: u32 = 64;
+
+/// The granularity at which facts are appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Facts are appended as they happen: the reply, then tool results. A crash repeats at most the
+    /// effects in progress.
+    #[default]
+    PerEffect,
+    /// Facts are appended once per step. A crash repeats the step. Starts of at-most-once tools are
+    /// still appended before the tools run.
+    PerStep,
+}
+
+/// The configuration of a [`Journal`].
+#[derive(Debug, Clone)]
+pub struct JournalConfig {
+    /// The store of the log. An append whose outcome is unknown ends the run. Wrap a store that can
+    /// be temporarily unavailable in a [`RetryingStore`](crate::store::RetryingStore).
+    pub store: Arc<dyn StateStore>,
+    /// The source of new ids.
+    pub ids: Arc<dyn IdSource>,
+    /// The lease duration: the owner counts as alive for this long after each append.
+    pub lease: Duration,
+    /// The granularity at which facts are appended.
+    pub durability: Durability,
+}
+
+/// The outcome of starting a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartOutcome {
+    /// The run is the session's current one.
+    Started,
+    /// Another process appended to the log meanwhile. The caller has to reload the session.
+    Changed,
+    /// Another owner's lease has not expired.
+    Leased {
+        /// The lease expiry, by the store's clock.
+        until: Timestamp,
+        /// The current time of the store's clock.
+        now: Timestamp,
+    },
+}
+
+/// The writer of a run's events.
+///
+/// The journal first applies facts to the fold, then the decisions that follow from them, and sends
+/// all of it in one append. On a conflict it rolls the fold back, applies the missed events,
+/// reapplies the facts that are still new and legal, and derives the decisions again.
+///
+/// Large batches take several appends. A run can continue from the log after each of them: it
+/// executes an effect again if its fact is missing, and derives the decisions from the recorded
+/// facts. If a fact does not fit into any append, the journal records that it was too large, so
+/// that the run does not repeat the effect forever.
+///
+/// # Cancel safety
+/// The methods that append events are not cancel safe. If a future is dropped, its events may or
+/// may not have been appended, and the journal must not be used again. Discard it and load the
+/// session from its log.
+#[derive(Debug)]
+pub struct Journal {
+    config: JournalConfig,
+    iterator: StepIterator,
+    run: RunId,
+    held: Batch,
+    savepoint: Option<Savepoint>,
+    /// Events that another worker of the same run has recorded since the last commit, with their
+    /// versions.
+    by_others: Vec<(u64, Event)>,
+    /// Late results that an earlier run has recorded since the last append of this run, with their
+    /// versions.
+    late: Vec<(u64, Arc<ToolFinish>)>,
+    /// The maximum size of one append, in bytes.
+    limit: usize,
+    /// The usage that the store received last. `None` before this journal's first append, because
+    /// an earlier writer may not have sent any usage.
+    reported_usage: Option<Arc<UsageRollup>>,
+}
+
+impl Journal {
+    /// Creates the journal of `run`, which is the session's current run or is about to start.
+    #[must_use]
+    pub fn new(config: JournalConfig, agent: AnyAgent, session: Session, run: RunId) -> Self {
+        let iterator = StepIterator::new(agent, session);
+        let limit = config.store.max_append_bytes();
+        let (held, by_others) = (Batch::default(), Vec::new());
+        // The run's appends do not show results from before its start.
+        let is_current = iterator.session().current_run().is_some_and(|current| current.id == run);
+        let late = if is_current { iterator.session().late_results().to_vec() } else { Vec::new() };
+        let (savepoint, reported_usage) = (None, None);
+        Self { config, iterator, run, held, savepoint, by_others, late, limit, reported_usage }
+    }
+
+    /// Returns the session, including staged events.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.iterator.session()
+    }
+
+    /// Returns the session as the store has it, or `None` if events are staged.
+    #[must_use]
+    pub fn into_session(self) -> Option<Session> {
+        self.savepoint.is_none().then(|| self.iterator.into_session())
+    }
+
+    /// Returns the overview to save as a snapshot, if a snapshot is due and nothing is staged. From
+    /// then on it counts as saved. Whether saving succeeds only matters to later readers.
+    pub fn take_due_snapshot(&mut self) -> Option<SessionOverview> {
+        if self.savepoint.is_some() || !self.session().is_snapshot_due() {
+            return None;
+        }
+        let overview = self.session().overview().clone();
+        self.iterator.session_mut().snapshot_saved(overview.position().version);
+        Some(overview)
+    }
+
+    /// Returns the next action.
+    #[must_use]
+    pub fn next(&self) -> Action {
+        self.iterator.next()
+    }
+
+    /// Returns the outcome of the run if the run ends next.
+    #[must_use]
+    pub fn pending_outcome(&self) -> Option<RunOutcome> {
+        self.iterator.pending_outcome()
+    }
+
+    /// Returns the last version that the store has acknowledged.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        match &self.savepoint {
+            Some(savepoint) => savepoint.position().version,
+            None => self.session().position().version,
+        }
+    }
+
+    /// Creates the session with these events, which start its first run.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionExists`] if another process created it, [`ErrorCode::TooLarge`] if the
+    /// events do not fit into one append, and the errors of the store.
+    pub async fn create(&mut self, new: NewSession, events: Vec<Event>) -> Result<()> {
+        self.hold(&events, Oversize::Refused)?;
+        let append = self.append_of_held(Guard::None);
+        fault::point("journal.before_create");
+        let sent = append.id.clone();
+        match self.config.store.create_session(new, append).await? {
+            CreateOutcome::Created { at } => {
+                fault::point("journal.after_create");
+                self.acknowledge(sent, at);
+                Ok(())
+            }
+            CreateOutcome::Exists => {
+                self.roll_back();
+                Err(Error::new(ErrorCode::SessionExists, "a session of this id exists already")
+                    .with_context("session", self.session().id()))
+            }
+        }
+    }
+
+    /// Starts this journal's run with these events. They contain `RunStarted`, which only
+    /// `HistoryHealed` and `Rewound` may precede. After a conflict, no event is appended again.
+    ///
+    /// Events that are already staged are part of the same append. A run that ends as soon as it
+    /// starts, such as an abort, is therefore staged as a whole and started with no further events.
+    ///
+    /// # Errors
+    /// Returns the store's errors, the errors of illegal events, and [`ErrorCode::TooLarge`] if the
+    /// events do not fit into one append.
+    pub async fn start(&mut self, events: Vec<Event>) -> Result<StartOutcome> {
+        self.hold(&events, Oversize::Refused)?;
+        let guard = if mutant!("lease-taken") { Guard::None } else { Guard::LeaseFree };
+        let append = self.append_of_held(guard);
+        let append_id = append.id.clone();
+        fault::point("journal.before_start");
+        match self.config.store.append(append).await? {
+            AppendOutcome::Appended { at } => {
+                fault::point("journal.after_start");
+                self.acknowledge(append_id, at);
+                Ok(StartOutcome::Started)
+            }
+            AppendOutcome::Conflict { .. } => {
+                self.roll_back();
+                Ok(StartOutcome::Changed)
+            }
+            AppendOutcome::GuardFailed { lease_until, now } => {
+                self.roll_back();
+                Ok(StartOutcome::Leased { until: lease_until.unwrap_or(now), now })
+            }
+            AppendOutcome::HistoryLost => Err(self.history_lost()),
+        }
+    }
+
+    /// Applies facts to the fold, then the decisions that follow from them, up to the next effect
+    /// or the end of the run. Returns the decisions. [`commit`](Self::commit) appends all of it.
+    ///
+    /// # Errors
+    /// Returns an error if an event is illegal. The run must stop then.
+    pub fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
+        self.hold(facts, Oversize::Replaced)?;
+        self.decide()
+    }
+
+    /// Returns the events that are staged and not appended yet.
+    #[must_use]
+    pub fn staged(&self) -> &[Event] {
+        self.held.events()
+    }
+
+    /// Applies facts to the fold without deciding anything. The next [`stage`](Self::stage) makes
+    /// the decisions.
+    ///
+    /// # Errors
+    /// Same as [`stage`](Self::stage).
+    pub fn apply_facts(&mut self, facts: &[Event]) -> Result<()> {
+        self.hold(facts, Oversize::Replaced)
+    }
+
+    /// Applies the end of the run to the fold, if it comes next. Call this after `stage` and after
+    /// the hooks of the run's end have run.
+    ///
+    /// # Errors
+    /// Returns an error if an event is illegal.
+    pub fn end_run(&mut self) -> Result<()> {
+        if let Some(outcome) = self.pending_outcome() {
+            self.hold_decisions(&[Event::RunEnded { outcome }])?;
+        }
+        Ok(())
+    }
+
+    /// Updates the fold's clock from the store's clock. Decisions then take expired deadlines into
+    /// account, and new deadlines count from this time.
+    ///
+    /// # Errors
+    /// Returns the store's errors.
+    pub async fn observe_clock(&mut self) -> Result<()> {
+        if let Some(head) = self.config.store.head(self.session().id()).await? {
+            self.iterator.session_mut().observe(head.read_at);
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if [`commit`](Self::commit) would append something now.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        let at_once = self.config.durability == Durability::PerEffect
+            || self.held.bytes() > batch::target(self.limit);
+        !self.held.is_empty() && (at_once || self.must_flush() || self.reaches_others())
+    }
+
+    /// Returns `true` if the next action writes to other sessions whose ids derive from calls. The
+    /// log must contain those calls first. Otherwise, after a crash, the model could be called
+    /// again and make different calls.
+    fn reaches_others(&self) -> bool {
+        matches!(self.next(), Action::StartChildren(_) | Action::RunCompanions(_))
+    }
+
+    /// Appends the staged events. With [`Durability::PerStep`], it appends them only if they close
+    /// a step, end the run, must be recorded before an effect runs, or are too large to be held
+    /// back.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Superseded`] if another run owns the session now,
+    /// [`ErrorCode::HistoryLost`], or the errors of the store. The run must stop then.
+    pub async fn commit(&mut self) -> Result<Committed> {
+        if !self.is_due() && !self.held.is_empty() {
+            return Ok(Committed::nothing(self.acknowledged()));
+        }
+        self.flush().await
+    }
+
+    /// Appends the staged events.
+    ///
+    /// # Errors
+    /// Same as [`commit`](Self::commit).
+    pub async fn flush(&mut self) -> Result<Committed> {
+        self.flush_with(true).await
+    }
+
+    /// If `decides` is `true`, decisions are derived again when facts are reapplied.
+    async fn flush_with(&mut self, decides: bool) -> Result<Committed> {
+        // Workers that only append facts conflict with each other, and each conflict means that one
+        // of them has succeeded.
+        let mut attempts = if decides { MAX_CONFLICTS } else { MAX_CONFLICTS * 64 };
+        let mut committed = Committed::default();
+        let mut later = VecDeque::new();
+        loop {
+            if self.held.is_empty() {
+                let Some(next) = later.pop_front() else {
+                    self.savepoint = None;
+                    committed.late = std::mem::take(&mut self.late);
+                    if !committed.events.is_empty() || !committed.late.is_empty() {
+                        committed.by_others = std::mem::take(&mut self.by_others);
+                    }
+                    return Ok(committed.up_to(self.acknowledged()));
+                };
+                fault::point("journal.between_appends");
+                self.restage(next)?;
+            } else if later.is_empty()
+                && self.held.bytes() > batch::target(self.limit)
+                && !mutant!("append-not-divided")
+            {
+                later = self.divide()?;
+            }
+            let append = self.append_of_held(Guard::None);
+            let append_id = append.id.clone();
+            fault::point("journal.before_append");
+            match self.config.store.append(append).await? {
+                AppendOutcome::Appended { at } => {
+                    fault::point("journal.after_append");
+                    committed.take(self.acknowledge(append_id, at));
+                }
+                AppendOutcome::Conflict { missed } => {
+                    attempts -= 1;
+                    if attempts == 0 {
+                        let message = "the session has too many concurrent appends";
+                        return Err(self.error(ErrorCode::StoreBusy, message));
+                    }
+                    later.drain(..).try_for_each(|batch| self.restage(batch))?;
+                    committed.skip(&missed);
+                    self.absorb(&missed, decides).await?;
+                }
+                AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
+                    return Err(self.history_lost());
+                }
+            }
+        }
+    }
+
+    /// Appends facts without decisions, which the owner makes. For workers that execute effects of
+    /// the same run concurrently in different places.
+    ///
+    /// # Errors
+    /// Same as [`commit`](Self::commit). It also returns an error if an event is illegal.
+    pub async fn append_facts(&mut self, facts: &[Event]) -> Result<Committed> {
+        self.hold(facts, Oversize::Replaced)?;
+        self.flush_with(false).await
+    }
+
+    /// Reads stop requests that the fold does not contain yet. An abort takes precedence over an
+    /// interrupt. The requests enter the fold with the next append: this method only allows the
+    /// caller to react early.
+    ///
+    /// # Errors
+    /// Returns the store's errors.
+    pub async fn requested(
+        store: &dyn StateStore,
+        session: &SessionId,
+        run: &RunId,
+        after: u64,
+    ) -> Result<Option<(RequestKind, Request)>> {
+        let mut interrupt = None;
+        for event in super::load_events(store, session, after).await? {
+            match event.event {
+                Event::AbortRequested { request: id, run: named, reason } if named == *run => {
+                    return Ok(Some((RequestKind::Abort, Request { id, reason })));
+                }
+                Event::InterruptRequested { request: id, run: named, reason } if named == *run => {
+                    interrupt = Some((RequestKind::Interrupt, Request { id, reason }));
+                }
+                _ => {}
+            }
+        }
+        Ok(interrupt)
+    }
+
+    /// Applies what others have appended since the last append.
+    ///
+    /// # Errors
+    /// Same as [`commit`](Self::commit).
+    pub async fn catch_up(&mut self) -> Result<()> {
+        let after = self.acknowledged();
+        let missed = self.config.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;
+        if missed.is_empty() { Ok(()) } else { self.absorb(&missed, true).await }
+    }
+
+    fn must_flush(&self) -> bool {
+        self.staged().iter().any(|event| {
+            matches!(
+                event,
+                Event::StepClosed { .. }
+                    | Event::RunEnded { .. }
+                    | Event::ToolStarted { .. }
+                    | Event::ChildStarted(_)
+            )
+        })
+    }
+
+    /// Applies what others appended, then reapplies the facts that are still valid.
+    fn rebase(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
+        let held = self.roll_back();
+        let by_others_before = self.by_others.len();
+        for append in missed {
+            self.iterator.session_mut().apply_append(append)?;
+            if append.run.is_none() {
+                continue;
+            }
+            let is_own = append.run.as_ref() == Some(&self.run);
+            for recorded in decode(self.session().id(), append)? {
+                match recorded.event {
+                    Event::PartRepeated { .. } => {}
+                    event if is_own => self.by_others.push((recorded.seq, event)),
+                    Event::ToolFinished(finish) if finish.attempts > 0 => {
+                        self.late.push((recorded.seq, finish));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        match self.session().current_run() {
+            Some(current) if current.id == self.run => {}
+            _ if mutant!("fence-ignored") => {}
+            _ => return Err(self.superseded()),
+        }
+        // Only one worker of a run decides, unless the engine took it for crashed and started
+        // another one. That worker has then recorded the held events already, and events without a
+        // key would be recorded twice. A worker that has only recorded a retry is not ahead.
+        let is_further = by_others_before < self.by_others.len();
+        let keyless = |event: &Event| {
+            matches!(event, Event::StateChanged { .. } | Event::UsageRecorded { call: None, .. })
+        };
+        if is_further && held.events().iter().any(keyless) {
+            let message = "another worker executes the same run and is ahead";
+            return Err(self.error(ErrorCode::Superseded, message));
+        }
+        if held.is_empty() {
+            // The next `stage` decides and returns the decisions to its caller.
+            return Ok(());
+        }
+        let was_ended = held.events().iter().any(|event| matches!(event, Event::RunEnded { .. }));
+        let mut facts =
+            if mutant!("decisions-kept") { held.into_events() } else { held.into_facts() };
+        facts.retain(|_| !mutant!("facts-dropped"));
+        self.hold(&facts, Oversize::Replaced)?;
+        if !decides {
+            return Ok(());
+        }
+        let decided = self.decide()?;
+        let answers = decided.iter().any(|event| matches!(event, Event::ToolFinished(_)));
+        // Calls that were answered instead have hooks, which run before the end of the run.
+        if was_ended && !answers { self.end_run() } else { Ok(()) }
+    }
+
+    /// Removes the staged events from the fold and returns them.
+    fn roll_back(&mut self) -> Batch {
+        if let Some(savepoint) = self.savepoint.take() {
+            self.iterator.session_mut().rollback(savepoint);
+        }
+        std::mem::take(&mut self.held)
+    }
+
+    fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
+        self.iterator.acknowledge(append, at);
+        self.savepoint = None;
+        self.reported_usage = Some(Arc::clone(self.session().own_usage()));
+        std::mem::take(&mut self.held).into_events()
+    }
+
+    fn append_of_held(&mut self, guard: Guard) -> Append {
+        let count = u32::try_from(self.staged().len()).unwrap_or(u32::MAX);
+        let body = self.held.take_body();
+        let session = self.session();
+        let expected = match &self.savepoint {
+            Some(savepoint) => savepoint.position().clone(),
+            None => session.position().clone(),
+        };
+        let ended = session.current_run().is_none();
+        Append {
+            session: session.id().clone(),
+            expected,
+            id: self.config.ids.append(),
+            run: Some(self.run.clone()),
+            schema: SCHEMA,
+            count,
+            body,
+            summary: (!mutant!("head-not-kept") || !ended).then(|| session.summary()),
+            usage: self.usage_to_report(),
+            lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.config.lease) },
+            guard,
+        }
+    }
+
+    /// Returns the usage including staged events, unless the store has it already.
+    fn usage_to_report(&self) -> Option<Arc<UsageRollup>> {
+        let own = self.session().own_usage();
+        let is_reported = self.reported_usage.as_ref().is_some_and(|known| Arc::ptr_eq(known, own));
+        (!is_reported).then(|| own.bounded())
+    }
+
+    fn superseded(&self) -> Error {
+        self.error(ErrorCode::Superseded, "another run owns the session now")
+    }
+
+    fn history_lost(&self) -> Error {
+        self.error(ErrorCode::HistoryLost, "the store lost acknowledged events; the run stops")
+    }
+
+    fn error(&self, code: ErrorCode, message: &'static str) -> Error {
+        Error::new(code, message)
+            .with_context("session", self.session().id())
+            .with_context("run", &self.run)
+    }
+}

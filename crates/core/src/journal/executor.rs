@@ -1,0 +1,484 @@
+//! The executor contract: how a program starts, follows and stops runs, independent of the runtime
+//! that executes them.
+
+mod submitted;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use crate::contracts::run_options::{ExecuteOptions, ForkOptions, Input, ResumeOptions};
+pub use crate::machine::agent_result::AgentResult;
+pub use submitted::{Resumption, Submitted};
+
+use crate::agent::{Agent, AnyAgent};
+use crate::error::{Error, ErrorCode, ErrorRecord, Result};
+use crate::event::Suspension;
+use crate::id::{RunId, SessionId};
+use crate::json::Json;
+use crate::json::misfit::misfit;
+use crate::message::UserMessage;
+use crate::machine::session::{RunStatus, Session};
+use super::{PendingView, SessionPage, Submission, UsageQuery, UsageReport};
+use crate::stream::ChunkStream;
+use crate::usage::{Usage, UsageRollup};
+
+/// Whether a session can be resumed. Returned by [`AgentExecutor::can_resume`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resumable {
+    /// `resume` continues the session: its run stopped without ending, was interrupted or failed,
+    /// or something that a suspended run waits for has arrived.
+    Yes,
+    /// The session has a live run.
+    Running,
+    /// The session is suspended, and nothing that it waits for has arrived.
+    Waiting,
+    /// The last turn is complete or aborted: `execute` starts another one.
+    Ended,
+}
+
+/// The operations of an executor on one run, behind a [`RunHandle`].
+#[async_trait]
+pub trait RunControl: fmt::Debug + Send + Sync + 'static {
+    /// Waits for the end of the run.
+    async fn result(&self) -> Result<AgentResult>;
+    /// Returns the stream that [`RunHandle::stream`] describes.
+    async fn stream(&self) -> Result<ChunkStream>;
+    /// Requests that the run stop at the next step boundary.
+    async fn interrupt(&self, reason: Option<String>) -> Result<()>;
+    /// Requests that the run stop immediately.
+    async fn abort(&self, reason: Option<String>) -> Result<()>;
+    /// Returns the current state of the session, read from its log.
+    async fn session(&self) -> Result<Session>;
+    /// Returns the current usage of the session and all its descendants, as
+    /// [`usage_of_tree`](crate::session::usage_of_tree) computes it.
+    async fn usage_rollup(&self) -> Result<UsageRollup>;
+}
+
+/// A handle to a run in this or another process. Cheap to clone. Dropping it does not stop the run.
+///
+/// `O` is the type of the output. A handle to a run of a typed agent has the agent's output type;
+/// other handles return JSON, and [`typed`](Self::typed) converts them.
+///
+/// # Examples
+///
+/// ```no_run
+/// use futures_util::StreamExt as _;
+/// # use helix_agents_core::{error::Result, executor::RunHandle};
+/// # async fn example(handle: RunHandle) -> Result<()> {
+/// let mut chunks = handle.stream().await?;
+/// while let Some(stored) = chunks.next().await {
+///     println!("{:?}", stored?.chunk.kind);
+/// }
+/// let result = handle.result().await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct RunHandle<O = Json> {
+    session: SessionId,
+    run: RunId,
+    control: Arc<dyn RunControl>,
+    output: PhantomData<fn() -> O>,
+}
+
+impl RunHandle {
+    /// Creates a handle; for executors.
+    #[must_use]
+    pub fn new(session: SessionId, run: RunId, control: Arc<dyn RunControl>) -> Self {
+        Self { session, run, control, output: PhantomData }
+    }
+}
+
+impl<O> RunHandle<O> {
+    /// Returns a handle to the same run with another output type.
+    #[must_use]
+    pub fn typed<T>(self) -> RunHandle<T> {
+        let Self { session, run, control, .. } = self;
+        RunHandle { session, run, control, output: PhantomData }
+    }
+
+    /// Returns the session id.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Returns the run id.
+    #[must_use]
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Returns the chunks of the session's tree from the start of this run: those already stored,
+    /// then live ones. The stream ends after the chunk that ends the run, or without it if that
+    /// chunk is not kept or another run has taken over. It also ends after an error.
+    ///
+    /// # Errors
+    /// Errors of the stream manager and of the store.
+    pub async fn stream(&self) -> Result<ChunkStream> {
+        self.control.stream().await
+    }
+
+    /// Requests that the run stop at the next step boundary. It can be resumed.
+    ///
+    /// # Errors
+    /// Errors of the store; [`ErrorCode::NothingToResume`] if the run has ended.
+    pub async fn interrupt(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
+        self.control.interrupt(reason.into()).await
+    }
+
+    /// Requests that the run stop immediately. Running effects are cancelled.
+    ///
+    /// # Errors
+    /// Errors of the store; [`ErrorCode::NothingToResume`] if the run has ended.
+    pub async fn abort(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
+        self.control.abort(reason.into()).await
+    }
+
+    /// Returns the token usage of the session so far.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn usage(&self) -> Result<Usage> {
+        Ok(self.control.session().await?.usage())
+    }
+
+    /// Returns the current usage of the session and all its descendants, by model, tool, sub-agent
+    /// and source. It reads each session of the tree from the store, and so includes running ones.
+    /// [`SessionOverview::tree_usage`](crate::session::SessionOverview::tree_usage) is the usage
+    /// recorded in the session's own log.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn usage_rollup(&self) -> Result<UsageRollup> {
+        self.control.usage_rollup().await
+    }
+
+    /// Returns the current state of the session, read from its log.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn load_session(&self) -> Result<Session> {
+        self.control.session().await
+    }
+}
+
+impl<O: DeserializeOwned> RunHandle<O> {
+    /// Waits for the end of the run. A failed run is returned as a result, not as an error.
+    ///
+    /// # Errors
+    /// Errors of the store; [`ErrorCode::Superseded`] if another run took over;
+    /// [`ErrorCode::Closed`] if the executor was shut down before the run ended, so that another
+    /// process can continue it; [`ErrorCode::OutputInvalid`] if the recorded output does not fit
+    /// the type.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not affect the run; the method can be called again.
+    pub async fn result(&self) -> Result<AgentResult<O>> {
+        self.control.result().await?.typed()
+    }
+}
+
+impl<O> Clone for RunHandle<O> {
+    fn clone(&self) -> Self {
+        let Self { session, run, control, output } = self;
+        let (session, run, control) = (session.clone(), run.clone(), Arc::clone(control));
+        Self { session, run, control, output: *output }
+    }
+}
+
+impl<O> fmt::Debug for RunHandle<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { session, run, control, .. } = self;
+        let mut handle = f.debug_struct("RunHandle");
+        handle.field("session", session).field("run", run).field("control", control).finish()
+    }
+}
+
+/// Executes runs.
+///
+/// # Contract
+///
+/// `runtime_suite!` of `helix-agents-testkit` is the executable form of this contract.
+///
+/// - For the same agent, input and model replies, every executor produces the same transcript,
+///   events and chunks.
+/// - If several callers start a run on one session, exactly one succeeds; the others get an error.
+/// - A recorded effect is never executed again. An effect with an unknown outcome is handled
+///   according to its tool's effect class.
+/// - Every method can be called from processes other than the one that executes the run, within the
+///   scope of the store.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use helix_agents_core::agent::Agent;
+/// use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, Input};
+///
+/// # use helix_agents_core::error::Result;
+/// # async fn example(executor: &dyn AgentExecutor, agent: &Agent) -> Result<()> {
+/// let input = Input::new("Summarise the ticket.");
+/// let options = ExecuteOptions::default().session("ticket-7");
+/// let handle = executor.execute(agent.erased(), input, options).await?;
+/// println!("{:?}", handle.result().await?.status);
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
+    /// Starts a turn in a new session, or in one whose last run ended. If that run was suspended
+    /// and all its calls are answered, its turn continues instead, and the messages enter the turn
+    /// when the step in progress is done.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AlreadyRunning`] if the session has a live run, [`ErrorCode::RunUnfinished`] if
+    /// its run stopped without ending, [`ErrorCode::Suspended`] if it waits for answers or
+    /// children, [`ErrorCode::AgentMismatch`] if it belongs to another agent,
+    /// [`ErrorCode::InputInvalid`] if the input has no message or an unsuitable state,
+    /// [`ErrorCode::StateInvalid`] if the recorded state does not fit the agent, the adapter's
+    /// error if it rejects the model settings, and errors of the store.
+    ///
+    /// # Durability
+    /// When it returns, the turn is in the log.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped early, the turn may have started, and then continues like any
+    /// other. Calling this method again with the same [`ExecuteOptions::session`] and
+    /// [`ExecuteOptions::run`] attaches to that run.
+    async fn execute(
+        &self,
+        agent: AnyAgent,
+        input: Input,
+        options: ExecuteOptions,
+    ) -> Result<RunHandle>;
+
+    /// Resumes a session that was interrupted or suspended, failed, or stopped without ending.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AlreadyRunning`], [`ErrorCode::AlreadyResumed`],
+    /// [`ErrorCode::NothingToResume`], [`ErrorCode::SessionNotFound`],
+    /// [`ErrorCode::AgentMismatch`]; [`ErrorCode::Suspended`] if nothing that a suspended session
+    /// waits for has arrived; [`ErrorCode::StateInvalid`] if the recorded state does not fit the
+    /// agent; [`ErrorCode::CheckpointNotFound`] and [`ErrorCode::ChildrenOpen`] when rewinding to a
+    /// checkpoint; the adapter's error if it rejects the model settings; and errors of the store.
+    ///
+    /// # Cancel safety
+    /// As for [`execute`](Self::execute): a run that has started continues.
+    async fn resume(
+        &self,
+        agent: AnyAgent,
+        session: &SessionId,
+        options: ResumeOptions,
+    ) -> Result<RunHandle>;
+
+    /// Creates a new session with the conversation and state of this one up to a checkpoint. The
+    /// new session is a root session in the state of an interrupted one and runs nothing yet:
+    /// `execute` starts a turn in it, `resume` continues the turn that was in progress. The
+    /// original session is not affected and may be live.
+    ///
+    /// # Errors
+    /// Those of [`fork`](crate::session::fork).
+    ///
+    /// # Durability
+    /// When it returns, the new session is in the store.
+    async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId>;
+
+    /// Deletes a session, all its descendants and its stream, from every store that holds them.
+    /// Returns `true` if the session existed. A run that is still in progress fails at its next
+    /// append without calling hooks. Abort it first if the `after_tool` hooks should receive the
+    /// results of its open calls.
+    ///
+    /// # Errors
+    /// Errors of the stores.
+    async fn delete(&self, session: &SessionId) -> Result<bool>;
+
+    /// Requests that the session's current run stop at the next step boundary.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NothingToResume`] if the session has no current run, and errors of the store.
+    async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
+
+    /// Requests that the session's current run stop immediately. If no run is live, the session
+    /// ends as aborted.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NothingToResume`] if the last turn is complete or aborted already,
+    /// [`ErrorCode::AgentNotFound`] if no run is live and the session's agent, whose hooks have to
+    /// run, is not registered, and errors of the store.
+    async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
+
+    /// Records an answer to a pending call of this session or of one of its descendants. An
+    /// executor built with `auto_resume` then resumes the session; [`Submitted`] reports whether it
+    /// did. `Ok` means that the answer is recorded, even if resuming fails.
+    ///
+    /// # Errors
+    /// Those of [`submit`](crate::session::submit). After an error of the store it is unknown
+    /// whether the answer is recorded. Submit it again with the same
+    /// [`request`](Submission::request): it is recorded only once, and the session is resumed if it
+    /// was not.
+    ///
+    /// # Durability
+    /// When it returns `Ok`, the answer is in the log.
+    async fn submit_tool_result(
+        &self,
+        root: &SessionId,
+        submission: Submission,
+    ) -> Result<Submitted>;
+
+    /// Returns the pending calls of a root session and of its descendants, including calls whose
+    /// deadline has passed. For a child session, the list is empty.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], and errors of the store.
+    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>>;
+
+    /// Sends a message to a session, whether or not the session has a run. The message enters the
+    /// transcript between two steps; a turn does not complete before that. Without a run, the
+    /// message waits for the session's next run.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], and errors of the store. After an error of the store, the
+    /// message may have been recorded.
+    ///
+    /// # Durability
+    /// When the method returns `Ok`, the message is in the log.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the message may have been recorded. Sending it again adds a second
+    /// message. [`queue_message`](crate::session::queue_message) takes a request id and can be
+    /// repeated.
+    async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()>;
+
+    /// Takes over every session of this kind of runtime whose run stopped without ending and whose
+    /// lease has expired. Sessions that another process takes over first are skipped.
+    ///
+    /// A session that cannot be resumed (its agent is not registered, or its factory fails) does
+    /// not block the others: it is logged as a warning with the error's code, and tried again by
+    /// the next call.
+    ///
+    /// # Errors
+    /// Errors of the store, if it is unavailable.
+    async fn recover(&self) -> Result<Vec<RunHandle>>;
+
+    /// Does what [`recover`](Self::recover) does, and also resumes every suspended session that can
+    /// continue and has no live run: because a call was answered or its deadline has passed, or
+    /// because a child session has ended. Call it periodically: nothing waits in memory for a
+    /// deadline.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    async fn sweep(&self) -> Result<Vec<RunHandle>>;
+
+    /// Returns the usage of all sessions that a query selects, by model, tool, sub-agent and custom
+    /// source. [`RunHandle::usage_rollup`] returns the usage of one session tree.
+    ///
+    /// # Errors
+    /// Those of [`usage_of_sessions`](crate::session::usage_of_sessions).
+    async fn usage(&self, query: &UsageQuery) -> Result<UsageReport>;
+
+    /// Returns the data for displaying a root session and then following its stream, without gaps
+    /// or duplicates, for example in a web page.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], and errors of the store and of the stream manager.
+    async fn page(&self, session: &SessionId) -> Result<SessionPage>;
+
+    /// Returns the session's stream starting at chunk `from`, for example where
+    /// [`page`](Self::page) ends.
+    ///
+    /// # Errors
+    /// Errors of the stream manager.
+    async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream>;
+
+    /// Returns a handle to the session's last run, whichever process executes it.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], [`ErrorCode::RunNotFound`] for a session without a run, and
+    /// errors of the store.
+    async fn handle(&self, session: &SessionId) -> Result<RunHandle>;
+
+    /// Returns whether [`resume`](Self::resume) would start a run now.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], and errors of the store.
+    async fn can_resume(&self, session: &SessionId) -> Result<Resumable>;
+
+    /// Shuts the executor down and returns when all runs that this process executes have stopped. A
+    /// run stops before its next effect; an effect that is still running after the grace period is
+    /// cancelled. Later starts fail with [`ErrorCode::Closed`].
+    ///
+    /// The log records no end of the stopped runs. Their leases are released, so that another
+    /// process can continue them immediately.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, runs still stop before their next effect, but running effects are
+    /// not cancelled. The method can be called again.
+    async fn shutdown(&self);
+}
+
+/// Convenience methods for typed agents.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use helix_agents_core::agent::Agent;
+/// use helix_agents_core::executor::AgentExecutorExt as _;
+///
+/// # async fn example(
+/// #     executor: &impl helix_agents_core::executor::AgentExecutor,
+/// #     agent: &Agent,
+/// # ) -> helix_agents_core::error::Result<()> {
+/// let summary: String = executor.run(agent, "Summarise the ticket.").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[async_trait]
+pub trait AgentExecutorExt: AgentExecutor {
+    /// Starts a turn of a typed agent.
+    ///
+    /// # Errors
+    /// Those of [`AgentExecutor::execute`].
+    async fn start<O>(
+        &self,
+        agent: &Agent<O>,
+        input: impl Into<Input> + Send,
+        options: ExecuteOptions,
+    ) -> Result<RunHandle<O>> {
+        Ok(self.execute(agent.erased(), input.into(), options).await?.typed())
+    }
+
+    /// Runs one turn of a typed agent in a new session and waits for its output.
+    ///
+    /// # Errors
+    /// Those of [`AgentExecutor::execute`], and the run's own error if it does not complete.
+    async fn run<O: DeserializeOwned>(
+        &self,
+        agent: &Agent<O>,
+        input: impl Into<Input> + Send,
+    ) -> Result<O> {
+        self.start(agent, input, ExecuteOptions::default()).await?.result().await?.into_output()
+    }
+
+    /// Resumes a session of a typed agent.
+    ///
+    /// # Errors
+    /// Those of [`AgentExecutor::resume`].
+    async fn resume_agent<O>(
+        &self,
+        agent: &Agent<O>,
+        session: &SessionId,
+        options: ResumeOptions,
+    ) -> Result<RunHandle<O>> {
+        Ok(self.resume(agent.erased(), session, options).await?.typed())
+    }
+}
+
+impl<T: AgentExecutor + ?Sized> AgentExecutorExt for T {}
+
+#[cfg(test)]
+mod tests;

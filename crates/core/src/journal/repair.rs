@@ -1,0 +1,280 @@
+//! Repair of a stream that is behind the log because its writer crashed.
+
+use std::sync::Arc;
+
+use crate::machine::session::projection::{late_end, push_event_chunks};
+use super::{SessionReader, load_events};
+use crate::machine::session::Session;
+use crate::clock::{Clock, IdSource};
+use crate::error::Result;
+use crate::event::{Event, RecordedEvent, ToolFinish, Trigger};
+use crate::id::{RunId, SessionId};
+use crate::mutant;
+use crate::store::{SessionStatus, StateStore};
+use crate::stream::{
+    Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, OpenAttempt, StreamInfo, StreamManager,
+    StreamOp, Watermark, Writer,
+};
+
+/// The operations that bring a stream into line with the log after its writer crashed.
+#[derive(Debug, Default)]
+pub struct StreamRepair {
+    /// Open attempts whose outcome is in the log.
+    pub settled: Vec<Attempt>,
+    /// Open attempts whose outcome will never be in the log.
+    pub discarded: Vec<Attempt>,
+    /// Chunks that no attempt has shown, for events after the last watermark.
+    pub boundaries: Vec<Boundary>,
+}
+
+/// Computes which parts of the log up to `version` the stream lacks, for the run that is about to
+/// continue the session. If the stream contains nothing of the session, the repair covers only the
+/// turn in progress, if there is one. Earlier events are available from the log.
+///
+/// # Errors
+/// Returns the errors of the store and the stream manager.
+pub async fn plan_stream_repair(
+    store: &dyn StateStore,
+    streams: &dyn StreamManager,
+    clock: &dyn Clock,
+    session: &Session,
+    version: u64,
+) -> Result<StreamRepair> {
+    let mut info = streams.info(session.root()).await?;
+    // Attempts of a later run belong to that run.
+    let Writer { fencing_token, .. } = session.stream_writer();
+    info.open.retain(|open| open.fencing_token <= fencing_token);
+    missing_operations(store, clock, session, version, info).await
+}
+
+/// Computes the repair for stream information that was read before the session.
+async fn missing_operations(
+    store: &dyn StateStore,
+    clock: &dyn Clock,
+    session: &Session,
+    version: u64,
+    info: StreamInfo,
+) -> Result<StreamRepair> {
+    let mut found = StreamRepair::default();
+    let marked = info.watermark_version(session.id(), session.created_at());
+    let open: Vec<_> = info.open.into_iter().filter(|open| open.session == *session.id()).collect();
+    let needs_log = |open: &OpenAttempt| may_be_recorded_by_another(session, open);
+    let events = if marked < version || open.iter().any(needs_log) {
+        load_events(store, session.id(), 0).await?
+    } else {
+        Vec::new()
+    };
+    let shown_before = match marked {
+        0 => version_before_open_turn(&events, version).unwrap_or(version),
+        marked => marked,
+    };
+    let late: Vec<_> = late_results(&events)
+        .filter(|(seq, _)| *seq > shown_before && *seq <= version)
+        .map(|(seq, finish)| (seq, &finish.call))
+        .collect();
+    // A late result is shown together with the start of its call, without an attempt.
+    let is_late = |effect: &Effect| match effect {
+        Effect::Model { .. } => false,
+        Effect::Tool { call } | Effect::Child { call } => {
+            late.iter().any(|(_, late)| *late == call)
+                || session.late_results().iter().any(|(_, finish)| finish.call == *call)
+        }
+    };
+    let (recorded, unrecorded): (Vec<_>, Vec<_>) = open
+        .into_iter()
+        .partition(|open| session.has_outcome(&open.effect) && !is_late(&open.effect));
+    if !mutant!("attempts-left") {
+        found.discarded.extend(unrecorded.into_iter().map(|open| open.attempt));
+        for open in recorded {
+            // The outcome may belong to another run: to a later one, whose own attempt the stream
+            // could not show, or to an earlier one, which recorded it late.
+            let is_own = events.is_empty() || has_recorded(session, &events, &open);
+            if is_own { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
+        }
+    }
+    if marked < version {
+        let finishes = |step: u32| -> Vec<&ToolFinish> {
+            let all = events.iter().filter_map(|recorded| match &recorded.event {
+                Event::ToolFinished(finish) => Some(&**finish),
+                _ => None,
+            });
+            all.filter(|finish| finish.call.step() == Some(step)).collect()
+        };
+        // The session no longer holds the calls that a rewind removed.
+        let is_rewind = |recorded: &RecordedEvent| {
+            recorded.seq > shown_before && matches!(recorded.event, Event::Rewound { .. })
+        };
+        let mut past = events.iter().any(is_rewind).then(|| Session::new(session.id().clone()));
+        for recorded in &events {
+            if let Some(past) = &mut past {
+                past.apply_recorded(recorded)?;
+            }
+            let session = past.as_ref().unwrap_or(session);
+            if recorded.seq > shown_before && recorded.seq <= version {
+                let mut kinds = Vec::new();
+                push_event_chunks(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
+                let run = recorded.run.as_ref();
+                if let Event::ToolFinished(finish) = &recorded.event
+                    && late.iter().any(|(seq, _)| *seq == recorded.seq)
+                {
+                    kinds.extend(late_end(session, finish));
+                }
+                let version = recorded.seq;
+                let chunks = kinds.into_iter().map(|kind| chunk(clock, session, run, kind));
+                found.boundaries.extend(chunks.map(|chunk| Boundary { version, chunk }));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns `true` if the outcome of an attempt is recorded, and possibly not by the run that started the attempt. Only
+/// the log tells which run recorded it.
+fn may_be_recorded_by_another(session: &Session, open: &OpenAttempt) -> bool {
+    let has_several_runs = match &open.effect {
+        // Only results of calls are recorded by superseded runs.
+        Effect::Model { .. } => false,
+        Effect::Tool { call } | Effect::Child { call } => {
+            let step = session.open_step().or(session.closed_step());
+            step.is_none_or(|step| step.runs > 1 || call.step() != Some(step.reply.step))
+        }
+    };
+    let is_of_earlier_run = open.fencing_token < session.stream_writer().fencing_token;
+    session.has_outcome(&open.effect) && (is_of_earlier_run || has_several_runs)
+}
+
+/// Returns `true` if the run that started an attempt has recorded the outcome of its effect.
+fn has_recorded(session: &Session, events: &[RecordedEvent], open: &OpenAttempt) -> bool {
+    let run = |recorded: &RecordedEvent| session.run(recorded.run.as_ref()?);
+    events
+        .iter()
+        .filter(|recorded| is_outcome(&recorded.event, &open.effect))
+        .any(|recorded| run(recorded).is_some_and(|run| run.fencing_token == open.fencing_token))
+}
+
+/// Returns `true` if an event is the outcome of an attempt of an effect. A call that was answered
+/// without running its tool has a result, but no outcome of an attempt.
+#[must_use]
+pub fn is_outcome(event: &Event, effect: &Effect) -> bool {
+    match (effect, event) {
+        (Effect::Model { step }, Event::ModelReplied(reply)) => reply.step == *step,
+        (Effect::Tool { call }, Event::ToolFinished(finish)) => {
+            finish.call == *call && finish.attempts > 0
+        }
+        (Effect::Child { call }, Event::ToolFinished(finish)) => finish.call == *call,
+        (Effect::Tool { call } | Effect::Child { call }, Event::ChildStarted(child)) => {
+            child.call == *call
+        }
+        _ => false,
+    }
+}
+
+/// Returns the results that a run recorded after another run had taken over, each with its version.
+fn late_results(events: &[RecordedEvent]) -> impl Iterator<Item = (u64, &ToolFinish)> {
+    let mut current = None;
+    events.iter().filter_map(move |recorded| match &recorded.event {
+        Event::RunStarted { run, .. } => {
+            current = Some(run);
+            None
+        }
+        Event::ToolFinished(finish) if finish.attempts > 0 && recorded.run.as_ref() != current => {
+            Some((recorded.seq, &**finish))
+        }
+        _ => None,
+    })
+}
+
+/// Returns the version before the open turn. That is the version before the first run after the
+/// last ended one, because every run since then took over from its predecessor. A run that aborted
+/// the session at its start has ended, and the runs before it have shown nothing of the abort. In a
+/// fork whose own runs have not ended, it is the version before the fork event, which shows the
+/// shared run as interrupted.
+fn version_before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
+    let mut first = None;
+    let mut is_last_run = true;
+    for recorded in events.iter().rev().filter(|recorded| recorded.seq <= version) {
+        match &recorded.event {
+            Event::RunStarted { .. } => {
+                first = Some(recorded.seq - 1);
+                is_last_run = false;
+            }
+            Event::Forked { .. } => return Some(recorded.seq - 1),
+            // Messages may be queued after the end of the last run.
+            Event::RunEnded { .. } if is_last_run && is_abort(events, recorded.run.as_ref()) => {}
+            Event::RunEnded { .. } => break,
+            _ => {}
+        }
+    }
+    first
+}
+
+/// Returns `true` if a run was started to abort its session.
+fn is_abort(events: &[RecordedEvent], id: Option<&RunId>) -> bool {
+    events.iter().any(|recorded| {
+        let Event::RunStarted { run, trigger, .. } = &recorded.event else { return false };
+        Some(run) == id && *trigger == Trigger::Abort
+    })
+}
+
+/// Brings the stream of a session without a current run into line with the log. Its writer may have
+/// crashed right after the last append. Children that the session waits for are repaired first,
+/// because they ended first.
+///
+/// # Errors
+/// Returns the errors of the store and the stream manager.
+pub async fn repair_ended_stream(
+    logs: SessionReader<'_>,
+    streams: &dyn StreamManager,
+    clock: &dyn Clock,
+    ids: &dyn IdSource,
+    session: &SessionId,
+) -> Result<()> {
+    let head = logs.store.head(session).await?;
+    let Some(head) = head.filter(|head| head.summary.run.is_none()) else { return Ok(()) };
+    let stream = &head.created.root;
+    let info = streams.info(stream).await?;
+    let open = info.open.iter().any(|open| open.session == *session);
+    let in_line =
+        info.watermark_version(session, head.created_at) >= head.position.version && !open;
+    // Without a current run, only a session that waits for calls or children has this status.
+    let waits = head.summary.status == SessionStatus::Active;
+    if in_line && !waits {
+        return Ok(());
+    }
+    // The log is read after the stream, so it contains the start of every run whose attempts were
+    // open there.
+    let fold = logs.load(session).await?;
+    if fold.current_run().is_some() {
+        // A run has started meanwhile. It repairs the stream itself.
+        return Ok(());
+    }
+    for child in fold.open_children() {
+        Box::pin(repair_ended_stream(logs, streams, clock, ids, &child.session)).await?;
+    }
+    if in_line {
+        return Ok(());
+    }
+    let version = fold.position().version;
+    let StreamRepair { settled, discarded, boundaries } =
+        missing_operations(logs.store, clock, &fold, version, info).await?;
+    let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
+    let watermark = Watermark { version, settled, discarded, origin, boundaries };
+    let watermark = StreamOp::Watermark(Box::new(watermark));
+    // The stream ignores this if a run has started meanwhile. That run repairs the stream itself.
+    streams
+        .write(stream, Batch::new(ids.batch(), fold.stream_writer(), [watermark]))
+        .await
+        .map(drop)
+}
+
+fn chunk(clock: &dyn Clock, session: &Session, run: Option<&RunId>, kind: ChunkKind) -> Chunk {
+    let last = session.last_run().map(|run| &run.id);
+    Chunk {
+        agent: Arc::clone(session.agent()),
+        session: session.id().clone(),
+        run: run.or(last).cloned().unwrap_or_else(|| RunId::from("")),
+        step: session.last_step(),
+        at: clock.now(),
+        kind,
+    }
+}

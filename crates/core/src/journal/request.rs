@@ -1,0 +1,239 @@
+//! Requests from outside a run. Any process may append them to the log of a run that another
+//! process owns.
+
+use std::sync::Arc;
+
+use super::load::{CatchUpOutcome, busy, follow, not_found};
+use super::{SessionCache, SessionReader};
+use crate::machine::session::{Request, SessionOverview};
+use crate::clock::IdSource;
+use crate::error::{Error, ErrorCode, Result};
+use crate::event::{ChildNotice, Event, SCHEMA, encode};
+use crate::fault;
+use crate::id::{RequestId, RunId, SessionId};
+use crate::message::UserMessage;
+use crate::store::{Append, AppendOutcome, Guard, Head, LeaseChange, StateStore};
+
+/// The maximum number of attempts to append a request to a log that others append to concurrently.
+const MAX_CONFLICTS: u32 = 64;
+
+/// The kind of a stop request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Stop at the next step boundary.
+    Interrupt,
+    /// Stop immediately.
+    Abort,
+}
+
+impl SessionOverview {
+    /// Returns the request of this kind that no run has handled yet.
+    #[must_use]
+    pub fn request(&self, kind: RequestKind) -> Option<&Request> {
+        match kind {
+            RequestKind::Interrupt => self.interrupt_request(),
+            RequestKind::Abort => self.abort_request(),
+        }
+    }
+
+    /// Returns `true` if the session has received this request before, or the request was cleared.
+    #[must_use]
+    pub fn knows_request(&self, id: &RequestId) -> bool {
+        self.fold_state.requests.contains(id)
+    }
+
+    /// Returns the last interrupt that an explicit resume cleared. Children that it was passed down
+    /// to are resumed with the session.
+    #[must_use]
+    pub fn cleared_interrupt(&self) -> Option<&RequestId> {
+        self.fold_state.cleared.as_ref()
+    }
+
+    /// Returns the last interrupt that ended a run.
+    #[must_use]
+    pub fn handled_interrupt(&self) -> Option<&RequestId> {
+        self.fold_state.honoured.as_ref()
+    }
+}
+
+/// The access to a store for processes that append requests from outside a run.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestContext<'a> {
+    /// The store. Use a [`RetryingStore`](crate::store::RetryingStore) if the store can be
+    /// temporarily unavailable.
+    pub store: &'a dyn StateStore,
+    /// The source of new ids.
+    pub ids: &'a dyn IdSource,
+    /// The process's cache of sessions, if there is one.
+    pub folds: Option<&'a SessionCache>,
+}
+
+/// Requests that a run stop. Its owner handles the request with its next append, or earlier if it
+/// is notified. If the owner has crashed, the run that takes over handles it. Returns the sessions
+/// that received the request: this one and its descendants.
+///
+/// # Errors
+/// [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the given run has ended (or,
+/// without a given run, if no run is current), and the errors of the store.
+pub async fn request(
+    request_context: RequestContext<'_>,
+    session: &SessionId,
+    run: Option<&RunId>,
+    kind: RequestKind,
+    reason: Option<String>,
+) -> Result<Vec<SessionId>> {
+    let request = Request { id: request_context.ids.request(), reason };
+    request_tree(request_context, session, run, kind, &request).await
+}
+
+async fn request_tree(
+    request_context: RequestContext<'_>,
+    session: &SessionId,
+    run: Option<&RunId>,
+    kind: RequestKind,
+    request: &Request,
+) -> Result<Vec<SessionId>> {
+    let mut children = Vec::new();
+    let decide = |fold: &SessionOverview| {
+        children = recipients_below(fold, kind).collect();
+        if fold.knows_request(&request.id) {
+            return Ok(None);
+        }
+        let current = fold.current_run().map(|current| &current.id);
+        let Some(current) = current.filter(|current| run.is_none_or(|run| run == *current)) else {
+            return Err(Error::new(ErrorCode::NothingToResume, "the run has ended already")
+                .with_context("session", session));
+        };
+        let (run, Request { id: request, reason }) = (current.clone(), request.clone());
+        let event = match kind {
+            RequestKind::Interrupt => Event::InterruptRequested { request, run, reason },
+            RequestKind::Abort => Event::AbortRequested { request, run, reason },
+        };
+        Ok(Some((event, Guard::None)))
+    };
+    request_context.append(session, decide).await?;
+    let mut requested = pass_down(request_context, &children, kind, request).await;
+    requested.push(session.clone());
+    Ok(requested)
+}
+
+/// Returns the direct children that a request to a session applies to as well.
+fn recipients_below(fold: &SessionOverview, kind: RequestKind) -> impl Iterator<Item = SessionId> {
+    let open = fold.open_children().map(|child| &child.session);
+    let stay = fold.companions().map(|(_, record)| &record.start.session);
+    // Companions continue when their parent is interrupted.
+    let stay = stay.filter(move |_| kind == RequestKind::Abort);
+    open.chain(stay).cloned()
+}
+
+/// Passes a request on to children, under the same id. Several processes may do so, because the
+/// requesting process may crash before it has. Each child still receives the request only once. If
+/// a child cannot be reached, the run that waits for it handles the request. Returns the sessions
+/// that received the request.
+pub async fn pass_down(
+    request_context: RequestContext<'_>,
+    children: &[SessionId],
+    kind: RequestKind,
+    request: &Request,
+) -> Vec<SessionId> {
+    let mut requested = Vec::new();
+    for child in children {
+        match Box::pin(request_tree(request_context, child, None, kind, request)).await {
+            Ok(below) => requested.extend(below),
+            Err(error)
+                if matches!(
+                    error.code(),
+                    ErrorCode::NothingToResume | ErrorCode::SessionNotFound
+                ) => {}
+            Err(error) => tracing::warn!(session = %child, %error, "a request was not passed down"),
+        }
+    }
+    requested
+}
+
+/// Queues a message for a session. The message enters the transcript between two steps, and the
+/// turn does not complete before that. A message with the same `request` is queued only once.
+///
+/// # Errors
+/// [`ErrorCode::SessionNotFound`], and the errors of the store.
+pub async fn queue_message(
+    request_context: RequestContext<'_>,
+    session: &SessionId,
+    request: &RequestId,
+    message: &UserMessage,
+    from: Option<&ChildNotice>,
+) -> Result<()> {
+    let queue = |fold: &SessionOverview| {
+        let known = fold.knows_message(request);
+        let (request, message, from) = (request.clone(), message.clone(), from.cloned());
+        Ok((!known).then_some((Event::MessageQueued { request, message, from }, Guard::None)))
+    };
+    request_context.append(session, queue).await
+}
+
+impl<'a> RequestContext<'a> {
+    /// Returns a reader of the store's sessions.
+    pub(super) fn logs(self) -> SessionReader<'a> {
+        SessionReader { store: self.store, folds: self.folds }
+    }
+
+    /// Appends the event that `ask` returns for the session's current state, or nothing if it
+    /// returns `None`.
+    pub(super) async fn append(
+        self,
+        session: &SessionId,
+        mut decide: impl FnMut(&SessionOverview) -> Result<Option<(Event, Guard)>> + Send,
+    ) -> Result<()> {
+        let mut fold = self.logs().overview(session).await?;
+        for _ in 0..MAX_CONFLICTS {
+            let head = head(self.store, session).await?;
+            fold.observe(head.read_at);
+            let Some((event, guard)) = decide(&fold)? else { return Ok(()) };
+            let expected = fold.position().clone();
+            let before = fold.clone();
+            // Applying the event first keeps duplicate and void requests out of the log.
+            fold.apply(&event, None)?;
+            let append = Append {
+                session: session.clone(),
+                expected,
+                id: self.ids.append(),
+                run: None,
+                schema: SCHEMA,
+                count: 1,
+                body: encode(&[event])?,
+                summary: Some(fold.summary()),
+                usage: (!Arc::ptr_eq(fold.own_usage(), before.own_usage()))
+                    .then(|| fold.own_usage().bounded()),
+                lease: LeaseChange::Keep,
+                guard,
+            };
+            fault::point("request.before_append");
+            match self.store.append(append).await? {
+                AppendOutcome::Appended { .. } => {
+                    fault::point("request.after_append");
+                    return Ok(());
+                }
+                AppendOutcome::Conflict { .. } => {
+                    fold = before;
+                    if follow(self.store, &mut fold).await? != CatchUpOutcome::UpToDate {
+                        fold = self.logs().overview(session).await?;
+                    }
+                }
+                AppendOutcome::GuardFailed { now, .. } => {
+                    fold = before;
+                    fold.observe(now);
+                }
+                AppendOutcome::HistoryLost => {
+                    let message = "the store lost acknowledged events";
+                    return Err(Error::new(ErrorCode::HistoryLost, message)
+                        .with_context("session", session));
+                }
+            }
+        }
+        Err(busy(session))
+    }
+}
+
+pub(super) async fn head(store: &dyn StateStore, session: &SessionId) -> Result<Head> {
+    store.head(session).await?.ok_or_else(|| not_found(session))
+}

@@ -1,0 +1,236 @@
+//! The next action as a function of the session.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::budget;
+use super::crash_loop;
+use super::iterator::{Action, CallTask, ChildTask};
+use super::pending_calls::{Gates, gates, suspension, unaccounted};
+use crate::llm::reply::StopReason;
+use super::synthetic_results::answers;
+use super::turn_outcome::{TurnOutcome, owes_output, turn_outcome};
+use crate::agent::completion::tool_names;
+use crate::agent::{AgentDefinition, Completion};
+use crate::event::RunOutcome;
+use crate::id::SessionId;
+use crate::message::{ToolCall, UserMessage};
+use crate::mutant;
+use crate::machine::session::{Session, StepRecord};
+use crate::state::{Patch, merged};
+use crate::tool::EffectClass;
+
+pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
+    if let Some(request) = session.abort_request() {
+        return Action::End(RunOutcome::Aborted { reason: request.reason.clone() });
+    }
+    if let Some(outcome) = crash_loop::outcome(session, agent) {
+        return Action::End(outcome);
+    }
+    let queued = session.queued_messages();
+    match turn_outcome(session, agent) {
+        // A turn is not complete while messages are queued.
+        Some(TurnOutcome::End(RunOutcome::Completed { .. })) if !queued.is_empty() => {}
+        Some(TurnOutcome::End(outcome)) => return Action::End(outcome),
+        _ => {}
+    }
+    if let Some(request) = session.interrupt_request().filter(|_| !mutant!("interrupt-ignored")) {
+        return Action::End(RunOutcome::Interrupted { reason: request.reason.clone() });
+    }
+    if !queued.is_empty() {
+        return Action::TakeMessages(
+            queued.iter().map(|message| message.request.clone()).collect(),
+        );
+    }
+    if let Some(error) = budget::exceeded(session, agent) {
+        return Action::End(RunOutcome::Failed { error });
+    }
+    let corrected = session.closed_step().is_some_and(|step| step.correction.is_some());
+    // In the last step of a turn, the results of tools would be unused. A finish tool of the user
+    // has effects, so a limit is no reason to force it.
+    let last = *agent.completion() == Completion::Finish
+        && (session.turn_steps() + 1 >= agent.limits().max_steps
+            || budget::is_last(session, agent));
+    Action::CallModel { step: session.last_step() + 1, force_completion: corrected || last }
+}
+
+pub(super) fn next_in_step(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &StepRecord,
+    known: Option<&Gates>,
+) -> Action {
+    let waited = unaccounted(session, step);
+    if !waited.is_empty() {
+        return Action::Account(waited);
+    }
+    let answers = answers(session, agent, step, known.is_some());
+    if !answers.is_empty() {
+        return Action::Answer(answers);
+    }
+    let refused = budget::refusals(session, agent, step);
+    if !refused.is_empty() {
+        return Action::Answer(refused);
+    }
+    let found;
+    let gates = match known {
+        Some(gates) => gates,
+        None => {
+            found = gates(session, agent, step);
+            &found
+        }
+    };
+    let open = open_calls(agent, step, gates);
+    let tasks = |calls: &[&ToolCall]| -> Vec<CallTask> {
+        calls.iter().map(|call| task(agent, step, call)).collect()
+    };
+    let at_once = agent.limits().tool_concurrency;
+    // A child that waits for a human does not count against the concurrency limit.
+    let room = at_once.saturating_sub(open.running.len()).min(open.unstarted.len());
+    if let Some(starting) = open.unstarted.get(..room).filter(|starting| !starting.is_empty()) {
+        let mut children = child_tasks(session, step, starting);
+        // Children that start later get the same share.
+        let allowance = budget::allowance(session, agent, step, open.unstarted.len());
+        children.iter_mut().for_each(|child| child.allowance = allowance);
+        return Action::StartChildren(children);
+    }
+    if !open.ready.is_empty() || !open.running.is_empty() {
+        let waited_for = open.running.get(..at_once).unwrap_or(&open.running);
+        let (calls, children) = (tasks(&open.ready), child_tasks(session, step, waited_for));
+        return Action::RunTools { calls, children };
+    }
+    if open.waits {
+        let on = Arc::new(suspension(session, agent, step, gates));
+        // Approvals and client results that were not requested yet are requested first.
+        return Action::End(match session.interrupt_request() {
+            Some(request) if on.new_calls().next().is_none() => {
+                RunOutcome::Interrupted { reason: request.reason.clone() }
+            }
+            _ => RunOutcome::Suspended { on },
+        });
+    }
+    // Finish tools run one at a time, after all other calls have their results.
+    if let Some(finish) = open.finish {
+        return Action::RunFinishTool(task(agent, step, finish));
+    }
+    if !open.companions.is_empty() {
+        let next = open.companions.get(..at_once).unwrap_or(&open.companions);
+        return Action::RunCompanions(tasks(next));
+    }
+    let retries_left = session.corrections() < agent.limits().completion_retries
+        && session.abort_request().is_none()
+        && !crash_loop::is_crash_loop(session, agent);
+    if step.correction.is_none() && retries_left && owes_output(agent, step) {
+        return Action::Correct(correction(agent, step));
+    }
+    Action::CloseStep(step.reply.step)
+}
+
+/// Returns the patch that makes the state fit the agent's state type again if the changes of
+/// concurrent calls conflict. The change of each single call was checked when it was made.
+pub(super) fn repair_state(session: &Session, agent: &AgentDefinition) -> Option<Patch> {
+    let step = session.open_step().filter(|step| step.open_patches().nth(1).is_some())?;
+    let fits = |state: &Value| agent.check_state(state).is_ok();
+    let found = session.step_state();
+    if fits(&found) {
+        return None;
+    }
+    let repair = Patch::between(&found, &merged(session.state(), step.open_patches(), fits));
+    (!repair.is_empty()).then_some(repair)
+}
+
+/// The calls of a step that have no result, grouped by what to do with them.
+#[derive(Default)]
+struct Open<'a> {
+    /// Sub-agent calls whose child has not started.
+    unstarted: Vec<&'a ToolCall>,
+    /// Tool calls that can run.
+    ready: Vec<&'a ToolCall>,
+    /// Calls whose child is running, as far as is known.
+    running: Vec<&'a ToolCall>,
+    /// Whether a call waits for a human, or for a child that does.
+    waits: bool,
+    /// The first call of a finish tool.
+    finish: Option<&'a ToolCall>,
+    /// Calls of companion tools.
+    companions: Vec<&'a ToolCall>,
+}
+
+fn open_calls<'a>(agent: &AgentDefinition, step: &'a StepRecord, gates: &Gates) -> Open<'a> {
+    let mut open = Open::default();
+    for (call, state) in step.pairs().filter(|(_, state)| state.finish.is_none()) {
+        match &state.child {
+            Some(child) if child.waits => open.waits = true,
+            Some(_) => open.running.push(call),
+            None if agent.sub_agent(&call.name).is_some() => open.unstarted.push(call),
+            None if agent.has_companion_tool(&call.name) => open.companions.push(call),
+            None if gates.kind(step, call).is_some() => open.waits = true,
+            None if agent.tool(&call.name).is_some_and(|tool| tool.finish) => {
+                open.finish = open.finish.or(Some(call));
+            }
+            None => open.ready.push(call),
+        }
+    }
+    open
+}
+
+fn child_tasks(session: &Session, step: &StepRecord, calls: &[&ToolCall]) -> Vec<ChildTask> {
+    let task = |call: &&ToolCall| {
+        let started = step.call(&call.id).and_then(|state| state.child.as_ref());
+        let known = started.map(|child| child.start.session.clone());
+        ChildTask {
+            call: call.id.clone(),
+            session: known.unwrap_or_else(|| match session.runs().count() {
+                runs if mutant!("child-renamed") => {
+                    SessionId::from(format!("{}-sub-{}-{runs}", session.id(), call.id))
+                }
+                _ => SessionId::of_call(session.id(), &call.id),
+            }),
+            allowance: None,
+        }
+    };
+    calls.iter().map(task).collect()
+}
+
+fn task(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> CallTask {
+    let at_most_once =
+        agent.tool(&call.name).is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
+    let started = step.call(&call.id).and_then(|state| state.started.as_ref());
+    let started = started.filter(|_| at_most_once);
+    CallTask {
+        call: call.id.clone(),
+        // Each start of a call is a separate attempt, even within one run.
+        attempt: started.map_or(step.runs, |started| step.runs.max(started.attempt + 1)),
+        at_most_once,
+        in_doubt: started.is_some() && !mutant!("doubt-ignored"),
+    }
+}
+
+/// The first words of a correction: for native output, and for output that a tool returns.
+const CORRECTIONS: [&str; 2] = [
+    "Answer again with one JSON value that fits the given schema, and nothing else",
+    "The task is not complete: its output has to be handed in.",
+];
+
+/// Returns `true` if a message of a transcript is a correction, which the framework sends after an
+/// answer that does not complete the turn, and not the start of another turn.
+#[must_use]
+pub fn is_correction(message: &UserMessage) -> bool {
+    message.hidden && CORRECTIONS.iter().any(|prefix| message.content.starts_with(prefix))
+}
+
+fn correction(agent: &AgentDefinition, step: &StepRecord) -> UserMessage {
+    let [native, handed_in] = CORRECTIONS;
+    let how = match agent.completion() {
+        Completion::Native => native.to_owned(),
+        completion => format!(
+            "{handed_in} Call {} directly now, with the output as its arguments",
+            tool_names(completion)
+        ),
+    };
+    let cut_off = step.reply.stop_reason == Some(StopReason::MaxTokens);
+    let hint =
+        if cut_off { ". Your reply was cut off at the token limit: keep it short." } else { "." };
+    UserMessage { content: format!("{how}{hint}"), hidden: true }
+}
