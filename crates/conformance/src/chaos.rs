@@ -248,6 +248,10 @@ impl<H: StoreHarness> StoreHarness for ChaosHarness<H> {
         Arc::new(retrying::store(Arc::new(store)))
     }
 
+    fn keeps_snapshots(&self) -> bool {
+        self.harness.keeps_snapshots()
+    }
+
     async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
         self.harness.keeps(bytes).await
     }
