@@ -16,7 +16,7 @@ use helix_agents::event::PendingKind;
 use helix_agents::llm::LlmAdapter;
 use helix_agents::session::{PendingView, Submission};
 use helix_agents::tool::{Tool, ToolContext};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -8,12 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::{CallId, RunId};
 use helix_agents_runtime::{
     ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
 };
-use helix_agents_testkit::trees::{Redelivery, Rng};
+use helix_agents_testkit::trees::Redelivery;
 
 use crate::marks::{Mark, Reached};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select};
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::clock::Clock;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{ExecuteOptions, ForkOptions, ResumeOptions};
@@ -15,7 +16,7 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::store::{Purge, SessionStatus, StateStore as _};
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
-use helix_agents_testkit::trees::{Rng, heads};
+use helix_agents_testkit::trees::heads;
 use tokio::time::sleep;
 
 use crate::marks::Mark;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::budget::Budget;
 use helix_agents_core::session::Durability;
-use helix_agents_testkit::trees::{Pace, Redelivery, Rng};
+use helix_agents_testkit::trees::{Pace, Redelivery};
 
 /// Whether streams must be complete although an owner may submit a result after it was superseded. The successor
 /// discards what that owner showed of the call, and no run shows it again: the stream store needs fencing for that.

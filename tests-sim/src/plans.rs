@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_planner::{PlanOptions, PlanReply, PlanRequest, Planner, PlanningLlm};
-use helix_agents_testkit::trees::{Family, ProcessLife, Rng};
+use helix_agents_testkit::trees::{Family, ProcessLife};
 use serde_json::{Value, json};
 
 use crate::marks::{Mark, Reached};

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{ChunkKind, StoredChunk, StreamManager};
-use helix_agents_testkit::trees::Rng;
 use tokio::time::timeout;
 
 use crate::marks::Mark;

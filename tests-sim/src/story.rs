@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use helix_agents_conformance::normalise;
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{load, load_events};
 use helix_agents_core::store::{Head, SessionStatus, StateStore};
-use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::{
-    Expected, Observations, Redelivery, Rng, Stats, check, heads, is_expected,
+    Expected, Observations, Redelivery, Stats, check, heads, is_expected,
 };
 use tokio::time::{Instant, sleep, timeout};
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
@@ -14,7 +15,7 @@ use helix_agents_core::store::{
     SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
-use helix_agents_testkit::trees::{ProcessLife, Rng, RunProcesses};
+use helix_agents_testkit::trees::{ProcessLife, RunProcesses};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 

@@ -49,8 +49,19 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
-        name: "helix-agents-testkit",
+        name: "helix-agents-conformance",
         may_use: &["helix-agents-core", "helix-agents-macros", "helix-agents-test"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "sqlx*", "rusqlite", "axum*"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-testkit",
+        may_use: &[
+            "helix-agents-conformance",
+            "helix-agents-core",
+            "helix-agents-macros",
+            "helix-agents-test",
+        ],
         never: &["helix-agents-store-*", "helix-agents-runtime-*", "sqlx*", "rusqlite", "axum*"],
         ..Layer::EMPTY
     },
@@ -116,13 +127,14 @@ const LAYERS: &[Layer] = &[
         name: "helix-agents-cli",
         may_use: &["helix-agents"],
         // The binary contains no test support other than the scripted model of the demo.
-        never: &["helix-agents-testkit", "expect-test"],
+        never: &["helix-agents-conformance", "helix-agents-testkit", "expect-test"],
         ..Layer::EMPTY
     },
     Layer { name: "helix-agents-tests-e2e", may_use: PROGRAM, ..Layer::EMPTY },
     Layer {
         name: "helix-agents-tests-sim",
         may_use: &[
+            "helix-agents-conformance",
             "helix-agents-core",
             "helix-agents-planner",
             "helix-agents-runtime",

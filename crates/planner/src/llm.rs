@@ -38,8 +38,7 @@ pub const TOOL_LOGS_CHUNK: &str = "tool_logs";
 /// use helix_agents_runtime_local::LocalRuntime;
 /// use helix_agents_store_memory::MemoryStore;
 /// # use helix_agents_core::tool::{NoInput, Tool, ToolContext};
-/// # use helix_agents_testkit::planning::PlanningScript;
-/// # use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+/// # use helix_agents_test::{PlanningScript, Reply, ScriptedLlm};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> helix_agents_core::error::Result<()> {

@@ -30,8 +30,7 @@ impl PlanningLlm {
     /// use helix_agents_core::agent::Agent;
     /// use helix_agents_planner::PlanningLlm;
     /// # use helix_agents_core::tool::{NoInput, Tool, ToolContext};
-    /// # use helix_agents_testkit::planning::PlanningScript;
-    /// # use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+    /// # use helix_agents_test::{PlanningScript, Reply, ScriptedLlm};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> helix_agents_core::error::Result<()> {

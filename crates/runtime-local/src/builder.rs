@@ -18,7 +18,7 @@ use crate::runtime::{LocalEngine, LocalRuntime};
 ///
 /// use helix_agents_runtime_local::LocalRuntime;
 /// use helix_agents_store_memory::MemoryStore;
-/// # use helix_agents_testkit::scripted::ScriptedLlm;
+/// # use helix_agents_test::ScriptedLlm;
 ///
 /// # fn main() -> helix_agents_core::error::Result<()> {
 /// # let model = ScriptedLlm::new([]);

@@ -24,7 +24,7 @@ use crate::step_site;
 /// use helix_agents_core::executor::{AgentExecutor as _, AgentExecutorExt as _};
 /// use helix_agents_runtime_local::LocalRuntime;
 /// use helix_agents_store_memory::MemoryStore;
-/// use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+/// use helix_agents_test::{Reply, ScriptedLlm};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> helix_agents_core::error::Result<()> {

@@ -80,13 +80,17 @@ impl Settled {
 /// for a long time.
 struct Running<C> {
     calls: C,
-    children: FuturesUnordered<BoxFuture<'static, Settled>>,
+    /// `None` in a phase without children, which is nearly every one.
+    children: Option<FuturesUnordered<BoxFuture<'static, Settled>>>,
 }
 
 impl<C> Running<C> {
     /// Adds children to wait for.
     fn follow(&mut self, children: Vec<ChildRun>) {
-        self.children.extend(children.into_iter().map(|run| {
+        if children.is_empty() {
+            return;
+        }
+        self.children.get_or_insert_default().extend(children.into_iter().map(|run| {
             let wait = run.drive();
             wait.map(|end| end.map_or_else(Settled::Broken, Settled::Child)).boxed()
         }));
@@ -102,7 +106,8 @@ impl<C: Stream<Item = Settled> + Unpin> Stream for Running<C> {
         if matches!(calls, Poll::Ready(Some(_))) {
             return calls;
         }
-        match self.children.poll_next_unpin(cx) {
+        let Some(running) = &mut self.children else { return calls };
+        match running.poll_next_unpin(cx) {
             Poll::Ready(None) => calls,
             children => children,
         }
@@ -137,7 +142,7 @@ async fn run_calls(
         end.map(|end| end.map_or(Settled::NotRun, Settled::Call)).boxed()
     });
     let calls = stream::iter(calls).buffer_unordered(limit);
-    let mut running = Running { calls, children: FuturesUnordered::new() };
+    let mut running = Running { calls, children: None };
     running.follow(children);
     let mut settled: Vec<Settled> = Vec::with_capacity(total);
     let mut recorded = 0;

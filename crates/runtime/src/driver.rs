@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helix_agents_core::agent::AnyAgent;
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::{Event, RunOutcome, Trigger};
 use helix_agents_core::hooks::{HookContext, HookPlace};
 use helix_agents_core::id::{CallId, RunId};
@@ -89,7 +89,7 @@ impl Driver {
     /// [lease](Self::guarded), and an append is rejected if another run owns the session.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::Closed`] if the runtime is shutting down, unless the run only has to record its end.
+    /// Returns [`Closed`](helix_agents_core::error::ErrorCode::Closed) if the runtime is shutting down, unless the run only has to record its end.
     pub fn next(&self) -> Result<Action> {
         let action = self.journal.next();
         let ending = matches!(action, Action::End(_) | Action::Idle);
@@ -413,7 +413,7 @@ impl Driver {
     /// because the run was aborted or the call was answered in the meantime.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record), and [`ErrorCode::Superseded`] if another process has started the call.
+    /// Same as [`record`](Self::record), and [`Superseded`](helix_agents_core::error::ErrorCode::Superseded) if another process has started the call.
     pub(crate) async fn record_start(
         &mut self,
         lease: &mut LeaseKeeper,

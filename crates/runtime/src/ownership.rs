@@ -2,14 +2,15 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use helix_agents_core::clock::Clock;
 use helix_agents_core::mutant;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 #[cfg(test)]
 mod tests;
@@ -26,8 +27,10 @@ pub struct Ownership(Arc<Inner>);
 struct Inner {
     clock: Arc<dyn Clock>,
     ttl: Duration,
-    /// The monotonic time at which the lease expires.
-    until: watch::Sender<Duration>,
+    /// The monotonic time at which the lease expires, in nanoseconds.
+    until: AtomicU64,
+    /// Notifies all waiting calls after the lease was extended.
+    extended: Notify,
     /// Notified when a call waits for a renewal.
     wanted: Notify,
 }
@@ -44,24 +47,23 @@ pub(crate) enum LeaseMargin {
 impl Ownership {
     /// Creates a view of a lease that expires at this monotonic time.
     pub(crate) fn new(clock: Arc<dyn Clock>, ttl: Duration, until: Duration) -> Self {
-        let (until, _) = watch::channel(until);
-        Self(Arc::new(Inner { clock, ttl, until, wanted: Notify::new() }))
+        let until = AtomicU64::new(nanoseconds(until));
+        Self(Arc::new(Inner { clock, ttl, until, extended: Notify::new(), wanted: Notify::new() }))
     }
 
     /// Extends the lease after an acknowledged renewal or append that was sent at this time.
     pub(crate) fn extend(&self, sent: Duration) {
         let sent = if mutant!("lease-from-answer") { self.0.clock.monotonic() } else { sent };
-        let until = sent.saturating_add(self.0.ttl);
-        self.0.until.send_if_modified(|known| {
-            let later = until > *known;
-            *known = until.max(*known);
-            later
-        });
+        let until = nanoseconds(sent.saturating_add(self.0.ttl));
+        if self.0.until.fetch_max(until, Ordering::Relaxed) < until {
+            self.0.extended.notify_waiters();
+        }
     }
 
     /// Returns the time since the last extension of the lease.
     pub(crate) fn age(&self) -> Duration {
-        let left = self.0.until.borrow().saturating_sub(self.0.clock.monotonic());
+        let until = Duration::from_nanos(self.0.until.load(Ordering::Relaxed));
+        let left = until.saturating_sub(self.0.clock.monotonic());
         self.0.ttl.saturating_sub(left)
     }
 
@@ -80,13 +82,16 @@ impl Ownership {
     /// Waits until this fraction of the lease remains, and requests a renewal from the keeper. If the lease is
     /// lost, the run ends and the waiting call ends with it.
     pub(crate) async fn holds(&self, margin: LeaseMargin) {
-        let mut until = self.0.until.subscribe();
+        // Nearly every call finds enough of the lease left.
         while !self.has(margin) {
-            self.0.wanted.notify_one();
-            if until.changed().await.is_err() {
-                // Unreachable: `self` holds the sender.
+            // Registered before the next look at the lease, so that no extension is missed.
+            let mut extended = pin!(self.0.extended.notified());
+            extended.as_mut().enable();
+            if self.has(margin) {
                 return;
             }
+            self.0.wanted.notify_one();
+            extended.await;
         }
     }
 
@@ -109,6 +114,10 @@ impl Ownership {
         )
         .await
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for Ownership {

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_conformance::faults::FaultStore;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::FaultStore;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 
 use crate::engine::{Engine, StartedRun};
 use crate::live::LiveRun;

@@ -1,5 +1,6 @@
 //! Executes one tool call: retries, timeouts, panics, recorded starts and calls in doubt.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use helix_agents_core::tool::{
     ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolError, complete_record, to_outcome,
 };
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::hook_chain::HookChain;
@@ -149,9 +151,10 @@ impl CallRun {
     /// Makes one attempt. Returns `None` if the tool was not called because this process must not run the call.
     async fn run_attempt(&self, number: u32, attempt: AttemptHandle) -> Option<AttemptOutcome> {
         let cancel = self.cancel.child_token();
-        let mut remaining = self.timeout;
+        // A timeout beyond the range of the clock is none.
+        let mut deadline = Instant::now().checked_add(self.timeout);
         let prepare = self.prepare(number, attempt, cancel.clone());
-        let prepared = match self.within(&mut remaining, &cancel, prepare).await {
+        let prepared = match self.within(deadline, &cancel, prepare).await {
             Ok(Ok(prepared)) => prepared,
             Ok(Err(done)) | Err(done) => return Some(done),
         };
@@ -163,8 +166,9 @@ impl CallRun {
                 () = self.cancel.cancelled() => return None,
                 () = self.clock.sleep(self.doubt) => {}
             }
+            deadline = deadline.and_then(|deadline| deadline.checked_add(self.doubt));
             let reconcile = self.reconcile(input.to_value(), &prepared.context);
-            match self.within(&mut remaining, &cancel, reconcile).await {
+            match self.within(deadline, &cancel, reconcile).await {
                 Ok(Ok(result)) => return Some(self.ended(prepared, Ok(result))),
                 Ok(Err(None)) => {}
                 Ok(Err(Some(message))) => {
@@ -182,7 +186,7 @@ impl CallRun {
             fault::point("tool.after");
             returned
         };
-        Some(match self.within(&mut remaining, &cancel, invoke).await {
+        Some(match self.within(deadline, &cancel, invoke).await {
             Ok(returned) => self.ended(prepared, returned),
             Err(done) => done,
         })
@@ -210,6 +214,13 @@ impl CallRun {
 
     /// Waits until this fraction of the lease remains. Returns `false` if the call was cancelled.
     async fn is_owned(&self, margin: LeaseMargin) -> bool {
+        if self.cancel.is_cancelled() {
+            return false;
+        }
+        // Nearly every call finds enough of the lease left.
+        if self.ownership.has(margin) {
+            return true;
+        }
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => false,
@@ -217,26 +228,30 @@ impl CallRun {
         }
     }
 
-    /// Runs a part of an attempt within the remaining time of the call.
+    /// Runs a part of an attempt until the deadline of the attempt.
     ///
     /// # Errors
     /// Returns a failed attempt if the part panicked or timed out.
     async fn within<T>(
         &self,
-        remaining: &mut Duration,
+        deadline: Option<Instant>,
         cancel: &CancellationToken,
         work: impl Future<Output = T> + Send,
     ) -> Result<T, AttemptOutcome> {
-        let started = self.clock.monotonic();
-        let ended = tokio::time::timeout(*remaining, caught_async("the tool", || work)).await;
-        *remaining = remaining.saturating_sub(self.clock.monotonic().saturating_sub(started));
-        match ended {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(panic)) => {
+        // Pinned here, because the timeout would move the work with it.
+        let work = pin!(work);
+        let work = pin!(caught_async("the tool", || work));
+        let done = match deadline {
+            Some(deadline) => timeout_at(deadline, work).await.ok(),
+            None => Some(work.await),
+        };
+        match done {
+            Some(Ok(done)) => Ok(done),
+            Some(Err(panic)) => {
                 tracing::error!(tool = %self.call.name, call = %self.call.id, "the tool panicked");
                 Err(AttemptOutcome::failed(ErrorCode::ToolPanicked, panic.in_full()))
             }
-            Err(_) => {
+            None => {
                 cancel.cancel();
                 let message = format!("the tool did not finish within {:?}", self.timeout);
                 let mut done = AttemptOutcome::failed(ErrorCode::ToolTimeout, message);

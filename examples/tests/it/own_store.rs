@@ -8,8 +8,8 @@ mod conformance {
     use std::sync::Arc;
 
     use helix_agents::store::{StateStore, StoreScope};
+    use helix_agents_conformance::store_suite::StoreHarness;
     use helix_agents_examples::own_store::FileStore;
-    use helix_agents_testkit::store_suite::StoreHarness;
     use tempfile::TempDir;
 
     /// Opens the file anew for each handle, like another process.
@@ -35,7 +35,7 @@ mod conformance {
         Harness(tempfile::tempdir().unwrap())
     }
 
-    helix_agents_testkit::store_suite!(harness);
+    helix_agents_conformance::store_suite!(harness);
 }
 
 mod stream {
@@ -43,8 +43,8 @@ mod stream {
 
     use helix_agents::store_memory::MemoryOptions;
     use helix_agents::stream::StreamManager;
+    use helix_agents_conformance::stream_suite::StreamHarness;
     use helix_agents_examples::own_store::FileStore;
-    use helix_agents_testkit::stream_suite::StreamHarness;
     use tempfile::TempDir;
 
     struct Harness {
@@ -71,12 +71,12 @@ mod stream {
         Harness { folder, store }
     }
 
-    helix_agents_testkit::stream_suite!(harness);
+    helix_agents_conformance::stream_suite!(harness);
 }
 
 mod backend {
+    use helix_agents_conformance::backend_suite::{Backend, BackendHarness};
     use helix_agents_examples::own_store::FileStore;
-    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
     use tempfile::TempDir;
 
     /// All handles share one open file, because streams only exist there.
@@ -98,5 +98,5 @@ mod backend {
         Harness { store, _folder: folder }
     }
 
-    helix_agents_testkit::backend_suite!(harness);
+    helix_agents_conformance::backend_suite!(harness);
 }

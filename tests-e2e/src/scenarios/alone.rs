@@ -5,8 +5,7 @@ use std::path::Path;
 use helix_agents::budget::Budget;
 use helix_agents::planner::{PlanOptions, PlanningLlm};
 use helix_agents::tool::EffectClass;
-use helix_agents_testkit::planning::PlanningScript;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{PlanningScript, Reply, ScriptedLlm};
 use serde_json::json;
 
 use super::{SHORT_TIMEOUT, Scenario, Sequel, act, word, worker};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helix_agents::agent::{Agent, CompanionMode};
 use helix_agents::tool::{Tool, ToolContext, ToolError};
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::{Value, json};
 
 use super::{Scenario, Word, Words, act, leave_trace, paying, word, worker};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use helix_agents::tool::{EffectClass, Tool};
-use helix_agents_testkit::scripted::Reply;
+use helix_agents_test::Reply;
 
 use super::{Scenario, Word, act, paying, word, worker};
 

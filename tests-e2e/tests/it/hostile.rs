@@ -14,7 +14,7 @@ use helix_agents::id::{CallId, MAX_ID_BYTES, SessionId};
 use helix_agents::runtime_local::LocalRuntime;
 use helix_agents::session::RunStatus;
 use helix_agents::store::{Page, SessionFilter};
-use helix_agents_testkit::normalise;
+use helix_agents_conformance::normalise;
 use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::scenarios::{self, Scenario};
 use helix_agents_tests_e2e::stores::{self, Kind, Place};

@@ -2,8 +2,8 @@
 //! kills.
 
 use helix_agents::event::{Event, RecordedEvent};
+use helix_agents_conformance::normalise;
 use helix_agents_testkit::kill::WorkerEnd;
-use helix_agents_testkit::normalise;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use helix_agents_testkit::normalise;
+use helix_agents_conformance::normalise;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 

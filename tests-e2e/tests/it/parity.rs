@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents::runtime_local::LocalRuntime;
-use helix_agents_testkit::runtime_suite::processes::{
+use helix_agents_conformance::runtime_suite::processes::{
     Boot, ProcessConfig, Processes, StartedProcess,
 };
 
@@ -45,7 +45,7 @@ mod postgres {
         Harness::new(builder.open().await.unwrap(), gone, Local)
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }
 
 mod redis {
@@ -61,5 +61,5 @@ mod redis {
         Harness::new(builder.open().await.unwrap(), gone, Local)
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use helix_agents::event::{Answer, Event, RecordedEvent, ToolOutcome};
 use helix_agents::id::SessionId;
 use helix_agents::session::Session;
-use helix_agents_testkit::normalise;
+use helix_agents_conformance::normalise;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use helix_agents_conformance::rng::Rng;
 use helix_agents_testkit::kill::{StopAt, WorkerEnd};
-use helix_agents_testkit::trees::Rng;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use helix_agents::id::SessionId;
 use helix_agents::session::{Durability, SessionExport, export_session, import_session, load};
+use helix_agents_conformance::normalise;
 use helix_agents_testkit::kill::{WorkerEnd, run_worker};
-use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::stores::{self, KINDS, Kind, Place};
 use helix_agents_tests_e2e::verbs::Worker;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt as _;
-use helix_agents_testkit::chaos::ChaosStore;
+use helix_agents_conformance::chaos::ChaosStore;
+use helix_agents_conformance::rng::Rng;
 use helix_agents_testkit::kill::run_worker;
-use helix_agents_testkit::trees::{Process, Redelivery, Rng, Stats, Story};
+use helix_agents_testkit::trees::{Process, Redelivery, Stats, Story};
 use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind};
 use helix_agents_tests_e2e::trees::{boot, redelivery};

@@ -51,6 +51,17 @@ fn a_store_may_use_core_and_no_other_store() {
 }
 
 #[test]
+fn a_suite_may_use_core_and_no_store() {
+    let name = "helix-agents-conformance";
+    assert_eq!(direct(name, vec![dependency("helix-agents-core", None)]), [] as [&str; 0]);
+    assert_eq!(
+        direct(name, vec![dependency("helix-agents-testkit", None)]),
+        ["helix-agents-conformance: may not depend on helix-agents-testkit"]
+    );
+    assert_eq!(indirect(name, "helix-agents-store-memory v0.1.0 (x)|").len(), 1);
+}
+
+#[test]
 fn dev_dependencies_do_not_count() {
     let testkit = dependency("helix-agents-testkit", Some("dev"));
     assert_eq!(direct("helix-agents-core", vec![testkit]), [] as [&str; 0]);

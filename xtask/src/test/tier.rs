@@ -16,6 +16,7 @@ pub(crate) enum Tier {
 const QUICK: &[&str] = &[
     "helix-agents",
     "helix-agents-agent-file",
+    "helix-agents-conformance",
     "helix-agents-core",
     "helix-agents-llm",
     "helix-agents-macros",

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use helix_agents::prelude::*;
 use helix_agents::tool::NoInput;
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 
 use crate::support::TestDir;

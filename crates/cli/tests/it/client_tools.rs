@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helix_agents::prelude::*;
 use helix_agents::providers::OpenAiChatOptions;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -48,7 +48,7 @@ pub enum StoreScope {
 ///
 /// # Contract
 ///
-/// `store_suite!` of `helix-agents-testkit` is the executable form of this contract; every store
+/// `store_suite!` of `helix-agents-conformance` is the executable form of this contract; every store
 /// must pass it.
 ///
 /// - The appends of one session are totally ordered. [`read_log`](Self::read_log) returns them in

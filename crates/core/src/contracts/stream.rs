@@ -87,7 +87,7 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///
 /// # Contract
 ///
-/// `stream_suite!` of `helix-agents-testkit` is the executable form of this section.
+/// `stream_suite!` of `helix-agents-conformance` is the executable form of this section.
 ///
 /// - Sequence numbers start at 1 and have no gaps when written. They become visible in order: a
 ///   reader that saw chunk n never finds a lower number later.

@@ -54,10 +54,13 @@ impl Committed {
     /// watermark that is older than its last one.
     #[must_use]
     pub fn displayed_events(&self) -> Vec<(u64, &Event)> {
+        if self.by_others.is_empty() {
+            return self.numbered().collect();
+        }
         let by_others = self.by_others.iter().map(|(version, event)| (*version, event));
-        let mut projection: Vec<_> = by_others.chain(self.numbered()).collect();
-        projection.sort_by_key(|(version, _)| *version);
-        projection
+        let mut events: Vec<_> = by_others.chain(self.numbered()).collect();
+        events.sort_by_key(|(version, _)| *version);
+        events
     }
 
     /// Returns the events, each with its version in the log.

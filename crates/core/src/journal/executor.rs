@@ -204,7 +204,7 @@ impl<O> fmt::Debug for RunHandle<O> {
 ///
 /// # Contract
 ///
-/// `runtime_suite!` of `helix-agents-testkit` is the executable form of this contract.
+/// `runtime_suite!` of `helix-agents-conformance` is the executable form of this contract.
 ///
 /// - For the same agent, input and model replies, every executor produces the same transcript,
 ///   events and chunks.

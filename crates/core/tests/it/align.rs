@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{ErrorCode, ErrorRecord, Result};
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
@@ -22,7 +23,6 @@ use helix_agents_core::stream::{
     StreamOp, Watermark, Writer,
 };
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::ids::batch_id;
 use serde_json::json;
 
 use crate::support::{World, agent, calls, first_events, id, reply, result, start_run, text};

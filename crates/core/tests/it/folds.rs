@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use helix_agents_conformance::faults::FaultStore;
+use helix_agents_conformance::normalise;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::clock::IdSource;
 use helix_agents_core::id::{RunId, SessionId};
@@ -15,8 +17,6 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::store::{Head, NewSession, StateStore};
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::FaultStore;
-use helix_agents_testkit::normalise;
 
 use crate::support::Counting;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use helix_agents_conformance::faults::FaultStore;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::event::{Event, ModelReply, SCHEMA, Trigger, encode};
 use helix_agents_core::id::{AppendId, RunId, SessionId};
@@ -18,7 +19,6 @@ use helix_agents_core::store::{
 };
 use helix_agents_core::usage::Usage;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::FaultStore;
 
 use crate::support::Counting;
 

@@ -136,7 +136,7 @@ async fn a_missing_session_cannot_be_read() {
 async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
     let world = World::new();
     let _journal = world.create().await;
-    world.faults.strike("interrupt_requested", helix_agents_testkit::faults::Fault::LoseReply);
+    world.faults.strike("interrupt_requested", helix_agents_conformance::faults::Fault::LoseReply);
     let before = load(&world.faults, &id()).await.unwrap().position().version;
     let kind = RequestKind::Interrupt;
     let store = world.retrying_store();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
@@ -14,7 +15,6 @@ use helix_agents_core::stream::{
     Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, RetryingStreams, StreamInfo, StreamManager,
 };
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::ids::batch_id;
 
 use crate::support::{Counting, NoWait};
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_conformance::faults::FaultStore;
 use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::clock::{Clock, IdSource, Timestamp};
 use helix_agents_core::error::Result;
@@ -23,7 +24,6 @@ use helix_agents_core::store::{NewSession, RetryingStore, StateStore, StoredAppe
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_core::usage::Usage;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::FaultStore;
 use serde_json::{Value, json};
 
 /// The environment of a test.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use helix_agents_conformance::chaos::ChaosStore;
+use helix_agents_conformance::faults::{Fault, FaultStore, PAGE};
 use helix_agents_core::event::{Event, SCHEMA, encode};
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::session::{
@@ -12,9 +14,7 @@ use helix_agents_core::store::{
     StateStore,
 };
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::chaos::ChaosStore;
-use helix_agents_testkit::faults::{Fault, FaultStore, PAGE};
-use helix_agents_testkit::gate::Gate;
+use helix_agents_test::Gate;
 use serde_json::{Value, json};
 
 use crate::support::{World, calls, code, id, new_session, reply, result, text};

@@ -3,8 +3,7 @@
 use helix_agents_core::llm::ToolChoice;
 use helix_agents_core::session::RunStatus;
 use helix_agents_planner::{EXTRA_INSTRUCTION, PlanOptions, tool_logs};
-use helix_agents_testkit::planning::PlanningScript;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{PlanningScript, Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -4,7 +4,7 @@
 use helix_agents_core::session::RunStatus;
 use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
 use helix_agents_planner::{PlanOptions, PlanningLlm, RoundState, Stop};
-use helix_agents_testkit::gate::within;
+use helix_agents_test::within;
 use serde_json::{Value, json};
 
 use crate::support::server::{Ended, Play, serve};

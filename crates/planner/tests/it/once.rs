@@ -1,7 +1,7 @@
 //! Planning without execution.
 
 use helix_agents_planner::{PlanOptions, PlanningLlm};
-use helix_agents_testkit::scripted::Reply;
+use helix_agents_test::Reply;
 
 use crate::support::{Heard, execute, inputs, planning, script, shout, shouting, teller};
 

@@ -15,7 +15,7 @@ use helix_agents_planner::{PlanOptions, tool_logs};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_test::{Gate, PlanningScript, Reply, ScriptedLlm, within};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
@@ -136,10 +136,8 @@ async fn killed_before_the_answer_no_plan_is_made_again() {
     let (store, heard, gate) = (MemoryStore::default(), Heard::default(), Gate::new());
     let agent = teller().tool(shout(&heard)).build().unwrap();
     let plans = || [execute([shouting("a", "x")]), respond()];
-    let answers = helix_agents_testkit::scripted::ScriptedLlm::new([
-        helix_agents_testkit::scripted::Reply::text("never").at_gate(&gate),
-    ]);
-    let first = helix_agents_testkit::planning::PlanningScript::new(plans(), answers);
+    let answers = ScriptedLlm::new([Reply::text("never").at_gate(&gate)]);
+    let first = PlanningScript::new(plans(), answers);
     let process = Process::boot(&store, planning(&first, &agent, PlanOptions::default()));
     process.begin(&agent).await;
     gate.reached().await;

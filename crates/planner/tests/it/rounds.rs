@@ -8,9 +8,7 @@ use helix_agents_planner::{PlanOptions, RoundState, tool_logs};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::planning::PlanningScript;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Gate, PlanningScript, Reply, ScriptedLlm, within};
 use serde_json::json;
 
 use crate::support::{

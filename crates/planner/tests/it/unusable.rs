@@ -4,7 +4,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::step::StopReason;
 use helix_agents_planner::{MAX_COMMANDS, PlanOptions};
-use helix_agents_testkit::scripted::Reply;
+use helix_agents_test::Reply;
 
 use crate::support::{
     Heard, execute, infos, planning, respond, run, runtime, script, shout, shouting, story, teller,

@@ -8,8 +8,7 @@ use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::hooks::AgentHooks;
 use helix_agents_runtime_durable::{DurableRuntime, DurableRuntimeBuilder};
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::scripted::ScriptedLlm;
+use helix_agents_test::{ScriptedLlm, within};
 use helix_agents_testkit::servers::{pgbouncer, unique};
 
 use crate::support::{TestApp, acts_once, scratch, teller};

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
@@ -15,9 +16,7 @@ use helix_agents_core::store::StateStore as _;
 use helix_agents_core::tool::{Tool, ToolContext};
 use helix_agents_runtime_durable::DurableRuntime;
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use serde_json::json;
 
 use crate::support::{Count, TestApp, Word, act, acts_once, counting, registry, scratch, teller};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use helix_agents_core::id::SessionId;
-use helix_agents_testkit::runtime_suite::processes::{
+use helix_agents_conformance::runtime_suite::processes::{
     Boot, ProcessConfig, Processes, StartedProcess,
 };
+use helix_agents_core::id::SessionId;
 
 use crate::support::TestApp;
 
@@ -50,7 +50,7 @@ mod sqlite {
         Harness::new(store, folder, TestApp::new())
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }
 
 mod postgres {
@@ -67,7 +67,7 @@ mod postgres {
         Harness::new(builder.open().await.unwrap(), gone, TestApp::new())
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }
 
 mod redis {
@@ -83,5 +83,5 @@ mod redis {
         Harness::new(builder.open().await.unwrap(), gone, TestApp::new())
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }

@@ -16,8 +16,7 @@ use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_runtime_durable::DurableRuntimeBuilder;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use serde_json::json;
 
 use crate::support::{

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, ResumeOptions};
@@ -11,9 +12,7 @@ use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::{SessionFilter, StateStore, list_all};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm, within};
 use serde_json::json;
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
 use helix_agents_core::id::SessionId;
@@ -13,9 +14,7 @@ use helix_agents_core::stream::{ChunkKind, StreamManager as _};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use serde_json::{Value, json};
 
 const SESSION: &str = "late";

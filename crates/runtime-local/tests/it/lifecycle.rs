@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::SCHEMA;
@@ -14,9 +15,7 @@ use helix_agents_core::session::{RunStatus, export_session, import_session};
 use helix_agents_core::store::{Append, Guard, LeaseChange, Page, SessionFilter, StateStore};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use serde_json::json;
 
 fn agent() -> Agent {

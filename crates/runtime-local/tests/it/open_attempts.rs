@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::Agent;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::id::SessionId;
@@ -11,9 +12,7 @@ use helix_agents_core::stream::StreamManager as _;
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext, ToolError};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use serde_json::{Value, json};
 
 /// Returns a tool that waits at the gate.

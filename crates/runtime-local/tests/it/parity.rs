@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use helix_agents_runtime_local::LocalRuntime;
-use helix_agents_testkit::runtime_suite::processes::{
+use helix_agents_conformance::runtime_suite::processes::{
     Boot, ProcessConfig, Processes, StartedProcess,
 };
+use helix_agents_runtime_local::LocalRuntime;
 
 type Harness<S> = Processes<S, Local>;
 
@@ -40,7 +40,7 @@ mod memory {
         Harness::new(MemoryStore::default(), (), Local)
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }
 
 mod sqlite {
@@ -54,5 +54,5 @@ mod sqlite {
         Harness::new(store, folder, Local)
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }

@@ -1,5 +1,7 @@
 //! One append per step, which only the local runtime offers.
 
+use helix_agents_conformance::faults::{Fault, FaultStore};
+use helix_agents_conformance::normalise;
 use helix_agents_core::agent::{Agent, AgentBuilder};
 use helix_agents_core::budget::Budget;
 use helix_agents_core::error::ErrorCode;
@@ -10,10 +12,7 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::normalise;
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -14,8 +14,7 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime::{Sessions, Sweeper};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Reply, ScriptedLlm, within};
 use serde_json::{Value, json};
 
 fn clerk() -> AnyAgent {

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use helix_agents_conformance::faults::{Fault, FaultStore, LIST};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_runtime::Sweeper;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore, LIST};
-use helix_agents_testkit::gate::Gate;
-use helix_agents_testkit::scripted::ScriptedLlm;
+use helix_agents_test::{Gate, ScriptedLlm};
 
 const INTERVAL: Duration = Duration::from_secs(5);
 

@@ -15,8 +15,7 @@ use helix_agents_core::store::{
 };
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 
 /// A store that returns an outdated head once.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_runtime_temporal::options::Url;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalRuntimeBuilder, TemporalWorker};
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::gate::within;
+use helix_agents_test::{ScriptedLlm, within};
 use helix_agents_testkit::servers;
 use tempfile::TempDir;
 use temporalio_client::{
@@ -59,7 +59,7 @@ impl Deployment {
 
     /// Returns a runtime that starts runs but executes none.
     pub(crate) async fn client(&self, agents: &[AnyAgent]) -> TemporalRuntime {
-        let unused = helix_agents_testkit::scripted::ScriptedLlm::new([]);
+        let unused = ScriptedLlm::new([]);
         self.runtime(unused, agents).connect().await.unwrap()
     }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use helix_agents_core::id::SessionId;
-use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
-use helix_agents_testkit::runtime_suite::processes::{
+use helix_agents_conformance::runtime_suite::processes::{
     Boot, ProcessConfig, Processes, StartedProcess,
 };
+use helix_agents_core::id::SessionId;
+use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_testkit::servers;
 
 use crate::records::histories;
@@ -76,7 +76,7 @@ mod sqlite {
         Harness::new(store, folder, Temporal::new())
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }
 
 mod postgres {
@@ -93,7 +93,7 @@ mod postgres {
         Harness::new(builder.open().await.unwrap(), gone, Temporal::new())
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }
 
 mod redis {
@@ -109,5 +109,5 @@ mod redis {
         Harness::new(builder.open().await.unwrap(), gone, Temporal::new())
     }
 
-    helix_agents_testkit::runtime_suite!(harness);
+    helix_agents_conformance::runtime_suite!(harness);
 }

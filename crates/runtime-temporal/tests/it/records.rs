@@ -10,8 +10,7 @@ use helix_agents_core::agent::Agent;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use serde_json::{Value, json};
 use temporalio_client::{
     Client, UntypedWorkflow, WorkflowFetchHistoryOptions, WorkflowListOptions,

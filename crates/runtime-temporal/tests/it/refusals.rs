@@ -9,8 +9,7 @@ use helix_agents_core::guarantee::GuaranteeKind;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::scripted::ScriptedLlm;
+use helix_agents_test::{ScriptedLlm, within};
 use helix_agents_testkit::servers;
 
 use crate::deployment::Deployment;

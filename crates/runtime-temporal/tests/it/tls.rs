@@ -5,9 +5,8 @@ use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::session::RunStatus;
 use helix_agents_runtime_temporal::options::ConnectionOptions;
+use helix_agents_test::{Reply, ScriptedLlm, within};
 use helix_agents_testkit::certificates::Authority;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 
 use crate::deployment::{Deployment, Process, until_lease_expired};
 use crate::door::Door;

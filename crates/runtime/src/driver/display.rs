@@ -30,17 +30,22 @@ impl Driver {
     pub(super) fn shown(&self, step: u32, committed: &Committed) -> Vec<Boundary> {
         let session = self.journal.session();
         let mut shown = boundaries(session, committed.displayed_events());
-        let late = committed.late.iter();
-        let late = late.flat_map(|(version, finish)| {
-            late_end(session, finish).into_iter().map(move |kind| (*version, kind))
-        });
-        shown.extend::<Vec<(u64, ChunkKind)>>(late.collect());
-        shown.sort_by_key(|(version, _)| *version);
+        if !committed.late.is_empty() {
+            let late = committed.late.iter();
+            let late = late.flat_map(|(version, finish)| {
+                late_end(session, finish).into_iter().map(move |kind| (*version, kind))
+            });
+            shown.extend::<Vec<(u64, ChunkKind)>>(late.collect());
+            shown.sort_by_key(|(version, _)| *version);
+        }
         self.stream_writer.boundaries(step, shown).collect()
     }
 
     /// Discards the attempts of calls for which an earlier run recorded the result.
     pub(super) fn discard_late(&mut self, step: u32, committed: &Committed) {
+        if committed.late.is_empty() && self.late_calls.is_empty() {
+            return;
+        }
         self.late_calls.extend(committed.late.iter().map(|(_, finish)| finish.call.clone()));
         let (late_calls, writer) = (&self.late_calls, &self.stream_writer);
         let is_late = |attempt: &mut AttemptHandle| {

@@ -1,6 +1,6 @@
 //! The end of a run in this process.
 
-use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::AgentResult;
 
 use super::Driver;

@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use helix_agents_conformance::faults::{Fault, FaultStore, HEAD};
 use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::store::StateStore as _;
-use helix_agents_testkit::faults::{Fault, FaultStore, HEAD};
-use helix_agents_testkit::gate::Gate;
+use helix_agents_test::Gate;
 use tokio::time::advance;
 
 use super::LeaseKeeper;

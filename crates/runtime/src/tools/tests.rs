@@ -10,7 +10,7 @@ use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::event::Event;
 use helix_agents_core::step::Action;
 use helix_agents_core::tool::{EffectClass, Tool};
-use helix_agents_testkit::scripted::Reply;
+use helix_agents_test::Reply;
 use serde_json::json;
 use tokio::time::advance;
 use tokio_util::sync::CancellationToken;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use helix_agents_conformance::runtime_suite::stream_outages::UnavailableStreams;
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::{SessionFilter, StateStore, list_all};
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::runtime_suite::stream_outages::UnavailableStreams;
 use helix_agents_testkit::trees::Redelivery;
 use tokio::time::Instant;
 

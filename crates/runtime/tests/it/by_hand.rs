@@ -16,8 +16,7 @@ use helix_agents_runtime::{
     Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
 };
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use helix_agents_testkit::trees::Redelivery;
 use serde_json::json;
 use tokio::sync::watch;

@@ -8,8 +8,7 @@ use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::RunStatus;
 use helix_agents_runtime::{Next, RunRef, WorkItem};
-use helix_agents_testkit::gate::Gate;
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 use tokio::time::Instant;
 

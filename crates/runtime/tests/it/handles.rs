@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::session::RunStatus;
 use helix_agents_runtime::WorkItem;
-use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_test::{Gate, within};
 
 use crate::by_hand::{ByHand, S, Scene, teller, teller_model};
 

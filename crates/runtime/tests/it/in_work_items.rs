@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream;
 use futures_util::{FutureExt as _, StreamExt as _};
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::CallId;
 use helix_agents_runtime::{
     ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
 };
-use helix_agents_testkit::trees::{Redelivery, Rng};
+use helix_agents_testkit::trees::Redelivery;
 
 /// The maximum time that a child is followed at once.
 const FOLLOW: Duration = Duration::from_millis(200);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::{Agent, AgentRegistry, AnyAgent};
 use helix_agents_core::event::Event;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
@@ -13,9 +14,7 @@ use helix_agents_core::stream::{ChunkKind, StreamManager as _};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime::{RunRef, Runtime, Settings, WorkItem};
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use helix_agents_runtime::Settings;
-use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::runtime_suite::processes::{
+use helix_agents_conformance::runtime_suite::processes::{
     Boot, ProcessConfig, Processes, StartedProcess,
 };
+use helix_agents_runtime::Settings;
+use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::trees::Redelivery;
 
 use crate::in_work_items::in_work_items;
@@ -39,4 +39,4 @@ async fn harness() -> Processes<MemoryStore, Once> {
     Processes::new(MemoryStore::default(), (), Once)
 }
 
-helix_agents_testkit::runtime_suite!(harness);
+helix_agents_conformance::runtime_suite!(harness);

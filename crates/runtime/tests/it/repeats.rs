@@ -8,8 +8,7 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::session::Session;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime::{Next, RunRef, WorkItem};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use serde_json::{Value, json};
 
 use crate::by_hand::{ByHand, S, Scene};

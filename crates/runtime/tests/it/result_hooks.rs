@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::Agent;
 use helix_agents_core::event::ToolOutcome;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
@@ -13,9 +14,7 @@ use helix_agents_core::session::{RunStatus, Submission};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime::{Runtime, Settings};
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::Agent;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::id::SessionId;
@@ -9,9 +10,7 @@ use helix_agents_core::session::{RunStatus, load};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::faults::{Fault, FaultStore};
-use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
 

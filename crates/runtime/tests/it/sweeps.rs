@@ -2,7 +2,7 @@
 
 use helix_agents_core::executor::{AgentExecutor as _, RunHandle};
 use helix_agents_core::session::RunStatus;
-use helix_agents_testkit::gate::Gate;
+use helix_agents_test::Gate;
 
 use crate::by_hand::{ByHand, S, Scene, teller, teller_model};
 

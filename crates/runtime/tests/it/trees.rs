@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
+use helix_agents_conformance::chaos::ChaosStore;
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::trees::{Booted, Open, Process, Redelivery, Stores, run_all};
 
 use crate::in_work_items::in_work_items;

@@ -6,9 +6,9 @@ mod leases;
 mod conformance {
     use std::sync::Arc;
 
+    use helix_agents_conformance::store_suite::StoreHarness;
     use helix_agents_core::store::{StateStore, StoreScope};
     use helix_agents_store_memory::MemoryStore;
-    use helix_agents_testkit::store_suite::StoreHarness;
 
     pub(crate) struct Harness(MemoryStore);
 
@@ -33,15 +33,15 @@ mod conformance {
         Harness(MemoryStore::new())
     }
 
-    helix_agents_testkit::store_suite!(harness);
+    helix_agents_conformance::store_suite!(harness);
 }
 
 mod stream {
     use std::sync::Arc;
 
+    use helix_agents_conformance::stream_suite::StreamHarness;
     use helix_agents_core::stream::StreamManager;
     use helix_agents_store_memory::{MemoryOptions, MemoryStore};
-    use helix_agents_testkit::stream_suite::StreamHarness;
 
     pub(crate) struct Harness(MemoryStore);
 
@@ -60,12 +60,12 @@ mod stream {
         Harness(MemoryStore::new())
     }
 
-    helix_agents_testkit::stream_suite!(harness);
+    helix_agents_conformance::stream_suite!(harness);
 }
 
 mod backend {
+    use helix_agents_conformance::backend_suite::{Backend, BackendHarness};
     use helix_agents_store_memory::MemoryStore;
-    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
 
     struct Harness(MemoryStore);
 
@@ -80,5 +80,5 @@ mod backend {
         Harness(MemoryStore::new())
     }
 
-    helix_agents_testkit::backend_suite!(harness);
+    helix_agents_conformance::backend_suite!(harness);
 }

@@ -1,7 +1,7 @@
 //! The cost of operations in the database, which must not grow with the history.
 
 use bytes::Bytes;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_conformance::ids::batch_id;
 use sqlx::Row as _;
 
 use helix_agents_core::store::{Append, ForkOutcome, Position, SessionStatus, StateStore as _};

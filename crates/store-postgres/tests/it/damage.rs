@@ -4,10 +4,10 @@ use sqlx::Row as _;
 
 use futures_util::StreamExt as _;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::store::{AppendOutcome, Page, Position, SessionFilter, StateStore as _};
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_test::within;
 
 use super::support::{Database, add, append, create, id, ids, streams, text};
 

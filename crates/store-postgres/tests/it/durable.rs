@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use helix_agents_conformance::durable_suite::DurableHarness;
 use helix_agents_core::store::StateStore;
 use helix_agents_store_postgres::PostgresStore;
-use helix_agents_testkit::durable_suite::DurableHarness;
 
 use super::support::Database;
 
@@ -31,4 +31,4 @@ async fn harness() -> Harness {
     Harness(Database::new())
 }
 
-helix_agents_testkit::durable_suite!(harness, Harness);
+helix_agents_conformance::durable_suite!(harness, Harness);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::SessionId;
@@ -10,8 +11,7 @@ use helix_agents_core::store::{
     Append, AppendOutcome, Guard, LeaseChange, Position, StateStore as _,
 };
 use helix_agents_store_postgres::PostgresStore;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_test::within;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 use tokio::task::JoinHandle;

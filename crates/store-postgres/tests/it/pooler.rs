@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_test::within;
 use helix_agents_testkit::servers;
 
 use super::support::{Database, add, create, id, ids, refused, streams, text};
@@ -38,8 +38,8 @@ impl Pooled {
 mod conformance {
     use std::sync::Arc;
 
+    use helix_agents_conformance::store_suite::StoreHarness;
     use helix_agents_core::store::{StateStore, StoreScope};
-    use helix_agents_testkit::store_suite::StoreHarness;
 
     use super::Pooled;
 
@@ -58,14 +58,14 @@ mod conformance {
         Pooled::new()
     }
 
-    helix_agents_testkit::store_suite!(harness);
+    helix_agents_conformance::store_suite!(harness);
 }
 
 mod stream {
     use std::sync::Arc;
 
+    use helix_agents_conformance::stream_suite::StreamHarness;
     use helix_agents_core::stream::StreamManager;
-    use helix_agents_testkit::stream_suite::StreamHarness;
 
     use super::Pooled;
 
@@ -84,7 +84,7 @@ mod stream {
         Pooled::new()
     }
 
-    helix_agents_testkit::stream_suite!(harness);
+    helix_agents_conformance::stream_suite!(harness);
 }
 
 /// More sessions grow concurrently than the pooler has connections, so the appends of each session

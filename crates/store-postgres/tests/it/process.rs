@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 
 use futures_util::StreamExt as _;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::store::Position;
 use helix_agents_store_postgres::PostgresStore;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_test::within;
 
 use super::support::{Database, add, create, id, ids, streams, text};
 

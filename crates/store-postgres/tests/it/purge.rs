@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::store::{
     Append, LeaseChange, Page, Purge, SessionFilter, SessionStatus, StateStore as _,
 };
 use helix_agents_store_postgres::PostgresStore;
-use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Database, append, create, create_below, id, streams, summary, text};
 

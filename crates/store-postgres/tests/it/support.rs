@@ -189,12 +189,12 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
 
 /// Returns the store with retries, as a runtime uses it.
 pub(crate) fn retrying(store: &PostgresStore) -> RetryingStore {
-    helix_agents_testkit::retrying::store(Arc::new(store.clone()))
+    helix_agents_conformance::retrying::store(Arc::new(store.clone()))
 }
 
 /// Returns the store's streams with retries.
 pub(crate) fn retrying_streams(store: &PostgresStore) -> Arc<dyn StreamManager> {
-    Arc::new(helix_agents_testkit::retrying::streams(Arc::new(store.clone())))
+    Arc::new(helix_agents_conformance::retrying::streams(Arc::new(store.clone())))
 }
 
 /// Returns the streams of a store. Both contracts have methods of the same names.

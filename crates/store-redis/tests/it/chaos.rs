@@ -2,23 +2,23 @@
 //! a retrying wrapper hides it.
 
 mod conformance {
-    use helix_agents_testkit::chaos::ChaosHarness;
-    use helix_agents_testkit::store_suite::StoreHarness;
+    use helix_agents_conformance::chaos::ChaosHarness;
+    use helix_agents_conformance::store_suite::StoreHarness;
 
     async fn harness() -> impl StoreHarness {
         ChaosHarness::of(crate::conformance::harness().await)
     }
 
-    helix_agents_testkit::store_suite!(harness);
+    helix_agents_conformance::store_suite!(harness);
 }
 
 mod stream {
-    use helix_agents_testkit::chaos::ChaosHarness;
-    use helix_agents_testkit::stream_suite::StreamHarness;
+    use helix_agents_conformance::chaos::ChaosHarness;
+    use helix_agents_conformance::stream_suite::StreamHarness;
 
     async fn harness() -> impl StreamHarness {
         ChaosHarness::of(crate::stream::harness().await)
     }
 
-    helix_agents_testkit::stream_suite!(harness);
+    helix_agents_conformance::stream_suite!(harness);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use helix_agents_testkit::{store_suite as state, stream_suite as stream};
+use helix_agents_conformance::{store_suite as state, stream_suite as stream};
 
 use super::server::Server;
 use super::support::Keyspace;

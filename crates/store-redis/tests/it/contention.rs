@@ -1,7 +1,7 @@
 //! One stream that many handles write to concurrently, as fast as they can.
 
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_conformance::ids::batch_id;
+use helix_agents_test::within;
 
 use super::support::{Keyspace, id, streams, text};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use helix_agents_conformance::durable_suite::DurableHarness;
 use helix_agents_core::store::StateStore;
 use helix_agents_store_redis::RedisStore;
-use helix_agents_testkit::durable_suite::DurableHarness;
 use helix_agents_testkit::servers;
 
 use super::support::Keyspace;
@@ -29,4 +29,4 @@ async fn harness() -> Keyspace {
     Keyspace::new()
 }
 
-helix_agents_testkit::durable_suite!(harness, Keyspace);
+helix_agents_conformance::durable_suite!(harness, Keyspace);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_conformance::ids::batch_id;
 
 use super::support::{Keyspace, id, streams, text};
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::RunId;
@@ -14,7 +15,6 @@ use helix_agents_core::store::{
 };
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_store_redis::RedisStore;
-use helix_agents_testkit::ids::batch_id;
 
 use super::server::Server;
 use super::support::{

@@ -19,8 +19,8 @@ mod tls;
 mod conformance {
     use std::sync::Arc;
 
+    use helix_agents_conformance::store_suite::StoreHarness;
     use helix_agents_core::store::{StateStore, StoreScope};
-    use helix_agents_testkit::store_suite::StoreHarness;
 
     use super::support::Keyspace;
 
@@ -43,14 +43,14 @@ mod conformance {
         Keyspace::new()
     }
 
-    helix_agents_testkit::store_suite!(harness);
+    helix_agents_conformance::store_suite!(harness);
 }
 
 mod stream {
     use std::sync::Arc;
 
+    use helix_agents_conformance::stream_suite::StreamHarness;
     use helix_agents_core::stream::StreamManager;
-    use helix_agents_testkit::stream_suite::StreamHarness;
 
     use super::support::Keyspace;
 
@@ -69,11 +69,11 @@ mod stream {
         Keyspace::new()
     }
 
-    helix_agents_testkit::stream_suite!(harness);
+    helix_agents_conformance::stream_suite!(harness);
 }
 
 mod backend {
-    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+    use helix_agents_conformance::backend_suite::{Backend, BackendHarness};
 
     use super::support::Keyspace;
 
@@ -88,5 +88,5 @@ mod backend {
         Keyspace::new()
     }
 
-    helix_agents_testkit::backend_suite!(harness);
+    helix_agents_conformance::backend_suite!(harness);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_conformance::ids::batch_id;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::{AppendOutcome, Position, StateStore as _};

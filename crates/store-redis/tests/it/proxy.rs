@@ -1,8 +1,8 @@
 //! Lost responses: a command takes effect, but its client gets no response.
 
 use futures_util::StreamExt as _;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_conformance::ids::batch_id;
+use helix_agents_test::within;
 use helix_agents_testkit::proxy::{Protocol, Proxy};
 use helix_agents_testkit::servers;
 

@@ -2,11 +2,11 @@
 
 use futures_util::StreamExt as _;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_store_redis::{RedisBuilder, RedisStore};
+use helix_agents_test::within;
 use helix_agents_testkit::certificates::Authority;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
 
 use super::server::{Server, free_port};
 use super::support::{add, create, id, ids, streams, text};

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::StateStore as _;
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_test::within;
 
 use super::support::{Folder, append, create, id, streams, text};
 

@@ -1,10 +1,10 @@
 //! Damaged files: the store reports the damage and deletes nothing.
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::store::{Page, Position, SessionFilter, StateStore as _};
 use helix_agents_core::stream::{Attempt, Effect};
-use helix_agents_testkit::gate::within;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_test::within;
 
 use futures_util::StreamExt as _;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use helix_agents_conformance::durable_suite::DurableHarness;
 use helix_agents_core::store::StateStore;
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::durable_suite::DurableHarness;
 
 use super::support::Folder;
 
@@ -33,4 +33,4 @@ async fn harness() -> Harness {
     Harness(Folder::new())
 }
 
-helix_agents_testkit::durable_suite!(harness, Harness);
+helix_agents_conformance::durable_suite!(harness, Harness);

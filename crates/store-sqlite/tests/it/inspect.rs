@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::store::{Append, LeaseChange, SessionStatus, StateStore as _, Summary};
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
-use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Folder, append, create, id, streams, text};
 

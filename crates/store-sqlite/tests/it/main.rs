@@ -16,9 +16,9 @@ mod support;
 mod conformance {
     use std::sync::Arc;
 
+    use helix_agents_conformance::store_suite::StoreHarness;
     use helix_agents_core::store::{StateStore, StoreScope};
     use helix_agents_store_sqlite::SqliteStore;
-    use helix_agents_testkit::store_suite::StoreHarness;
 
     use super::support::Folder;
 
@@ -43,15 +43,15 @@ mod conformance {
         Harness(Folder::new())
     }
 
-    helix_agents_testkit::store_suite!(harness);
+    helix_agents_conformance::store_suite!(harness);
 }
 
 mod stream {
     use std::sync::Arc;
 
+    use helix_agents_conformance::stream_suite::StreamHarness;
     use helix_agents_core::stream::StreamManager;
     use helix_agents_store_sqlite::SqliteStore;
-    use helix_agents_testkit::stream_suite::StreamHarness;
 
     use super::support::Folder;
 
@@ -73,11 +73,11 @@ mod stream {
         Harness(Folder::new())
     }
 
-    helix_agents_testkit::stream_suite!(harness);
+    helix_agents_conformance::stream_suite!(harness);
 }
 
 mod backend {
-    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+    use helix_agents_conformance::backend_suite::{Backend, BackendHarness};
 
     use super::support::Folder;
 
@@ -92,5 +92,5 @@ mod backend {
         Folder::new()
     }
 
-    helix_agents_testkit::backend_suite!(harness);
+    helix_agents_conformance::backend_suite!(harness);
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::{ErrorCode, ErrorKind};
 use helix_agents_core::store::StateStore as _;
 use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
-use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Folder, add, append, create, id, ids, refused, streams, text};
 

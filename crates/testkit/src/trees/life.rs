@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::clock::IdSource;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
@@ -17,8 +18,6 @@ use helix_agents_core::store::{
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 use tokio::sync::Notify;
-
-use super::rng::Rng;
 
 /// The life of one simulated process. Clones are the same process.
 #[derive(Debug, Clone)]

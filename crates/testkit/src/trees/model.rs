@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::agent::CompanionMode;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::message::Message;
 use helix_agents_core::usage::Usage;
+use helix_agents_test::{Reply, ScriptedLlm};
 use serde_json::{Value, json};
 
 use super::life::ProcessLife;
 use super::plan::{Node, Place};
-use super::rng::Rng;
-use crate::scripted::{Reply, ScriptedLlm};
 
 /// The model of one process.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::agent::{Agent, AgentBuilder, AgentRegistry, AnyAgent, CompanionMode};
 use helix_agents_core::event::Event;
 use helix_agents_core::id::{CallId, SessionId};
@@ -17,7 +18,6 @@ use serde_json::{Value, json};
 use super::hooks::{HookCall, Listener};
 use super::life::RunProcesses;
 use super::notes::{Execution, Records};
-use super::rng::Rng;
 
 /// The relation of an agent to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use helix_agents_conformance::normalise;
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
 use helix_agents_core::id::{RunId, SessionId};
@@ -12,10 +14,8 @@ use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateSt
 use tokio::time::Instant;
 
 use super::plan::Family;
-use super::rng::Rng;
 use super::users::{Answers, is_expected};
 use super::{Booted, ROOT};
-use crate::normalise;
 
 /// The maximum number of rounds.
 const ROUNDS: usize = 120;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::clock::IdSource;
 use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, ResumeOptions, RunHandle};
@@ -18,7 +19,6 @@ use super::life::{Counted, Pace, ProcessLife, ProcessStore, ProcessStreams, RunP
 use super::model::TreeLlm;
 use super::notes::{Execution, Records};
 use super::plan::{Family, Node, Scene};
-use super::rng::Rng;
 use super::settle::{Settling, free_leases, free_leases_of, heads};
 use super::users::{Answers, is_expected};
 use super::{Boot, Booted, Open, Process, ROOT, Redelivery, Stores};

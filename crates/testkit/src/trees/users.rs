@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use helix_agents_conformance::rng::Rng;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Answer, PendingKind};
 use helix_agents_core::executor::AgentExecutor;
@@ -11,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::notes::Records;
-use super::rng::Rng;
 
 /// An answer that an executor confirmed as recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use helix_agents::store::StateStore;
+use helix_agents_conformance::durable_suite::DurableHarness;
 use helix_agents_examples::own_store::FileStore;
-use helix_agents_testkit::durable_suite::DurableHarness;
 use tempfile::TempDir;
 
 struct Harness(TempDir);
@@ -28,4 +28,4 @@ async fn harness() -> Harness {
     Harness(tempfile::tempdir().unwrap())
 }
 
-helix_agents_testkit::durable_suite!(harness, Harness);
+helix_agents_conformance::durable_suite!(harness, Harness);

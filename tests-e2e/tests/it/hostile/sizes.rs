@@ -10,8 +10,8 @@ use helix_agents::session::{
     Durability, RunStatus, SessionExport, export_session, import_session, load,
 };
 use helix_agents::tool::{Tool, ToolError};
-use helix_agents_testkit::normalise;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_conformance::normalise;
+use helix_agents_test::{Reply, ScriptedLlm};
 use helix_agents_tests_e2e::stores::Kind;
 use helix_agents_tests_e2e::verbs::Worker;
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use helix_agents::event::Event;
 use helix_agents::id::SessionId;
 use helix_agents::session::load;
+use helix_agents_conformance::normalise;
 use helix_agents_testkit::kill::WorkerEnd;
-use helix_agents_testkit::normalise;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 

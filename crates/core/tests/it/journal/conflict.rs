@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use helix_agents_conformance::faults::FaultStore;
 use helix_agents_core::error::Result;
 use helix_agents_core::event::{ChildStart, Event, ToolFinish, ToolOutcome};
 use helix_agents_core::message::UserMessage;
@@ -16,7 +17,6 @@ use helix_agents_core::step::Action;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
-use helix_agents_testkit::faults::FaultStore;
 use serde_json::json;
 
 use crate::support::{

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_conformance::faults::Fault;
 use helix_agents_core::clock::Clock as _;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Event, SCHEMA, encode};
@@ -15,7 +16,6 @@ use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
     Purge, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
-use helix_agents_testkit::faults::Fault;
 use serde_json::json;
 
 use crate::support::{World, agent, calls, code, id, names, reply, result, text};

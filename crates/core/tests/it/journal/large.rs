@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use helix_agents_conformance::faults::Fault;
 use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome, decode};
@@ -14,8 +15,7 @@ use helix_agents_core::state::Patch;
 use helix_agents_core::step::{Action, StepResult};
 use helix_agents_core::store::{MAX_APPEND_BYTES, MIN_APPEND_BYTES, StateStore};
 use helix_agents_core::tool::Tool;
-use helix_agents_testkit::faults::Fault;
-use helix_agents_testkit::gate::Gate;
+use helix_agents_test::Gate;
 use serde_json::json;
 
 use crate::support::{

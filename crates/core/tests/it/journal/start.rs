@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use helix_agents_conformance::faults::Fault;
 use helix_agents_core::executor::Input;
 use helix_agents_core::id::RunId;
 use helix_agents_core::session::{
@@ -11,7 +12,6 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::step::Action;
 use helix_agents_core::store::{SessionStatus, StateStore};
-use helix_agents_testkit::faults::Fault;
 
 use crate::support::{
     World, agent, calls, code, first_events, id, new_session, reply, result, start_run, text,

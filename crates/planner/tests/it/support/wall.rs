@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helix_agents_core::clock::{Clock, Timestamp};
-use helix_agents_testkit::gate::Gate;
+use helix_agents_test::Gate;
 
 /// A wall clock that only moves when told to. Its waits end immediately when told to.
 #[derive(Debug, Clone, Default)]

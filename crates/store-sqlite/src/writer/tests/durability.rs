@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helix_agents_testkit::ids::batch_id;
+use helix_agents_conformance::ids::batch_id;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;

@@ -9,6 +9,10 @@ use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::sync::mpsc::{Sender, channel};
 
+use helix_agents_conformance::durable_suite::{
+    self, DurableHarness, acknowledged_operations_survive_sigkill,
+};
+use helix_agents_conformance::scenario;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
@@ -18,10 +22,6 @@ use helix_agents_core::store::{
     SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents_store_sqlite::SqliteStore;
-use helix_agents_testkit::durable_suite::{
-    self, DurableHarness, acknowledged_operations_survive_sigkill,
-};
-use helix_agents_testkit::scenario;
 
 use crate::durable::place;
 use crate::support::Folder;

@@ -3,12 +3,12 @@
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use helix_agents_core::store::StateStore;
-use helix_agents_store_sqlite::{SqliteStore, Synchronous};
-use helix_agents_testkit::durable_suite::{
+use helix_agents_conformance::durable_suite::{
     self, DurableHarness, acknowledged_writes_were_forced_to_the_disk,
 };
-use helix_agents_testkit::scenario;
+use helix_agents_conformance::scenario;
+use helix_agents_core::store::StateStore;
+use helix_agents_store_sqlite::{SqliteStore, Synchronous};
 
 use crate::durable::place;
 use crate::support::Folder;

@@ -1,0 +1,95 @@
+//! Scenarios for aborts that conflict with other writes, and the hooks that they call.
+
+use expect_test::expect;
+use helix_agents_core::message::UserMessage;
+use helix_agents_core::session::Submission;
+use helix_agents_core::tool::Tool;
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
+use serde_json::json;
+
+use super::hooks::Counter;
+use super::support::{
+    Diary, Notes, S, Word, check_log, fold, resume_to_end, run, submit, teller, word,
+};
+use super::{RuntimeHarness, World};
+use crate::faults::{Fault, FaultStore};
+
+/// A message arrives after the abort has read the log and before it appends. The abort reads again, and the
+/// hooks are called once.
+pub async fn an_overtaken_abort_calls_hooks_once(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
+    let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
+    let llm = ScriptedLlm::new([Reply::tool_call("ask", word("colour"))]);
+    let gate = Gate::new();
+    let store =
+        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
+    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
+    run(&*executor, &agent, "go").await;
+    let overtake = async {
+        gate.reached().await;
+        executor.send_message(&S.into(), UserMessage::new("Never mind.")).await.unwrap();
+        gate.open();
+    };
+    let session = S.into();
+    let both = async { tokio::join!(executor.abort(&session, None), overtake).0 };
+    within(both).await.unwrap();
+    expect![[r#"
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=false tool_not_run
+    "#]]
+    .assert_eq(&diary.results());
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state={"notes":[],"last":""}
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 ask({"word":"colour"})
+        end suspended 1.0 ask Client
+        queued "Never mind."
+        run Abort
+        abort requested None
+          result 1.0 error tool_not_run: not run: the run was aborted while the call was pending
+        step 1 closed
+        state by after_tool [{"op":"add","path":"/notes/-","value":"1.0 saw 0"}]
+        end aborted None
+    "#]],
+    )
+    .await;
+}
+
+/// An answer arrives after the abort has read the log, and another run continues the session. The effects of
+/// that run stay, and the abort reports only what that run left open.
+pub async fn an_abort_after_another_run_reports_its_open_calls(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
+    let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
+    let asks = |what: &str| Reply::tool_call("ask", word(what));
+    let gate = Gate::new();
+    let store =
+        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
+    let llm = ScriptedLlm::new([asks("colour"), asks("size")]);
+    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
+    run(&*executor, &agent, "go").await;
+    let overtake = async {
+        gate.reached().await;
+        submit(&*executor, Submission::result("1.0", &"red").unwrap()).await;
+        assert!(resume_to_end(&*executor, &agent).await.status.is_suspended());
+        gate.open();
+    };
+    let session = S.into();
+    let both = async { tokio::join!(executor.abort(&session, None), overtake).0 };
+    within(both).await.unwrap();
+    assert_eq!(fold(harness).await.state()["notes"], json!(["1.0 saw 0", "2.0 saw 1"]));
+    expect![[r#"
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=false tool_not_run
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=true
+        teller: on_message tool 2.0
+        teller: after_tool 2.0 ask success=false tool_not_run
+    "#]]
+    .assert_eq(&diary.results());
+}

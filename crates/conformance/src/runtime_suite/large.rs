@@ -1,0 +1,132 @@
+//! Scenarios for data that exceeds one append. The store's limit is lowered, so that a step has the same
+//! multiple of it as with the usual limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use helix_agents_core::agent::AgentBuilder;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::store::MIN_APPEND_BYTES;
+use helix_agents_core::stream::ChunkKind;
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
+use helix_agents_test::{Gate, Reply, ScriptedLlm};
+use serde_json::json;
+
+use super::support::{
+    S, Word, chunks, completes, end, fold, killed_at, log_of, resume, run, start_run, teller,
+};
+use super::{RuntimeHarness, World};
+use crate::faults::{Fault, FaultStore};
+
+/// Number of calls in a step. Their results take twice the size of one append.
+const CALLS: usize = 16;
+
+/// Returns a store on the harness's logs that accepts only small appends.
+fn small(harness: &impl RuntimeHarness) -> FaultStore {
+    FaultStore::new(harness.store()).refuse_appends_over(MIN_APPEND_BYTES)
+}
+
+fn world(harness: &impl RuntimeHarness, llm: impl LlmAdapter) -> World {
+    World::new(llm).on(small(harness))
+}
+
+/// Returns a tool that counts its executions, and returns its word and the given number of bytes.
+fn fills(count: &Arc<AtomicUsize>, bytes: usize) -> Tool {
+    let count = Arc::clone(count);
+    Tool::function("fill", "Returns much.", move |input: Word, _: ToolContext| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let result = format!("<{}>{}", input.word, "x".repeat(bytes));
+        async move { Ok::<_, ToolError>(result) }
+    })
+}
+
+fn filler(count: &Arc<AtomicUsize>, bytes: usize) -> AgentBuilder {
+    teller().tool(fills(count, bytes)).tool_concurrency(CALLS)
+}
+
+/// Returns a reply with all calls of a step.
+fn all() -> Reply {
+    Reply::calls((0..CALLS).map(|index| ("fill", json!({"word": index.to_string()}))))
+}
+
+/// The results are ready together and do not fit into one append. All are recorded once.
+pub async fn results_that_do_not_share_an_append_are_recorded_once(harness: &impl RuntimeHarness) {
+    let count = Arc::default();
+    let agent = filler(&count, 2_000).build().unwrap();
+    let llm = ScriptedLlm::new([all(), Reply::text("done")]);
+    let executor = harness.boot(world(harness, llm.clone())).await;
+    completes(&start_run(&*executor, &agent, "go").await).await;
+    assert_eq!((count.load(Ordering::Relaxed), llm.calls()), (CALLS, 2));
+    let appends = harness.store().read_log(&S.into(), 0, u32::MAX).await.unwrap();
+    assert!(appends.iter().all(|append| append.body.len() <= MIN_APPEND_BYTES / 4));
+    assert_eq!(fold(harness).await.transcript().len(), 3 + CALLS);
+}
+
+/// The log can be continued after a crash between two appends that belong together.
+pub async fn a_process_that_crashes_between_two_appends_is_continued(
+    harness: &impl RuntimeHarness,
+) {
+    let (count, gate) = (Arc::default(), Gate::new());
+    let agent = filler(&count, 2_000).build().unwrap();
+    let script = || ScriptedLlm::new([all(), Reply::text("done")]);
+    // Not the first result, which may be ready before the others.
+    let store = small(harness).on("<9>", Fault::HoldAfter(gate.clone()));
+    killed_at(harness, World::new(script()).on(store), &agent, &gate).await;
+    let recorded = |step: &helix_agents_core::session::StepRecord| {
+        step.calls.iter().filter(|call| call.finish.is_some()).count()
+    };
+    let before = fold(harness).await.open_step().map_or(CALLS, recorded);
+    let ran = count.load(Ordering::Relaxed);
+    let executor = harness.boot(world(harness, script())).await;
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
+    assert!(before >= 1, "one result was recorded");
+    assert_eq!(count.load(Ordering::Relaxed) - ran, CALLS - before, "the others ran again");
+}
+
+/// The model is not called again.
+pub async fn a_reply_that_is_too_large_fails_the_run(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let llm = ScriptedLlm::new([Reply::text("x".repeat(MIN_APPEND_BYTES))]);
+    let executor = harness.boot(world(harness, llm.clone())).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert_eq!(failed.status, RunStatus::Failed);
+    assert!(failed.error.unwrap().is(ErrorCode::TooLarge));
+    assert_eq!(llm.calls(), 1);
+    assert!(executor.recover().await.unwrap().is_empty(), "there is nothing to recover");
+    let executor = harness.boot(world(harness, ScriptedLlm::new([Reply::text("done")]))).await;
+    completes(&start_run(&*executor, &agent, "again").await).await;
+}
+
+/// A result that exceeds an append becomes an error for the model. The tool runs once.
+pub async fn a_result_that_is_too_large_is_read_as_an_error(harness: &impl RuntimeHarness) {
+    let count = Arc::default();
+    // The agent's own limit would accept it.
+    let agent =
+        filler(&count, MIN_APPEND_BYTES).max_result_bytes(10 * MIN_APPEND_BYTES).build().unwrap();
+    let call = Reply::tool_call("fill", json!({"word": "w"}));
+    let executor =
+        harness.boot(world(harness, ScriptedLlm::new([call, Reply::text("done")]))).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    completes(&handle).await;
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    let log = log_of(harness, &S.into()).await;
+    assert!(log.contains("tool_result_too_large"), "{log}");
+    let ends = chunks(&handle).await.into_iter().filter_map(|stored| match stored.chunk.kind {
+        ChunkKind::ToolEnd { success, .. } => Some(success),
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [false], "the stream agrees with the log");
+}
+
+/// Invalid arguments that are too large to be repeated are answered with an excerpt.
+pub async fn large_arguments_are_answered_with_a_little_of_them(harness: &impl RuntimeHarness) {
+    let agent = filler(&Arc::default(), 0).build().unwrap();
+    let large = vec!["x"; MIN_APPEND_BYTES / 8];
+    let call = Reply::tool_call("fill", json!({"word": large}));
+    let llm = ScriptedLlm::new([call, Reply::text("done")]);
+    let executor = harness.boot(world(harness, llm.clone())).await;
+    let result = end(&start_run(&*executor, &agent, "go").await).await;
+    assert_eq!((result.status, llm.calls()), (RunStatus::Completed, 2), "{result:?}");
+}

@@ -1,0 +1,243 @@
+//! Scenarios for interrupts, aborts, and which runs may start.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{Input, Resumable, ResumeOptions};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::tool::{Tool, ToolContext};
+use helix_agents_test::{Gate, Reply, ScriptedLlm};
+use serde_json::json;
+
+use super::support::{
+    S, Word, check_log, check_stream, completes, end, fold, options, resume, run, shout, start_run,
+    teller,
+};
+use super::{RuntimeHarness, World};
+
+/// The current step is completed first.
+pub async fn an_interrupted_run_stops_at_the_step_boundary_and_resumes(
+    harness: &impl RuntimeHarness,
+) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let gate = Gate::new();
+    let replies =
+        [Reply::tool_call("shout", json!({"word": "a"})).at_gate(&gate), Reply::text("done")];
+    let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    gate.reached().await;
+    handle.interrupt(Some("lunch".to_owned())).await.unwrap();
+    gate.open();
+    let result = end(&handle).await;
+    assert_eq!(result.status, RunStatus::Interrupted);
+    assert_eq!(result.reason.as_deref(), Some("lunch"));
+    check_stream(
+        &handle,
+        &expect![[r#"
+        run_started
+        tool_arg 0 shout
+        args {"word":"a"}
+        tool_start 1.0 shout {"word":"a"}
+        tool_end 1.0 success=true "A"
+        checkpoint
+        run_interrupted Some("lunch")
+    "#]],
+    )
+    .await;
+    let session = SessionId::from(S);
+    assert_eq!(executor.can_resume(&session).await.unwrap(), Resumable::Yes);
+    let handle = resume(&*executor, &agent).await.unwrap();
+    completes(&handle).await;
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        interrupt requested Some("lunch")
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 shout({"word":"a"})
+          result 1.0 "A"
+        step 1 closed
+        end interrupted Some("lunch")
+        run Resume
+        step 2 reply EndTurn in=10 out=5 "done"
+        step 2 closed
+        end completed "done"
+    "#]],
+    )
+    .await;
+}
+
+/// The model call is cancelled.
+pub async fn an_abort_cancels_the_model_call(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let gate = Gate::new();
+    let llm = ScriptedLlm::new([Reply::text("never").at_gate(&gate)]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    gate.reached().await;
+    handle.abort(Some("enough".to_owned())).await.unwrap();
+    let result = end(&handle).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("enough")));
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        abort requested Some("enough")
+        end aborted Some("enough")
+    "#]],
+    )
+    .await;
+}
+
+/// Tools are cancelled. Every open call has its result before the run ends.
+pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let (polite_gate, rude_gate) = (gate.clone(), gate.clone());
+    let polite = Tool::function("polite", "Stops when asked.", move |_: Word, cx: ToolContext| {
+        let gate = polite_gate.clone();
+        async move {
+            tokio::select! {
+                () = gate.pass() => Ok("finished"),
+                () = cx.cancellation().cancelled() => Ok("stopped when asked"),
+            }
+        }
+    });
+    let rude = Tool::function("rude", "Does not listen.", move |_: Word, _: ToolContext| {
+        let gate = rude_gate.clone();
+        async move {
+            gate.pass().await;
+            Ok("finished")
+        }
+    });
+    let agent = teller().tool(polite).tool(rude).build().unwrap();
+    let word = json!({"word": "x"});
+    let llm = ScriptedLlm::new([Reply::calls([("polite", word.clone()), ("rude", word)])]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    gate.reached_by(2).await;
+    handle.abort(None).await.unwrap();
+    assert_eq!(end(&handle).await.status, RunStatus::Aborted);
+    check_log(harness, &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 polite({"word":"x"})
+          call 1.1 rude({"word":"x"})
+        abort requested None
+          result 1.0 "stopped when asked"
+          result 1.1 error tool_outcome_unknown: the run was aborted before the call had a result; whether it acted is not known
+        step 1 closed
+        end aborted None
+    "#]]).await;
+}
+
+/// A request has no effect once its run has ended.
+pub async fn a_request_to_an_ended_run_is_refused(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    end(&handle).await;
+    let before = fold(harness).await.position().version;
+    assert_eq!(handle.interrupt(None).await.unwrap_err().code(), ErrorCode::NothingToResume);
+    assert_eq!(handle.abort(None).await.unwrap_err().code(), ErrorCode::NothingToResume);
+    assert_eq!(fold(harness).await.position().version, before);
+}
+
+/// There is nothing to continue.
+pub async fn resuming_what_is_complete_is_refused(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
+    run(&*executor, &agent, "go").await;
+    let refused = resume(&*executor, &agent).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::NothingToResume);
+    let nobody = SessionId::from("nobody");
+    let refused = executor.resume(agent.erased(), &nobody, ResumeOptions::default()).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::SessionNotFound);
+    assert_eq!(executor.can_resume(&SessionId::from(S)).await.unwrap(), Resumable::Ended);
+}
+
+/// A session has one run at a time.
+pub async fn executing_on_a_live_session_is_refused(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let gate = Gate::new();
+    let executor =
+        harness.boot(World::new(ScriptedLlm::new([Reply::text("done").at_gate(&gate)]))).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    let again = executor.execute(agent.erased(), Input::from("again"), options()).await;
+    assert_eq!(again.unwrap_err().code(), ErrorCode::AlreadyRunning);
+    let again = executor.resume(agent.erased(), handle.session(), ResumeOptions::default()).await;
+    assert_eq!(again.unwrap_err().code(), ErrorCode::AlreadyRunning);
+    gate.open();
+    end(&handle).await;
+}
+
+/// Another executor on the same store can find and control the run.
+pub async fn a_run_elsewhere_can_be_followed_and_interrupted(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let gate = Gate::new();
+    let replies =
+        [Reply::tool_call("shout", json!({"word": "a"})).at_gate(&gate), Reply::text("done")];
+    let here = harness.boot(World::new(ScriptedLlm::new(replies))).await;
+    let elsewhere = harness.boot(World::new(ScriptedLlm::new([]))).await;
+    let handle = start_run(&*here, &agent, "go").await;
+    gate.reached().await;
+    let seen = elsewhere.handle(handle.session()).await.unwrap();
+    assert_eq!(seen.run(), handle.run());
+    elsewhere.interrupt(handle.session(), Some("from afar".to_owned())).await.unwrap();
+    gate.open();
+    let result = end(&seen).await;
+    assert_eq!(result.status, RunStatus::Interrupted);
+    assert_eq!(result, end(&handle).await);
+}
+
+/// Aborting without an active run is a run of its own, in one append.
+pub async fn a_dead_session_can_be_aborted(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let hold = Tool::function("hold", "Holds.", move |_: Word, _: ToolContext| {
+        let held = held.clone();
+        async move {
+            held.pass().await;
+            Ok(())
+        }
+    });
+    let agent = teller().tool(hold).build().unwrap();
+    let llm = ScriptedLlm::new([Reply::tool_call("hold", json!({"word": "x"}))]);
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    let executor = harness.boot(World::new(llm).registered(&agent)).await;
+    let session = SessionId::from(S);
+    // The crashed owner's lease expires.
+    let renewal = harness.store().renew(&session, handle.run(), Duration::ZERO).await.unwrap();
+    assert!(renewal.renewed);
+    assert_eq!(executor.can_resume(&session).await.unwrap(), Resumable::Yes);
+    executor.abort(&session, Some("gone".to_owned())).await.unwrap();
+    check_log(harness, &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 hold({"word":"x"})
+        run Abort
+        abort requested Some("gone")
+          result 1.0 error tool_outcome_unknown: the run was aborted before the call had a result; whether it acted is not known
+        step 1 closed
+        end aborted Some("gone")
+    "#]]).await;
+    check_stream(&executor.handle(&session).await.unwrap(), &expect![[r#"
+        tool_error 1.0 tool_outcome_unknown: the run was aborted before the call had a result; whether it acted is not known
+        tool_end 1.0 success=false
+        checkpoint
+        run_ended aborted
+    "#]]).await;
+    assert_eq!(executor.can_resume(&session).await.unwrap(), Resumable::Ended);
+}

@@ -1,0 +1,386 @@
+//! Scenarios for acknowledged requests to stop whose run's owner crashes before it handles them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use expect_test::expect;
+use helix_agents_core::agent::Agent;
+use helix_agents_core::error::{Error, ErrorCode};
+use helix_agents_core::executor::{
+    AgentExecutor, AgentResult, ExecuteOptions, Input, ResumeOptions, RunHandle,
+};
+use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_core::store::SessionStatus;
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
+use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
+
+use super::support::{
+    S, Word, all_crashed, asks, check_log, child, completes, delegate, end, expire_leases, fold,
+    fold_of, helper, options, report, resume, resume_to_end, scripts, start_run, status,
+    stored_status, submit, teller, until, word,
+};
+use super::{RuntimeHarness, World};
+use crate::faults::{Fault, FaultStore};
+
+type Payments = Arc<AtomicUsize>;
+
+/// Returns a tool that counts its executions, and then waits at the gate.
+fn pay(payments: &Payments, gate: &Gate) -> Tool {
+    let (payments, gate) = (Arc::clone(payments), gate.clone());
+    Tool::function("pay", "Pays.", move |input: Word, _: ToolContext| {
+        payments.fetch_add(1, Ordering::SeqCst);
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok::<_, ToolError>(format!("paid {}", input.word))
+        }
+    })
+}
+
+fn pays() -> Reply {
+    Reply::tool_call("pay", word("rent"))
+}
+
+/// Returns the result of the one run that a sweep takes over.
+async fn recovered(executor: &dyn AgentExecutor) -> AgentResult {
+    let mut taken = executor.recover().await.unwrap();
+    assert_eq!(taken.len(), 1, "{taken:?}");
+    end(&taken.pop().unwrap()).await
+}
+
+/// The abort is recorded, the owner is killed, and another process takes over: it calls neither the tool nor
+/// the model.
+pub async fn an_abort_outlives_the_owner_of_its_run(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
+    let owner = harness.boot(World::new(ScriptedLlm::new([pays()]))).await;
+    start_run(&*owner, &agent, "go").await;
+    gate.reached().await;
+    let llm = ScriptedLlm::new([Reply::text("Never said."), Reply::text("Hello.")]);
+    let other = harness.boot(World::new(ScriptedLlm::new([]))).await;
+    other.abort(&S.into(), Some("too dear".to_owned())).await.unwrap();
+    all_crashed(harness).await;
+    gate.open();
+    let other = harness.boot(World::new(llm).registered(&agent)).await;
+    let refused = other.execute(agent.erased(), Input::from("again"), options()).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::RunUnfinished);
+    let result = recovered(&*other).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("too dear")));
+    assert_eq!(payments.load(Ordering::SeqCst), 1, "the takeover paid again");
+    check_log(harness, &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 pay({"word":"rent"})
+        abort requested Some("too dear")
+          result 1.0 error tool_outcome_unknown: the run was aborted before the call had a result; whether it acted is not known
+        step 1 closed
+        end aborted Some("too dear")
+    "#]]).await;
+    assert!(other.recover().await.unwrap().is_empty());
+    // The abort was only for that turn.
+    completes(&start_run(&*other, &agent, "Something else.").await).await;
+}
+
+/// The current step is completed, and then the run stops. An explicit resume continues it.
+pub async fn an_interrupt_outlives_the_owner_of_its_run(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
+    let script = || ScriptedLlm::new([pays(), Reply::text("All is paid.")]);
+    let owner = harness.boot(World::new(script())).await;
+    start_run(&*owner, &agent, "go").await;
+    gate.reached().await;
+    let other = harness.boot(World::new(script())).await;
+    other.interrupt(&S.into(), Some("lunch".to_owned())).await.unwrap();
+    all_crashed(harness).await;
+    gate.open();
+    let other = harness.boot(World::new(script()).registered(&agent)).await;
+    let result = recovered(&*other).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
+    assert!(other.recover().await.unwrap().is_empty(), "an interrupted session rests");
+    assert_eq!(resume_to_end(&*other, &agent).await.status, RunStatus::Completed);
+    check_log(
+        harness,
+        &expect![[r#"
+            session teller state=null
+            run Execute
+            user "go"
+            step 1 reply ToolUse in=10 out=5
+              call 1.0 pay({"word":"rent"})
+            interrupt requested Some("lunch")
+              result 1.0 "paid rent"
+            step 1 closed
+            end interrupted Some("lunch")
+            run Resume
+            step 2 reply EndTurn in=10 out=5 "All is paid."
+            step 2 closed
+            end completed "All is paid."
+        "#]],
+    )
+    .await;
+}
+
+/// Both are requested for a session whose process has crashed while its lease is still held. Not even a
+/// caller that resumes it clears the abort.
+pub async fn nothing_clears_an_abort(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
+    let owner = harness.boot(World::new(ScriptedLlm::new([pays()]))).await;
+    start_run(&*owner, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    gate.open();
+    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
+    other.interrupt(&S.into(), None).await.unwrap();
+    other.abort(&S.into(), Some("too dear".to_owned())).await.unwrap();
+    expire_leases(harness).await;
+    let result = resume_to_end(&*other, &agent).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("too dear")));
+    assert_eq!(payments.load(Ordering::SeqCst), 1);
+}
+
+/// A caller that resumes a session overrides the interrupt. A later takeover does not restore it.
+pub async fn an_explicit_resume_clears_an_interrupt(harness: &impl RuntimeHarness) {
+    let (first, second) = (Gate::new(), Gate::new());
+    let agent = teller().build().unwrap();
+    let owner = harness
+        .boot(World::new(ScriptedLlm::new([Reply::text("Never said.").at_gate(&first)])))
+        .await;
+    start_run(&*owner, &agent, "go").await;
+    first.reached().await;
+    harness.kill().await;
+    let script = || ScriptedLlm::new([Reply::text("Done.").at_gate(&second)]);
+    let other = harness.boot(World::new(script())).await;
+    other.interrupt(&S.into(), None).await.unwrap();
+    expire_leases(harness).await;
+    resume(&*other, &agent).await.unwrap();
+    second.reached().await;
+    all_crashed(harness).await;
+    second.open();
+    let third = harness.boot(World::new(script()).registered(&agent)).await;
+    assert_eq!(recovered(&*third).await.status, RunStatus::Completed);
+}
+
+/// The run is suspended to wait for a user, and the answer completes the step. Then the turn stops, as
+/// requested.
+pub async fn an_interrupt_outlives_a_suspension(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let ask = Tool::client::<Word>("ask", "Asks a person.");
+    let agent = teller().tool(pay(&payments, &gate)).tool(ask).build().unwrap();
+    let llm = ScriptedLlm::new([
+        Reply::calls([("pay", word("rent")), ("ask", word("colour"))]),
+        Reply::text("Done."),
+    ]);
+    let executor = harness.boot(World::new(llm).registered(&agent)).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    gate.reached().await;
+    handle.interrupt(Some("lunch".to_owned())).await.unwrap();
+    gate.open();
+    assert_eq!(end(&handle).await.status, RunStatus::SuspendedClientTool);
+    submit(&*executor, Submission::result("1.1", &"red").unwrap()).await;
+    let mut swept = executor.sweep().await.unwrap();
+    assert_eq!(swept.len(), 1);
+    let result = end(&swept.pop().unwrap()).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
+    assert_eq!(fold(harness).await.last_step(), 1);
+    assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
+}
+
+/// Returns an agent whose helper pays before it reports.
+fn boss(payments: &Payments, gate: &Gate) -> Agent {
+    let helper = helper("helper").tool(pay(payments, gate)).build().unwrap();
+    teller().sub_agent(&helper).build().unwrap()
+}
+
+/// Starts a parent whose child waits in its tool and is recorded in the parent's log.
+async fn family(harness: &impl RuntimeHarness, agent: &Agent, gate: &Gate) -> RunHandle {
+    let owner = harness.boot(World::new(scripts([asks(&["helper"])], [pays()]))).await;
+    let handle = start_run(&*owner, agent, "go").await;
+    gate.reached().await;
+    until(async || fold(harness).await.open_children().next().is_some()).await;
+    handle
+}
+
+/// Kills a parent and its child, which is in its tool, right after the root was asked to stop: the requesting
+/// process crashes before it can pass the request to the child.
+async fn killed_family(harness: &impl RuntimeHarness, event: &str, agent: &Agent, gate: &Gate) {
+    family(harness, agent, gate).await;
+    let asked = Gate::new();
+    let store = FaultStore::new(harness.store()).on(event, Fault::HoldAfter(asked.clone()));
+    let other = harness.boot(World::new(ScriptedLlm::new([])).on(store)).await;
+    let (session, reason) = (S.into(), Some("lunch".to_owned()));
+    let asks = async {
+        match event {
+            "abort_requested" => other.abort(&session, reason).await,
+            _ => other.interrupt(&session, reason).await,
+        }
+    };
+    tokio::select! {
+        _ = asks => panic!("the request was to be killed midway"),
+        () = asked.reached() => {}
+    }
+    let below = fold_of(harness, &child("1.0")).await;
+    assert!(below.interrupt_request().is_none() && below.abort_request().is_none());
+    all_crashed(harness).await;
+    gate.open();
+}
+
+/// Neither the child nor the parent's owner learned of it, and both stop when they are taken over.
+pub async fn a_takeover_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = boss(&payments, &gate);
+    killed_family(harness, "interrupt_requested", &agent, &gate).await;
+    let llm = scripts([asks(&["helper"]), Reply::text("It is so.")], [pays(), report()]);
+    let other = harness.boot(World::new(llm).registered(&agent)).await;
+    let result = recovered(&*other).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
+    let below = fold_of(harness, &child("1.0")).await;
+    assert_eq!((status(&below), below.last_step()), (RunStatus::Interrupted, 1));
+    completes(&resume(&*other, &agent).await.unwrap()).await;
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
+}
+
+/// The takeover ends the parent's session at once, and then the child.
+pub async fn a_takeover_passes_an_abort_down(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = boss(&payments, &gate);
+    killed_family(harness, "abort_requested", &agent, &gate).await;
+    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
+    let result = recovered(&*other).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("lunch")));
+    // The parent's end is in the log before the child is aborted.
+    until(async || stored_status(harness, &child("1.0")).await == RunStatus::Aborted).await;
+    assert_eq!(payments.load(Ordering::SeqCst), 1, "the takeover paid again");
+}
+
+/// The interrupt reached the child too, and both owners crashed. A caller that resumes the root resumes both.
+pub async fn an_explicit_resume_clears_an_interrupt_for_children_too(
+    harness: &impl RuntimeHarness,
+) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = boss(&payments, &gate);
+    family(harness, &agent, &gate).await;
+    let llm = scripts([asks(&["helper"]), Reply::text("It is so.")], [pays(), report()]);
+    harness.kill().await;
+    let other = harness.boot(World::new(llm).registered(&agent)).await;
+    other.interrupt(&S.into(), None).await.unwrap();
+    assert!(fold_of(harness, &child("1.0")).await.interrupt_request().is_some());
+    expire_leases(harness).await;
+    gate.open();
+    completes(&within(resume(&*other, &agent)).await.unwrap()).await;
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
+    assert_eq!(fold_of(harness, &child("1.0")).await.interrupt_request(), None);
+}
+
+/// The child still runs in a process of its own when its parent is resumed, and stops after that.
+pub async fn a_child_that_stops_after_the_resume_is_resumed_too(harness: &impl RuntimeHarness) {
+    let (payments, first, second) = (Payments::default(), Gate::new(), Gate::new());
+    let (agent, same) = (boss(&payments, &first), boss(&payments, &second));
+    let crashed = family(harness, &agent, &first).await;
+    all_crashed(harness).await;
+    let llm = || scripts([asks(&["helper"]), Reply::text("It is so.")], [pays(), report()]);
+    let elsewhere = harness.boot(World::new(llm()).registered(&same)).await;
+    let below = Arc::clone(same.erased().agent_of_child("helper").unwrap());
+    elsewhere.resume(below, &child("1.0"), ResumeOptions::default()).await.unwrap();
+    second.reached().await;
+    elsewhere.interrupt(&S.into(), None).await.unwrap();
+    assert!(fold_of(harness, &child("1.0")).await.interrupt_request().is_some());
+    let other = harness.boot(World::new(llm()).registered(&same)).await;
+    let resumed = resume(&*other, &same).await.unwrap();
+    assert_ne!(resumed.run(), crashed.run());
+    second.open();
+    completes(&resumed).await;
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
+    assert_eq!(payments.load(Ordering::SeqCst), 2, "by the crashed process and by the live one");
+}
+
+/// The child could continue, because its call was answered. But its parent must stop.
+pub async fn a_takeover_that_is_to_stop_starts_no_child(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let helper = helper("helper").tool(Tool::client::<Word>("ask", "Asks a person.")).build();
+    let agent = teller().sub_agent(&helper.unwrap()).tool(pay(&payments, &gate)).build().unwrap();
+    let (name, input) = delegate("helper");
+    let both = Reply::calls([("pay", word("rent")), (name.as_str(), input)]);
+    let llm = || {
+        let asked = Reply::tool_call("ask", word("colour"));
+        scripts([both.clone(), Reply::text("It is so.")], [asked, report()])
+    };
+    let owner = harness.boot(World::new(llm())).await;
+    start_run(&*owner, &agent, "go").await;
+    gate.reached().await;
+    until(async || !owner.pending_calls(&S.into()).await.unwrap().is_empty()).await;
+    all_crashed(harness).await;
+    gate.open();
+    // Not earlier: an owner that follows the child would resume it as soon as it is answered.
+    let request_context = harness.boot(World::new(ScriptedLlm::new([]))).await;
+    request_context.interrupt(&S.into(), None).await.unwrap();
+    submit(&*request_context, Submission::result("1.0", &"red").unwrap()).await;
+    let other = harness.boot(World::new(llm()).registered(&agent)).await;
+    assert_eq!(recovered(&*other).await.status, RunStatus::Interrupted);
+    assert_eq!(stored_status(harness, &child("1.1")).await, RunStatus::SuspendedClientTool);
+    completes(&resume(&*other, &agent).await.unwrap()).await;
+    assert_eq!(stored_status(harness, &child("1.1")).await, RunStatus::Completed);
+}
+
+/// A process aborts a session and crashes before it stops the child. A sweep that finds the child aborts it.
+pub async fn a_child_left_over_by_an_abort_is_aborted_by_a_sweep(harness: &impl RuntimeHarness) {
+    let (payments, gate, ended) = (Payments::default(), Gate::new(), Gate::new());
+    let agent = boss(&payments, &gate);
+    let owner = harness.boot(World::new(scripts([asks(&["helper"])], [pays()]))).await;
+    start_run(&*owner, &agent, "go").await;
+    within(gate.reached()).await;
+    until(async || fold(harness).await.open_children().next().is_some()).await;
+    all_crashed(harness).await;
+    gate.open();
+    let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldAfter(ended.clone()));
+    let world = World::new(ScriptedLlm::new([])).on(store).registered(&agent);
+    let (crashing, session) = (harness.boot(world).await, S.into());
+    tokio::select! {
+        _ = crashing.abort(&session, None) => panic!("the request was to be killed midway"),
+        () = ended.reached() => {}
+    }
+    harness.kill().await;
+    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
+    assert_eq!(stored_status(harness, &S.into()).await, RunStatus::Aborted);
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Running);
+    assert!(other.recover().await.unwrap().is_empty());
+    assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Aborted);
+    assert_eq!(payments.load(Ordering::SeqCst), 1);
+}
+
+/// The factory of one agent fails temporarily. Sweeps list its session first, because it is newer.
+pub async fn a_session_that_cannot_be_resumed_keeps_no_other_from_a_sweep(
+    harness: &impl RuntimeHarness,
+) {
+    let gate = Gate::new();
+    let agent = |name: &str| {
+        let agent = Agent::builder(name).system_prompt("You tell.").model("scripted");
+        agent.build().unwrap()
+    };
+    let (sound, broken) = (agent("sound"), agent("broken"));
+    let waits = || Reply::text("Never said.").at_gate(&gate);
+    let llm = RoutingScriptedLlm::new().agent("sound", ScriptedLlm::new([waits()]));
+    let llm = llm.agent("broken", ScriptedLlm::new([waits()]));
+    let world = World::new(llm).registered(&sound).registered(&broken);
+    let owner = harness.boot(world).await;
+    for (agent, session) in [(&sound, "older"), (&broken, "newer")] {
+        let options = ExecuteOptions::default().session(session);
+        owner.execute(agent.erased(), "go".into(), options).await.unwrap();
+    }
+    gate.reached_by(2).await;
+    all_crashed(harness).await;
+    gate.open();
+
+    let world = World::new(ScriptedLlm::new([Reply::text("done")])).registered(&sound);
+    let away = |_: &_| Err(Error::new(ErrorCode::StoreUnavailable, "the agents are unavailable"));
+    world.registry.register_factory("broken", away).unwrap();
+    let other = harness.boot(world).await;
+    assert_eq!(recovered(&*other).await.status, RunStatus::Completed);
+    let status = |session: &'static str| async move {
+        let head = harness.store().head(&session.into()).await.unwrap().unwrap();
+        head.summary.status
+    };
+    assert_eq!(status("older").await, SessionStatus::Completed);
+    assert_eq!(status("newer").await, SessionStatus::Active);
+}

@@ -1,0 +1,313 @@
+//! Scenarios for lists of sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::store::{
+    Append, Head, LeaseChange, MAX_PAGE, NewSession, Page, SessionFilter, SessionStatus,
+    StateStore, Summary,
+};
+use helix_agents_test::within;
+
+use super::StoreHarness;
+use super::support::{
+    LONG, Writer, child, first, head, id, idle, now, root_session, running, with_fixed_read_time,
+};
+
+async fn list(store: &Arc<dyn StateStore>, filter: &SessionFilter, page: &Page) -> Vec<Head> {
+    let heads = store.list(filter, page).await.unwrap();
+    assert_newest_first(&heads);
+    heads.into_iter().map(with_fixed_read_time).collect()
+}
+
+#[track_caller]
+fn assert_newest_first(heads: &[Head]) {
+    let order: Vec<_> = heads.iter().map(|head| (head.created_at, head.session.clone())).collect();
+    assert!(order.is_sorted_by(|one, next| one > next), "not newest first: {order:?}");
+}
+
+/// Returns the ids of all sessions that a filter selects, ordered by id.
+async fn names(store: &Arc<dyn StateStore>, filter: &SessionFilter) -> Vec<String> {
+    let heads = list(store, filter, &Page::default()).await;
+    let mut names: Vec<String> = heads.iter().map(|head| head.session.to_string()).collect();
+    names.sort();
+    names
+}
+
+async fn create(store: &Arc<dyn StateStore>, new: NewSession, name: &str, summary: Summary) {
+    create_with(store, new, name, summary, LeaseChange::Keep).await;
+}
+
+async fn create_with(
+    store: &Arc<dyn StateStore>,
+    new: NewSession,
+    name: &str,
+    summary: Summary,
+    lease: LeaseChange,
+) {
+    let first = Append { summary: Some(summary), lease, ..first(&id(name), name) };
+    Writer::create_as(store, new, first).await;
+}
+
+/// The list is empty for every filter.
+pub async fn an_empty_store_lists_nothing(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    assert_eq!(names(&store, &SessionFilter::default()).await.len(), 0);
+    let all = SessionFilter {
+        agent: Some("a".into()),
+        status: Some(SessionStatus::Active),
+        root: Some(id("r")),
+        runtime: Some("local".into()),
+        pending: true,
+        lease_expired: true,
+        wake_due: true,
+        created_from: Some(Timestamp(0)),
+        created_before: Some(Timestamp(i64::MAX)),
+    };
+    assert_eq!(names(&store, &all).await.len(), 0);
+}
+
+/// Sessions are ordered by creation time and then by id, both descending. The heads are complete.
+pub async fn sessions_are_listed_newest_first(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    for number in [3, 1, 4, 15, 9, 2, 6, 5, 35] {
+        Writer::create(&store, &format!("s{number}")).await;
+    }
+    let heads = list(&store, &SessionFilter::default(), &Page::default()).await;
+    assert_eq!(heads.len(), 9);
+    for listed in heads {
+        assert_eq!(head(&store, &listed.session).await, listed);
+    }
+}
+
+/// An append does not change the order. The id matters only if the times are equal.
+pub async fn sessions_are_listed_by_creation_whatever_is_appended_later(
+    harness: &impl StoreHarness,
+) {
+    let store = harness.open().await;
+    let mut writers = Vec::new();
+    for name in ["b", "c", "a", "d"] {
+        let writer = Writer::create(&store, name).await;
+        let created = writer.head().await.created_at;
+        while now(&store, &writer.session).await <= created {
+            tokio::task::yield_now().await;
+        }
+        writers.push(writer);
+    }
+    for place in [2, 0, 1] {
+        writers[place].add("late").await;
+        let heads = list(&store, &any(), &Page::default()).await;
+        let names: Vec<_> = heads.iter().map(|head| head.session.as_str()).collect();
+        assert_eq!(names, ["d", "a", "c", "b"]);
+    }
+}
+
+/// Creates the sessions of the filter scenarios.
+async fn mixed(harness: &impl StoreHarness) -> Arc<dyn StateStore> {
+    let store = harness.open().await;
+    let failed = Summary { status: SessionStatus::Failed, ..idle() };
+    let remote = Summary { runtime: "temporal".into(), ..failed.clone() };
+    create(&store, root_session(&id("idle")), "idle", idle()).await;
+    create(&store, root_session(&id("failed")), "failed", failed.clone()).await;
+    create(&store, child(&id("idle"), &id("idle")), "child", idle()).await;
+    let grandchild = child(&id("child"), &id("idle"));
+    create(&store, grandchild, "grandchild", failed).await;
+    create(&store, root_session(&id("remote")), "remote", remote).await;
+    let held = LeaseChange::Take(LONG);
+    create_with(&store, root_session(&id("held")), "held", running("r"), held).await;
+    let ran_out = LeaseChange::Take(Duration::ZERO);
+    create_with(&store, root_session(&id("stopped")), "stopped", running("r"), ran_out).await;
+    let due = Summary { wake_at: Some(Timestamp(1)), ..idle() };
+    create(&store, root_session(&id("due")), "due", due).await;
+    let asks = Summary { pending: 2, ..idle() };
+    create(&store, child(&id("held"), &id("held")), "asks", asks).await;
+    store
+}
+
+fn any() -> SessionFilter {
+    SessionFilter::default()
+}
+
+/// Each condition works alone.
+pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
+    let store = mixed(harness).await;
+    let cases = [
+        (SessionFilter { agent: Some("child".into()), ..any() }, "asks child grandchild"),
+        (SessionFilter { agent: Some("nobody".into()), ..any() }, ""),
+        (
+            SessionFilter { status: Some(SessionStatus::Failed), ..any() },
+            "failed grandchild remote",
+        ),
+        (SessionFilter { status: Some(SessionStatus::Aborted), ..any() }, ""),
+        (SessionFilter { root: Some(id("idle")), ..any() }, "child grandchild idle"),
+        (SessionFilter { root: Some(id("child")), ..any() }, ""),
+        (SessionFilter { runtime: Some("temporal".into()), ..any() }, "remote"),
+        (SessionFilter { pending: true, ..any() }, "asks"),
+        (SessionFilter { lease_expired: true, ..any() }, "stopped"),
+        (SessionFilter { wake_due: true, ..any() }, "due"),
+        (any(), "asks child due failed grandchild held idle remote stopped"),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(names(&store, &filter).await.join(" "), expected, "{filter:?}");
+    }
+}
+
+/// A session must meet all given conditions.
+pub async fn filters_hold_together(harness: &impl StoreHarness) {
+    let store = mixed(harness).await;
+    let failed = SessionFilter { status: Some(SessionStatus::Failed), ..any() };
+    let cases = [
+        (SessionFilter { agent: Some("agent".into()), ..failed.clone() }, "failed remote"),
+        (SessionFilter { root: Some(id("idle")), ..failed.clone() }, "grandchild"),
+        (SessionFilter { runtime: Some("local".into()), ..failed.clone() }, "failed grandchild"),
+        (SessionFilter { pending: true, ..failed.clone() }, ""),
+        (SessionFilter { root: Some(id("held")), pending: true, ..any() }, "asks"),
+        (SessionFilter { lease_expired: true, ..failed.clone() }, ""),
+        (SessionFilter { wake_due: true, lease_expired: true, ..any() }, ""),
+        (
+            SessionFilter {
+                agent: Some("child".into()),
+                root: Some(id("idle")),
+                runtime: Some("local".into()),
+                ..failed
+            },
+            "grandchild",
+        ),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(names(&store, &filter).await.join(" "), expected, "{filter:?}");
+    }
+}
+
+/// The sweeper uses this filter. It also selects a run whose owner released its lease, but not a run that
+/// ended.
+pub async fn a_run_with_an_expired_lease_is_listed_as_expired(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let expired = SessionFilter { lease_expired: true, ..any() };
+    let states = [
+        (running("r"), LeaseChange::Take(LONG), 0),
+        (running("r"), LeaseChange::Take(Duration::ZERO), 1),
+        (running("r"), LeaseChange::Take(LONG), 0),
+        (running("r"), LeaseChange::Clear, 1),
+        (idle(), LeaseChange::Take(Duration::ZERO), 0),
+        (idle(), LeaseChange::Clear, 0),
+    ];
+    for (number, (summary, lease, expected)) in states.into_iter().enumerate() {
+        let next = Append { summary: Some(summary), lease, ..writer.next(&format!("a{number}")) };
+        writer.take(next).await;
+        assert_eq!(names(&store, &expired).await.len(), expected, "after a{number}");
+    }
+}
+
+/// A list of approvals uses this filter.
+pub async fn a_session_is_pending_while_calls_wait_for_answers(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let waits = SessionFilter { pending: true, ..any() };
+    for (number, pending) in [0, 3, 1, 0].into_iter().enumerate() {
+        let summary = Some(Summary { pending, ..idle() });
+        writer.take(Append { summary, ..writer.next(&format!("a{number}")) }).await;
+        assert_eq!(names(&store, &waits).await.is_empty(), pending == 0, "{pending}");
+    }
+}
+
+/// A session is not due before its wake-up time, nor after the wake-up time was removed.
+pub async fn a_session_is_due_once_its_wake_up_time_has_passed(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let due = SessionFilter { wake_due: true, ..any() };
+    let at = writer.head().await.created_at;
+    let wakes =
+        [(None, 0), (Some(at.after(LONG)), 0), (Some(at), 1), (Some(Timestamp(0)), 1), (None, 0)];
+    for (number, (wake_at, expected)) in wakes.into_iter().enumerate() {
+        let next = Append {
+            summary: Some(Summary { wake_at, ..idle() }),
+            ..writer.next(&format!("a{number}"))
+        };
+        writer.take(next).await;
+        assert_eq!(names(&store, &due).await.len(), expected, "{wake_at:?}");
+    }
+}
+
+/// The pages contain every session once, in the order of the whole list.
+pub async fn a_list_can_be_read_in_pages(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    for number in 0..25 {
+        Writer::create(&store, &format!("s{}", number * 7 % 25)).await;
+    }
+    let whole = list(&store, &any(), &Page::default()).await;
+    assert_eq!(whole.len(), 25);
+    for limit in [1, 10, 25] {
+        assert_eq!(pages(&store, &any(), limit).await, whole, "in pages of {limit}");
+    }
+    let nothing = Page { limit: 0, ..Page::default() };
+    assert_eq!(list(&store, &any(), &nothing).await, []);
+}
+
+async fn pages(store: &Arc<dyn StateStore>, filter: &SessionFilter, limit: u32) -> Vec<Head> {
+    let mut all: Vec<Head> = Vec::new();
+    loop {
+        let after = all.last().map(|head| head.session.clone());
+        let page = list(store, filter, &Page { after, limit }).await;
+        assert!(page.len() <= limit as usize);
+        if page.is_empty() {
+            return all;
+        }
+        assert!(all.len() < 5000, "the pages never end");
+        all.extend(page);
+    }
+}
+
+/// A page continues even after a session that the filter no longer selects.
+pub async fn a_page_continues_within_its_filter(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writers = Vec::new();
+    for number in 0..10 {
+        writers.push(Writer::create(&store, &format!("s{number}")).await);
+    }
+    let active = SessionFilter { status: Some(SessionStatus::Active), ..any() };
+    let whole = list(&store, &active, &Page::default()).await;
+    let last = &whole[3].session;
+    let writer = writers.iter_mut().find(|writer| writer.session == *last).unwrap();
+    let done = Append {
+        summary: Some(Summary { status: SessionStatus::Completed, ..idle() }),
+        ..writer.next("done")
+    };
+    writer.take(done).await;
+    let page = Page { after: Some(last.clone()), limit: 100 };
+    assert_eq!(list(&store, &active, &page).await, whole[4..]);
+}
+
+/// The position in the list is unknown, and an empty page would look like the end.
+pub async fn a_page_after_a_session_that_is_gone_is_an_error(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    Writer::create(&store, "s").await;
+    let page = Page { after: Some(id("gone")), limit: 10 };
+    let error = store.list(&any(), &page).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SessionNotFound);
+}
+
+/// No page exceeds the maximum, so no caller gets the whole store at once.
+pub async fn a_page_has_a_largest_size(harness: &impl StoreHarness) {
+    const TASKS: u32 = 8;
+    let store = harness.open().await;
+    let mut tasks = Vec::new();
+    for task in 0..TASKS {
+        let store = Arc::clone(&store);
+        tasks.push(tokio::spawn(async move {
+            for number in (task..=MAX_PAGE).step_by(TASKS as usize) {
+                Writer::create(&store, &format!("s{number}")).await;
+            }
+        }));
+    }
+    for task in tasks {
+        within(task).await.unwrap();
+    }
+    let page = Page { after: None, limit: u32::MAX };
+    let heads = list(&store, &any(), &page).await;
+    assert_eq!(heads.len(), MAX_PAGE as usize);
+    assert_eq!(pages(&store, &any(), 600).await.len(), heads.len() + 1);
+}
