@@ -30,6 +30,7 @@ mod process;
 mod report;
 mod servers;
 mod sim;
+mod storeys;
 mod suites;
 mod test;
 mod tidy;
@@ -46,6 +47,7 @@ usage: cargo xtask <command>
   fmt [--fix]         rustfmt
   lint                clippy, warnings are errors
   layers              permitted dependencies between crates
+  storeys             imports between the storeys of the core crate lead down
   circles             no circle of imports has more than three files
   tidy                rules about text, manifests and ARCHITECTURE.md
   words               the language of documentation, comments and messages
@@ -94,6 +96,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["fmt", "--fix"] => fmt::fix(),
         ["lint"] => lint::run(),
         ["layers"] => report::gate("layers", layers::complaints),
+        ["storeys"] => report::gate("storeys", storeys::complaints),
         ["circles"] => report::gate("circles", circles::complaints),
         ["tidy"] => report::gate("tidy", tidy::complaints),
         ["words"] => report::gate("words", words::complaints),

@@ -33,10 +33,10 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
 /// Returns every import from a lower to a higher storey.
 fn upward(core: &Crate) -> Vec<String> {
     let imports = core.imports();
-    let arrows = imports.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (*from, *to)));
-    let up = arrows.filter(|(from, to)| {
-        storey(from).zip(storey(to)).is_some_and(|(from, to)| from < to)
-    });
+    let arrows =
+        imports.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (*from, *to)));
+    let up = arrows
+        .filter(|(from, to)| storey(from).zip(storey(to)).is_some_and(|(from, to)| from < to));
     up.map(|(from, to)| format!("{from}: imports {to}, which is in a higher storey")).collect()
 }
 
@@ -48,7 +48,9 @@ fn awaiting(path: &str, text: &str) -> Vec<String> {
     }
     let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
     let found = code.filter(|(_, line)| ["async", "await"].iter().any(|word| has_word(line, word)));
-    found.map(|(line, _)| format!("{path}:{}: the {WITHOUT_ASYNC} has no `async`", line + 1)).collect()
+    found
+        .map(|(line, _)| format!("{path}:{}: the {WITHOUT_ASYNC} has no `async`", line + 1))
+        .collect()
 }
 
 /// Returns the number of a file's storey. The crate's root is in none.

@@ -31,7 +31,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RunOutcome, SCHEMA, ToolFinish, decode};
 use crate::fault;
 use crate::id::{AppendId, RunId, SessionId};
-use crate::machine::session::{Request, Savepoint, Session, SessionOverview};
+use crate::machine::session::{Request, RequestKind, Savepoint, Session, SessionOverview};
 use crate::mutant;
 use crate::step::{Action, StepIterator};
 use crate::store::{
@@ -45,15 +45,15 @@ pub use cache::{MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, SessionCache, SessionRea
 pub use committed::Committed;
 pub use delete::{clear_stream, delete_session};
 pub use family::{
-    CompletionNotice, Lineage, child_status, has_ready_child, has_waiter,
-    is_benign_race, lineage, overview_and_status, poll_children, session_and_status,
+    CompletionNotice, Lineage, child_status, has_ready_child, has_waiter, is_benign_race, lineage,
+    overview_and_status, poll_children, session_and_status,
 };
 pub use fork::fork;
 pub use load::{catch_up, load, load_events};
 pub use oversize::recordable_result;
 pub use page::{SessionPage, StreamStatus, session_page};
 pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
-pub use request::{RequestContext, RequestKind, pass_down, queue_message, request};
+pub use request::{RequestContext, pass_down, queue_message, request};
 pub use shared_stream::{CachedStream, SharedStream, StreamLookup, write_shared};
 pub use stream_cache::{BatchPosition, CacheEntry, PendingBatch, Receipts, StreamCache};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
@@ -415,7 +415,7 @@ impl Journal {
         after: u64,
     ) -> Result<Option<(RequestKind, Request)>> {
         let mut interrupt = None;
-        for event in super::load_events(store, session, after).await? {
+        for event in load_events(store, session, after).await? {
             match event.event {
                 Event::AbortRequested { request: id, run: named, reason } if named == *run => {
                     return Ok(Some((RequestKind::Abort, Request { id, reason })));

@@ -3,6 +3,9 @@
 //! A session is an append-only log of events. A store keeps the logs, and a runtime executes the
 //! runs that write to them. This crate decides what happens next, with pure functions of the
 //! recorded events; runtimes execute these decisions.
+//!
+//! The code has three storeys: contracts, the state machine, and the journal, which reads and writes
+//! logs. The public modules are by subject. `session` and `stream` combine several storeys.
 
 mod contracts;
 mod journal;

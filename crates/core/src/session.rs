@@ -1,11 +1,23 @@
 //! Sessions: the state computed from a log (the fold), and the functions that read and write logs.
 
 pub use crate::journal::{
-    SessionCache, SessionReader, MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, clear_stream, delete_session, CompletionNotice, Lineage, child_status, has_ready_child, has_waiter, is_benign_race, lineage, overview_and_status, poll_children, session_and_status, fork, Committed, Durability, Journal, JournalConfig, StartOutcome, recordable_result, catch_up, load, load_events, SessionPage, StreamStatus, session_page, StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream, RequestContext, RequestKind, pass_down, queue_message, request, CallRef, PendingView, Submission, pending_calls, submit, ExportedSession, SessionExport, export_session, import_session, usage_of_tree, MAX_REPORT_SOURCES, UsageQuery, UsageReport, usage_of_sessions,
+    CallRef, Committed, CompletionNotice, Durability, ExportedSession, Journal, JournalConfig,
+    Lineage, MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, MAX_REPORT_SOURCES, PendingView,
+    RequestContext, SessionCache, SessionExport, SessionPage, SessionReader, StartOutcome,
+    StreamRepair, StreamStatus, Submission, UsageQuery, UsageReport, catch_up, child_status,
+    clear_stream, delete_session, export_session, fork, has_ready_child, has_waiter,
+    import_session, is_benign_race, is_outcome, lineage, load, load_events, overview_and_status,
+    pass_down, pending_calls, plan_stream_repair, poll_children, queue_message, recordable_result,
+    repair_ended_stream, request, session_and_status, session_page, submit, usage_of_sessions,
+    usage_of_tree,
 };
 pub use crate::machine::child_status::{ChildStatus, StopAction};
+pub use crate::machine::result_message::result_message;
 pub use crate::machine::session::{
-    FoldOutcome, result_message, AnsweredCall, ChildCall, CompanionRecord, OpenCall, QueuedMessage, Request, ResolvedCall, StartedCall, StepRecord, Waiting, SessionOverview, WAIT_USAGE, report_waiting, boundaries, end_of_call, late_end, ForkOrigin, FOLD_VERSION, SNAPSHOT_EVENTS, Session, RunRecord, RunStatus, Checkpoint, Savepoint,
+    AnsweredCall, Checkpoint, ChildCall, CompanionRecord, FOLD_VERSION, FoldOutcome, ForkOrigin,
+    OpenCall, QueuedMessage, Request, RequestKind, ResolvedCall, RunRecord, RunStatus,
+    SNAPSHOT_EVENTS, Savepoint, Session, SessionOverview, StartedCall, StepRecord, WAIT_USAGE,
+    Waiting, boundaries, end_of_call, late_end, report_waiting,
 };
 pub use crate::machine::start::{
     StartRun, abort_events, execute_events, resume_events, rewind_events, terminate_events,

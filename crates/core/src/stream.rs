@@ -10,8 +10,9 @@
 //! [`RetryingStreams`] retries operations while a store is unavailable.
 
 pub use crate::contracts::stream::{
-    Attempt, AttemptRef, Batch, BatchReceipt, Boundary, Chunk, ChunkKind, Effect, OpenAttempt,
-    RetryingStreams, SessionWatermark, StoredChunk, StreamOp, Watermark, Writer, StreamInfo, ChunkStream, StreamManager,
+    Attempt, AttemptRef, Batch, BatchReceipt, Boundary, Chunk, ChunkKind, ChunkStream, Effect,
+    OpenAttempt, RetryingStreams, SessionWatermark, StoredChunk, StreamInfo, StreamManager,
+    StreamOp, Watermark, Writer,
 };
 pub use crate::journal::{
     BatchPosition, CacheEntry, CachedStream, PendingBatch, Receipts, SharedStream, StreamCache,

@@ -22,8 +22,8 @@ use helix_agents_core::stream::Effect;
 use helix_agents_core::usage::UsageRollup;
 use tokio_util::sync::CancellationToken;
 
-use crate::hook_chain::{HookChain, changed};
 use crate::driver::Driver;
+use crate::hook_chain::{HookChain, changed};
 use crate::lease::LeaseKeeper;
 use crate::runtime::Runtime;
 use crate::start::{self, StartedBy};

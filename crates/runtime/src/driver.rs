@@ -14,9 +14,9 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 
-use crate::hook_chain::{HookChain, changed, follow};
 use crate::cancel::CancelReason;
 use crate::context::RuntimeContext;
+use crate::hook_chain::{HookChain, changed, follow};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;

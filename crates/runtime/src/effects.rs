@@ -16,11 +16,11 @@ use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
 use tokio_util::sync::CancellationToken;
 
-use crate::hook_chain::changed;
 use crate::cancel::CancelReason;
 use crate::children::ChildRun;
 use crate::driver::Driver;
 use crate::family;
+use crate::hook_chain::changed;
 use crate::lease::{LeaseEvent, LeaseKeeper};
 use crate::model;
 use crate::starts::Starts;

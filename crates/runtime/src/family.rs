@@ -13,8 +13,8 @@ use helix_agents_core::session::{
     is_benign_race, pass_down,
 };
 
-use crate::hook_chain::HookChain;
 use crate::context::RuntimeContext;
+use crate::hook_chain::HookChain;
 use crate::runtime::Runtime;
 use crate::start;
 

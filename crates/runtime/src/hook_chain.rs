@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use helix_agents_core::agent::{AgentDefinition, AnyAgent};
+use helix_agents_core::error::ErrorRecord;
+use helix_agents_core::event::{Event, RunOutcome, Suspension};
 use helix_agents_core::hooks::{
     AgentHooks, HookContext, HookDecision, HookPlace, HookPoint, HookResult, LlmChange,
     SubAgentView, ToolCallView, log_failure,
 };
-use helix_agents_core::agent::{AgentDefinition, AnyAgent};
-use helix_agents_core::error::ErrorRecord;
-use helix_agents_core::event::{Event, RunOutcome, Suspension};
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmConfig, LlmResponse};
 use helix_agents_core::message::{Message, UserMessage};
@@ -19,45 +19,49 @@ use helix_agents_core::panics::{caught, caught_async};
 use helix_agents_core::session::result_message;
 use helix_agents_core::step::{CallResult, ResultKind};
 
-/// All hooks of a run, in execution order; for runtimes. The hooks of ancestor sessions come first,
+/// All hooks of a run, in execution order. The hooks of ancestor sessions come first,
 /// then those of the agent, then those of the execution.
 #[derive(Clone)]
-pub struct HookChain(Arc<[Arc<dyn AgentHooks>]>);
+pub(crate) struct HookChain(Arc<[Arc<dyn AgentHooks>]>);
 
 impl HookChain {
     /// Returns a chain without hooks.
     #[must_use]
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self(Arc::new([]))
     }
 
     /// Combines the hooks of the ancestor sessions, of the agent and of the execution.
     #[must_use]
-    pub fn new(above: &Self, agent: &AgentDefinition, execution: &[Arc<dyn AgentHooks>]) -> Self {
+    pub(crate) fn new(
+        above: &Self,
+        agent: &AgentDefinition,
+        execution: &[Arc<dyn AgentHooks>],
+    ) -> Self {
         Self(above.0.iter().chain(agent.hooks()).chain(execution).cloned().collect())
     }
 
     /// Returns the hooks of the agents of the ancestor sessions, starting with the root.
     #[must_use]
-    pub fn of_lineage(above: &[AnyAgent]) -> Self {
+    pub(crate) fn of_lineage(above: &[AnyAgent]) -> Self {
         Self(above.iter().flat_map(|agent| agent.hooks()).cloned().collect())
     }
 
     /// Returns `true` if there are no hooks.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Runs the hooks for the start of a turn.
-    pub async fn agent_start(&self, cx: &HookContext) {
+    pub(crate) async fn agent_start(&self, cx: &HookContext) {
         for hooks in self.0.iter() {
             log_failure(cx, "on_agent_start", contained(|| hooks.on_agent_start(cx)).await);
         }
     }
 
     /// Runs the hooks for the end of a run. Returns the state change to append to the log.
-    pub async fn ends(
+    pub(crate) async fn ends(
         &self,
         place: &HookPlace,
         state: Arc<Value>,
@@ -77,7 +81,8 @@ impl HookChain {
                 self.agent_suspended(&cx, on).await;
                 changed(&cx, "on_agent_suspended")
             }
-            RunOutcome::Interrupted { .. } | RunOutcome::Aborted { .. } => None,
+            // No hook is called for an interrupted or aborted run.
+            _ => None,
         }
     }
 
@@ -108,7 +113,7 @@ impl HookChain {
     }
 
     /// Runs the hooks for a run that resumes a suspended one.
-    pub async fn agent_resumed(&self, cx: &HookContext, from: &Suspension) {
+    pub(crate) async fn agent_resumed(&self, cx: &HookContext, from: &Suspension) {
         for hooks in self.0.iter() {
             log_failure(
                 cx,
@@ -123,7 +128,7 @@ impl HookChain {
     ///
     /// # Errors
     /// The reason for the refusal.
-    pub async fn before_llm_call(
+    pub(crate) async fn before_llm_call(
         &self,
         cx: &HookContext,
         config: &LlmConfig,
@@ -145,7 +150,7 @@ impl HookChain {
     }
 
     /// Runs the hooks after a model call.
-    pub async fn after_llm_call(&self, cx: &HookContext, response: &LlmResponse) {
+    pub(crate) async fn after_llm_call(&self, cx: &HookContext, response: &LlmResponse) {
         for hooks in self.0.iter() {
             log_failure(
                 cx,
@@ -160,7 +165,7 @@ impl HookChain {
     ///
     /// # Errors
     /// The reason for the refusal.
-    pub async fn before_tool(
+    pub(crate) async fn before_tool(
         &self,
         cx: &HookContext,
         call: ToolCallView<'_>,
@@ -181,13 +186,13 @@ impl HookChain {
 
     /// Runs the hooks for the result of a call: state change, message and end of the call, in this
     /// order. Returns the state change to append to the log.
-    pub async fn result(
+    pub(crate) async fn result(
         &self,
         place: &HookPlace,
         state: Arc<Value>,
         result: &CallResult,
     ) -> Option<Event> {
-        let CallResult { call, finish, input, kind } = result;
+        let CallResult { call, finish, input, kind, .. } = result;
         let hook = match kind {
             ResultKind::Tool => "after_tool",
             ResultKind::Child { .. } => "after_sub_agent",
@@ -209,7 +214,7 @@ impl HookChain {
                     contained(|| hooks.after_tool(&cx, view, outcome)).await
                 }
                 ResultKind::Child { agent, session } => {
-                    let view = SubAgentView { call: id, agent, session, input };
+                    let view = SubAgentView::new(id, agent, session, input);
                     contained(|| hooks.after_sub_agent(&cx, view, outcome)).await
                 }
                 ResultKind::Finish => Ok(()),
@@ -223,7 +228,7 @@ impl HookChain {
     ///
     /// # Errors
     /// The reason why it is not started.
-    pub async fn before_sub_agent(
+    pub(crate) async fn before_sub_agent(
         &self,
         cx: &HookContext,
         call: SubAgentView<'_>,
@@ -236,7 +241,7 @@ impl HookChain {
     }
 
     /// Runs the `on_message` hooks for a message.
-    pub async fn message(&self, cx: &HookContext, message: &Message) {
+    pub(crate) async fn message(&self, cx: &HookContext, message: &Message) {
         for hooks in self.0.iter() {
             log_failure(cx, "on_message", contained(|| hooks.on_message(cx, message)).await);
         }
@@ -244,7 +249,7 @@ impl HookChain {
 
     /// Runs the hooks for the user messages that start a turn. Returns the state changes to append
     /// to the log.
-    pub async fn user_messages(
+    pub(crate) async fn user_messages(
         &self,
         place: &HookPlace,
         state: &Arc<Value>,
@@ -267,14 +272,14 @@ impl HookChain {
     }
 
     /// Runs the hooks for a piece of text.
-    pub fn text_delta(&self, cx: &HookContext, delta: &str) {
+    pub(crate) fn text_delta(&self, cx: &HookContext, delta: &str) {
         for hooks in self.0.iter() {
             drop(caught("the hook `on_text_delta`", || hooks.on_text_delta(cx, delta)));
         }
     }
 
     /// Runs the hooks for a piece of reasoning.
-    pub fn thinking(&self, cx: &HookContext, content: &str, complete: bool) {
+    pub(crate) fn thinking(&self, cx: &HookContext, content: &str, complete: bool) {
         for hooks in self.0.iter() {
             drop(caught("the hook `on_thinking`", || hooks.on_thinking(cx, content, complete)));
         }
@@ -296,7 +301,7 @@ async fn contained<T, F: Future<Output = HookResult<T>>>(
 
 /// Applies the changes of hooks to the state that the next hooks see; for runtimes. Hooks run
 /// sequentially, so their changes never have to be merged.
-pub fn follow(state: &mut Arc<Value>, change: Option<&Event>) {
+pub(crate) fn follow(state: &mut Arc<Value>, change: Option<&Event>) {
     if let Some(Event::StateChanged { patch, .. }) = change {
         patch.apply(Arc::make_mut(state));
     }
@@ -304,7 +309,7 @@ pub fn follow(state: &mut Arc<Value>, change: Option<&Event>) {
 
 /// Returns the event that records the changes of the hooks, if any; for runtimes.
 #[must_use]
-pub fn changed(cx: &HookContext, by: &str) -> Option<Event> {
+pub(crate) fn changed(cx: &HookContext, by: &str) -> Option<Event> {
     let patch = cx.changes();
     (!patch.is_empty()).then(|| Event::StateChanged { patch, by: by.to_owned() })
 }

@@ -18,8 +18,8 @@ use helix_agents_core::tool::FINISH_TOOL;
 use helix_agents_core::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
-use crate::hook_chain::HookChain;
 use crate::driver::Driver;
+use crate::hook_chain::HookChain;
 use crate::ownership::{LeaseMargin, Ownership};
 use crate::stream_writer::{AttemptHandle, StreamWriter};
 

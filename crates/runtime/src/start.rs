@@ -20,11 +20,11 @@ use helix_agents_core::session::{
 use helix_agents_core::step::UndeliveredResults;
 use helix_agents_core::store::{Head, NewSession};
 
-use crate::hook_chain::HookChain;
 use crate::context::RuntimeContext;
 use crate::driver::{Driver, HookProgress};
 use crate::engine::StartedRun;
 use crate::handle::{attach, handle};
+use crate::hook_chain::HookChain;
 use crate::in_tool::is_in_tool;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;

@@ -6,8 +6,8 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{Lineage, SessionOverview, has_waiter, lineage};
 use helix_agents_core::store::{Head, SessionFilter, SessionStatus, list_all};
 
-use crate::hook_chain::HookChain;
 use crate::family;
+use crate::hook_chain::HookChain;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start::{self, StartedBy};

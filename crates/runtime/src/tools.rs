@@ -16,11 +16,9 @@ use helix_agents_core::mutant;
 use helix_agents_core::panics::caught_async;
 use helix_agents_core::session::{end_of_call, recordable_result};
 use helix_agents_core::state::Patch;
-use helix_agents_core::step::CallTask;
+use helix_agents_core::step::{CallTask, complete_record, to_outcome};
 use helix_agents_core::stream::{ChunkKind, Effect};
-use helix_agents_core::tool::{
-    ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolError, complete_record, to_outcome,
-};
+use helix_agents_core::tool::{ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolError};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;

@@ -26,12 +26,12 @@ use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::hook_chain::HookChain;
 use crate::cancel::CancelReason;
 use crate::children::ChildRun;
 use crate::context::LocalRunContext;
 use crate::driver::Driver;
 use crate::family;
+use crate::hook_chain::HookChain;
 use crate::lease::{self, LeaseKeeper};
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;

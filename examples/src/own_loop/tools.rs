@@ -8,11 +8,9 @@ use helix_agents::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents::json::Json;
 use helix_agents::message::ToolCall;
 use helix_agents::session::Journal;
-use helix_agents::step::CallTask;
+use helix_agents::step::{CallTask, complete_record, to_outcome};
 use helix_agents::stream::ChunkKind;
-use helix_agents::tool::{
-    ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolStream, complete_record, to_outcome,
-};
+use helix_agents::tool::{ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolStream};
 use tokio_util::sync::CancellationToken;
 
 /// Returns the event that records the start of a call, if the call must not run twice.

@@ -24,10 +24,10 @@ use crate::error::ErrorRecord;
 use crate::id::{CallId, RequestId, RunId, SessionId};
 use crate::json::Json;
 use crate::llm::LlmResponse;
-use crate::message::{AssistantMessage, UserMessage};
-use crate::state::Patch;
 use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
 use crate::message::construct::{AssistantMessagePlan, create_assistant_message};
+use crate::message::{AssistantMessage, UserMessage};
+use crate::state::Patch;
 use crate::tool::SUB_AGENT_PREFIX;
 use crate::usage::{Usage, UsageRollup};
 

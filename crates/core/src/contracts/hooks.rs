@@ -67,6 +67,14 @@ pub struct SubAgentView<'a> {
     pub input: &'a Json,
 }
 
+impl<'a> SubAgentView<'a> {
+    /// Describes a sub-agent to its hooks; for runtimes.
+    #[must_use]
+    pub fn new(call: &'a CallId, agent: &'a str, session: &'a SessionId, input: &'a Json) -> Self {
+        Self { call, agent, session, input }
+    }
+}
+
 /// User code that runs at fixed points of a run. The default of every method does nothing.
 ///
 /// # Examples

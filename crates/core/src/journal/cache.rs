@@ -7,9 +7,9 @@ use super::load::{
     CatchUpOutcome as State, catch_up_from_cache, from_snapshot, load, load_with_head, not_found,
     overview_with_head,
 };
-use crate::machine::session::{Session, SessionOverview};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::machine::session::{Session, SessionOverview};
 use crate::store::{Head, StateStore};
 
 /// The maximum number of cached sessions, and also of cached overviews of other sessions.

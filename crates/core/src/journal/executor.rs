@@ -8,22 +8,19 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use crate::contracts::run_options::{ExecuteOptions, ForkOptions, Input, ResumeOptions};
 pub use crate::machine::agent_result::AgentResult;
 pub use submitted::{Resumption, Submitted};
 
+use super::{PendingView, SessionPage, Submission, UsageQuery, UsageReport};
 use crate::agent::{Agent, AnyAgent};
-use crate::error::{Error, ErrorCode, ErrorRecord, Result};
-use crate::event::Suspension;
+use crate::error::Result;
 use crate::id::{RunId, SessionId};
 use crate::json::Json;
-use crate::json::misfit::misfit;
+use crate::machine::session::Session;
 use crate::message::UserMessage;
-use crate::machine::session::{RunStatus, Session};
-use super::{PendingView, SessionPage, Submission, UsageQuery, UsageReport};
 use crate::stream::ChunkStream;
 use crate::usage::{Usage, UsageRollup};
 

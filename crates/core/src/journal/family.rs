@@ -1,24 +1,21 @@
 //! Sessions of a tree: the status of a child, its agent, and its completion notice.
 
-use std::sync::Arc;
-
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
+use super::SessionReader;
 use super::load::not_found;
 use super::request::{RequestContext, head, queue_message};
-use super::SessionReader;
-use crate::machine::session::{RunStatus, Session, SessionOverview};
 use crate::agent::{AgentRegistry, AnyAgent, FactoryContext};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
-use crate::machine::child_status::ChildStatus;
 use crate::fault;
 use crate::id::{RequestId, SessionId};
+use crate::machine::child_status::ChildStatus;
+use crate::machine::session::{Session, SessionOverview};
 use crate::message::UserMessage;
 use crate::store::{Head, StateStore};
 use crate::text::{MAX_QUOTED, excerpt};
-use crate::usage::UsageRollup;
 
 /// Returns the current status of a child.
 ///

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::machine::start::healed;
 use super::{RequestContext, load};
-use crate::machine::session::Session;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
-use crate::run_options::ForkOptions;
 use crate::fault;
 use crate::id::{RunId, SessionId};
+use crate::machine::session::Session;
+use crate::machine::start::healed;
+use crate::run_options::ForkOptions;
 use crate::store::{
     Append, CreateOutcome, ForkOutcome, Guard, LeaseChange, NewSession, Position, StateStore,
 };

@@ -1,10 +1,10 @@
 //! Loading sessions from their logs.
 
 use super::SessionReader;
-use crate::machine::session::{FoldOutcome, Session, SessionOverview};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
+use crate::machine::session::{FoldOutcome, Session, SessionOverview};
 use crate::store::{Head, Position, StateStore, StoredAppend};
 
 /// The number of appends that are read at once.

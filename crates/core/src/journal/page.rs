@@ -5,10 +5,10 @@ use futures_util::StreamExt as _;
 
 use super::request::head;
 use super::{SessionReader, repair_ended_stream};
-use crate::machine::session::Session;
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::machine::session::Session;
 use crate::store::{Head, SessionStatus, StateStore};
 use crate::stream::{StoredChunk, StreamInfo, StreamManager};
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::machine::session::projection::{late_end, push_event_chunks};
 use super::{SessionReader, load_events};
-use crate::machine::session::Session;
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish, Trigger};
 use crate::id::{RunId, SessionId};
+use crate::machine::session::Session;
+use crate::machine::session::projection::{late_end, push_event_chunks};
 use crate::mutant;
 use crate::store::{SessionStatus, StateStore};
 use crate::stream::{

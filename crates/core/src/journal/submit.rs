@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::request::{RequestContext, head};
 use super::{SessionReader, tree};
-use crate::machine::session::{ResolvedCall, SessionOverview};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
 use crate::id::{CallId, RequestId, SessionId};
 use crate::json::Json;
+use crate::machine::session::{ResolvedCall, SessionOverview};
 use crate::mutant;
 use crate::schema::Schema;
 use crate::store::{Guard, SessionStatus};

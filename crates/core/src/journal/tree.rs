@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::SessionReader;
 use super::request::head;
 use super::usage::{Usages, used_by};
-use super::SessionReader;
-use crate::machine::session::SessionOverview;
 use crate::error::{ErrorCode, Result};
 use crate::id::SessionId;
+use crate::machine::session::SessionOverview;
 use crate::store::{Head, SessionFilter, list_all};
 use crate::usage::UsageRollup;
 

@@ -8,7 +8,8 @@ mod fold_state;
 mod history;
 mod overview;
 mod pending_calls;
-mod projection;
+pub(crate) mod projection;
+mod requests;
 mod rewind;
 mod snapshot;
 mod validate;
@@ -18,15 +19,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use apply::{FoldOutcome, result_message};
+pub use apply::FoldOutcome;
 pub use fold_state::{
-    AnsweredCall, ChildCall, CompanionRecord, OpenCall, QueuedMessage, Request, ResolvedCall,
-    StartedCall, StepRecord, Waiting,
+    AnsweredCall, ChildCall, CompanionRecord, ForkOrigin, OpenCall, QueuedMessage, Request,
+    ResolvedCall, StartedCall, StepRecord, Waiting,
 };
 pub use overview::SessionOverview;
 pub use pending_calls::{WAIT_USAGE, report_waiting};
 pub use projection::{boundaries, end_of_call, late_end};
-pub use rewind::ForkOrigin;
+pub use requests::RequestKind;
 pub use snapshot::{FOLD_VERSION, SNAPSHOT_EVENTS};
 
 use crate::clock::Timestamp;

@@ -12,9 +12,9 @@ use crate::agent::AgentDefinition;
 use crate::budget::Budget;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, ParentRef, Trigger};
-use crate::run_options::Input;
 use crate::id::{RequestId, RunId};
 use crate::message::UserMessage;
+use crate::run_options::Input;
 use crate::state::{Patch, is_too_deep};
 use crate::store::SessionStatus;
 

@@ -19,15 +19,16 @@ mod synthetic_results;
 mod tool_outcome;
 mod turn_outcome;
 
-pub use children::{ChildSpec, child_outcome, child_refused, child_start_failed};
-pub use companions::{CompanionMessage, CompanionOutcome, CompanionTask, Delivery, companion_task};
 pub use crate::agent::completion::{build_effective_tools, output_requirement};
-pub use finish::synthesize_finish_tool_result;
-pub use iterator::{Action, CallTask, ChildTask, StepIterator};
+pub use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
 pub use crate::message::construct::{
     AssistantMessagePlan, SubAgentResultInput, ToolResultInput, create_assistant_message,
     create_sub_agent_result_message, create_tool_result_message,
 };
+pub use children::{ChildSpec, child_outcome, child_refused, child_start_failed};
+pub use companions::{CompanionMessage, CompanionOutcome, CompanionTask, Delivery, companion_task};
+pub use finish::synthesize_finish_tool_result;
+pub use iterator::{Action, CallTask, ChildTask, StepIterator};
 pub use messages::{LlmMessages, build_messages_for_llm, find_unpaired_finish_call_id};
 pub use next::is_correction;
 pub use output::repair_output;
@@ -38,7 +39,6 @@ pub use stop::{
     is_recoverable_error_stop_reason, should_stop_execution, stop_cause,
 };
 pub(crate) use synthetic_results::heal;
-pub use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
 pub use tool_outcome::{complete_record, finish_output, to_outcome};
 pub use turn_outcome::{TurnOutcome, stop_reason_error, turn_outcome};
 

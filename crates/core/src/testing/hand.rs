@@ -17,9 +17,9 @@ use crate::llm::LlmResponse;
 use crate::message::UserMessage;
 use crate::session::Session;
 use crate::state::Patch;
-use crate::step::{Action, CallTask, StepIterator, StepResult};
+use crate::step::{Action, CallTask, StepIterator, StepResult, finish_output, to_outcome};
 use crate::stream::ChunkKind;
-use crate::tool::{ToolContext, ToolContextConfig, ToolStream, finish_output, to_outcome};
+use crate::tool::{ToolContext, ToolContextConfig, ToolStream};
 use crate::usage::Usage;
 
 /// The step machine, and the log of all events applied to it.

@@ -21,9 +21,9 @@ use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
 
 use super::Runtime;
-use crate::hook_chain::HookChain;
 use crate::engine::Engine;
 use crate::handle::attach;
+use crate::hook_chain::HookChain;
 use crate::run_ref::RunRef;
 use crate::start::{self, StartedBy};
 

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Agent;
-use super::completion::{build_effective_tools, output_requirement};
 use super::companion::{self, Companion, CompanionMode};
+use super::completion::{build_effective_tools, output_requirement};
 use super::definition::{
     AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, system_message, unpriced,
 };
@@ -22,9 +22,9 @@ use crate::hooks::AgentHooks;
 use crate::json::Json;
 use crate::json::misfit::misfit;
 use crate::llm::LlmConfig;
+use crate::llm::reply::StepResult;
 use crate::panics::{Panicked, caught};
 use crate::schema::Schema;
-use crate::llm::reply::StepResult;
 use crate::tool::Tool;
 
 /// A builder for an [`Agent`]. Start with [`Agent::builder`].

@@ -13,9 +13,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
 use crate::llm::LlmConfig;
+use crate::llm::reply::StepResult;
 use crate::message::{Message, SharedMessage, ToolCall};
 use crate::schema::Schema;
-use crate::llm::reply::StepResult;
 use crate::tool::{FINISH_TOOL, Tool, ToolSet};
 
 /// A shared, type-erased agent definition, as executors and registries hold it.

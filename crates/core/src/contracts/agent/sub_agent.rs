@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::Agent;
 use super::definition::AnyAgent;
 use crate::error::{Error, ErrorCode, Result};
-use crate::run_options::Input;
 use crate::json::Json;
 use crate::panics::{Panicked, caught};
+use crate::run_options::Input;
 use crate::schema::Schema;
 use crate::tool::{SUB_AGENT_PREFIX, ToolSpec};
 

@@ -71,7 +71,7 @@ pub enum StreamOp {
 
 impl StreamOp {
     /// Returns the template of the operation's announcements; `None` if it makes none.
-    pub(super) fn origin(&self) -> Option<&Chunk> {
+    pub(crate) fn origin(&self) -> Option<&Chunk> {
         match self {
             Self::Begin { origin, .. } => Some(origin),
             Self::Watermark(mark) => Some(&mark.origin),
@@ -106,7 +106,7 @@ pub struct BatchReceipt {
 
 /// Checks that every attempt that a batch refers to is started by an earlier operation of it, and
 /// that all operations belong to the writer's session.
-pub(super) fn check(batch: &Batch) -> Result<()> {
+pub(crate) fn check(batch: &Batch) -> Result<()> {
     let mut started = 0;
     for op in &*batch.ops {
         if op.origin().is_some_and(|origin| origin.session != batch.writer.session) {

@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ToolError;
+use crate::contracts::stream::ChunkKind;
 use crate::id::{CallId, RunId, SessionId};
 use crate::state::{self, Patch};
-use crate::contracts::stream::ChunkKind;
 
 /// The destination of a running tool's progress and custom chunks. Calls are cheap and never block.
 pub trait ToolStream: Send + Sync {

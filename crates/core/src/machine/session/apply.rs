@@ -16,11 +16,9 @@ use crate::event::{
     Event, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome, Trigger, decode,
 };
 use crate::id::{AppendId, CallId, RunId};
-use crate::message::{Message, SharedMessage, ToolCall, ToolResultMessage};
+use crate::machine::result_message::result_message;
+use crate::message::{Message, SharedMessage};
 use crate::mutant;
-use crate::message::construct::{
-    ToolResultInput, acknowledged_message, create_tool_result_message,
-};
 use crate::store::{SessionStatus, StoredAppend};
 use crate::usage::UsageKind;
 
@@ -581,22 +579,4 @@ pub enum FoldOutcome {
 /// Returns `true` if an event cannot be folded without the history.
 pub(super) const fn takes_history(event: &Event) -> bool {
     matches!(event, Event::Rewound { .. })
-}
-
-/// Returns the message that answers `call`.
-#[must_use]
-pub fn result_message(call: &ToolCall, outcome: &ToolOutcome) -> ToolResultMessage {
-    let outcome = match outcome {
-        ToolOutcome::Acknowledged => {
-            return acknowledged_message(&call.id, call.provider_id.as_ref());
-        }
-        ToolOutcome::Success(result) => Ok(result),
-        ToolOutcome::Error(error) => Err(error.message.as_str()),
-    };
-    create_tool_result_message(ToolResultInput {
-        tool_call_id: &call.id,
-        provider_id: call.provider_id.as_ref(),
-        tool_name: &call.name,
-        outcome,
-    })
 }

@@ -32,7 +32,7 @@ impl SessionOverview {
 
     /// Returns the session's own usage as a shared value. A new `Arc` is created when usage is
     /// added.
-    pub(super) fn own_usage(&self) -> &Arc<UsageRollup> {
+    pub(crate) fn own_usage(&self) -> &Arc<UsageRollup> {
         self.fold_state.totals.own()
     }
 

@@ -8,16 +8,28 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ForkOrigin, RunRecord, RunStatus};
+use super::{RunRecord, RunStatus};
 use crate::budget::{Budget, BudgetUsage};
 use crate::clock::Timestamp;
 use crate::event::{Answer, ChildStart, ModelReply, PendingCall, ToolFinish};
-use crate::id::{CallId, RequestId, RunId};
+use crate::id::{CallId, RequestId, RunId, SessionId};
 use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
 use crate::state::Patch;
 use crate::store::{Position, SessionStatus};
 use crate::usage::{Usage, UsageTotals};
+
+/// The checkpoint from which a session was forked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ForkOrigin {
+    /// The id of the original session.
+    pub session: SessionId,
+    /// The version of the checkpoint, in the log of the original and in this one.
+    pub version: u64,
+    /// The last step that the fork shares with the original.
+    pub step: u32,
+}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct FoldState {

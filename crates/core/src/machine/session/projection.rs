@@ -31,7 +31,7 @@ pub fn boundaries<'a>(
 
 /// Appends the chunks of an event to `chunks`. `finishes` returns the results of a step, in any
 /// order.
-pub(super) fn push_event_chunks<'a>(
+pub(crate) fn push_event_chunks<'a>(
     session: &Session,
     seq: u64,
     event: &Event,

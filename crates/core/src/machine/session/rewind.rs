@@ -3,29 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::fold_state::{LastCheckpoint, StepRecord};
+use super::fold_state::{ForkOrigin, LastCheckpoint, StepRecord};
 use super::history::{History, HistorySink};
 use super::{Checkpoint, RunStatus, Session, SessionOverview};
 use crate::budget::BudgetUsage;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::event::Event;
-use crate::id::SessionId;
+use crate::id::{RunId, SessionId};
 use crate::store::SessionStatus;
 use crate::usage::Usage;
-
-/// The checkpoint from which a session was forked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ForkOrigin {
-    /// The id of the original session.
-    pub session: SessionId,
-    /// The version of the checkpoint, in the log of the original and in this one.
-    pub version: u64,
-    /// The last step that the fork shares with the original.
-    pub step: u32,
-}
 
 impl Session {
     /// Returns the checkpoint at a version.

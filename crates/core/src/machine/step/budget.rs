@@ -6,8 +6,8 @@ use crate::agent::AgentDefinition;
 use crate::budget::{Budget, Exceeded};
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::ToolFinish;
-use crate::message::ToolCall;
 use crate::machine::session::{OpenCall, Session, StepRecord};
+use crate::message::ToolCall;
 
 /// Returns the error that forbids another model call, or `None` if the budget allows one.
 pub(super) fn exceeded(session: &Session, agent: &AgentDefinition) -> Option<ErrorRecord> {

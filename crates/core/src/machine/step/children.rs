@@ -9,13 +9,13 @@ use super::iterator::ChildTask;
 use crate::agent::{AgentDefinition, AnyAgent};
 use crate::error::{Error, ErrorCode, ErrorRecord, Result};
 use crate::event::{ChildStart, CompanionRef, ParentRef, ToolOutcome};
-use crate::machine::agent_result::AgentResult;
-use crate::run_options::Input;
 use crate::hooks::SubAgentView;
 use crate::id::SessionId;
 use crate::json::Json;
-use crate::message::ToolCall;
+use crate::machine::agent_result::AgentResult;
 use crate::machine::session::{RunStatus, Session};
+use crate::message::ToolCall;
+use crate::run_options::Input;
 use crate::stream::ChunkKind;
 
 /// A child session that is about to start.

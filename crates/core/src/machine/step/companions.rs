@@ -9,12 +9,12 @@ use super::children::{ChildSpec, failed};
 use crate::agent::{AgentDefinition, AnyAgent, CompanionCall, CompanionCommand, is_companion_name};
 use crate::error::ErrorCode;
 use crate::event::{ChildStart, CompanionRef, Event, ToolFinish, ToolOutcome};
-use crate::run_options::Input;
 use crate::id::{RequestId, RunId};
 use crate::json::Json;
-use crate::message::{ToolCall, UserMessage};
 use crate::machine::child_status::ChildStatus;
 use crate::machine::session::{RunStatus, Session};
+use crate::message::{ToolCall, UserMessage};
+use crate::run_options::Input;
 use crate::text::{MAX_NAME, excerpt};
 
 /// The task that a call of a companion tool requests.

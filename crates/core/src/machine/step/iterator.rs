@@ -11,8 +11,8 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Event, MERGED_BY, RunOutcome, ToolFinish, ToolOutcome};
 use crate::id::{AppendId, CallId, RequestId, SessionId};
-use crate::message::{AssistantMessage, UserMessage};
 use crate::machine::session::{Session, StepRecord};
+use crate::message::{AssistantMessage, UserMessage};
 use crate::state::Patch;
 
 /// The next action of a driver. An action is small and refers to payloads in the session by id.

@@ -8,16 +8,16 @@ use super::budget;
 use super::crash_loop;
 use super::iterator::{Action, CallTask, ChildTask};
 use super::pending_calls::{Gates, gates, suspension, unaccounted};
-use crate::llm::reply::StopReason;
 use super::synthetic_results::answers;
 use super::turn_outcome::{TurnOutcome, owes_output, turn_outcome};
 use crate::agent::completion::tool_names;
 use crate::agent::{AgentDefinition, Completion};
 use crate::event::RunOutcome;
 use crate::id::SessionId;
+use crate::llm::reply::StopReason;
+use crate::machine::session::{Session, StepRecord};
 use crate::message::{ToolCall, UserMessage};
 use crate::mutant;
-use crate::machine::session::{Session, StepRecord};
 use crate::state::{Patch, merged};
 use crate::tool::EffectClass;
 

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::synthetic_results::error;
+use super::tool_outcome::to_outcome;
 use crate::agent::AgentDefinition;
 use crate::error::ErrorCode;
 use crate::event::{Answer, Event, PendingCall, PendingKind, Suspension, ToolFinish};
 use crate::id::CallId;
 use crate::json::Json;
-use crate::message::ToolCall;
 use crate::machine::session::{OpenCall, Session, StepRecord, WAIT_USAGE, Waiting};
-use super::tool_outcome::to_outcome;
+use crate::message::ToolCall;
 use crate::tool::{ApprovalContext, Tool, digest};
 
 /// For each call of a reply, what it waits for before it runs, if anything.

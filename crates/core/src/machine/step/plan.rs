@@ -1,9 +1,9 @@
 //! The plan of a step: what its result requires.
 
 use super::output::repair_output;
-use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
 use super::stop::FinalStatus;
 use crate::json::Json;
+use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
 use crate::message::Arguments;
 use crate::message::construct::AssistantMessagePlan;
 use crate::schema::Schema;

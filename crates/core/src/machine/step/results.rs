@@ -8,9 +8,9 @@ use crate::agent::{AgentDefinition, Completion};
 use crate::event::{Event, ToolFinish, Trigger};
 use crate::id::{CallId, SessionId};
 use crate::json::Json;
+use crate::machine::session::{RunStatus, Session, StepRecord};
 use crate::message::ToolCall;
 use crate::mutant;
-use crate::machine::session::{RunStatus, Session, StepRecord};
 use crate::tool::FINISH_TOOL;
 
 /// A call with its result, as hooks receive it.

@@ -4,14 +4,14 @@ use super::crash_loop;
 use super::finish::synthesize_finish_tool_result;
 use super::pending_calls::submitted_results;
 use super::plan::{PlanOptions, plan_step_processing};
-use crate::llm::reply::StopReason;
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
 use crate::agent::{AgentDefinition, Completion};
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
 use crate::id::CallId;
-use crate::message::ToolCall;
+use crate::llm::reply::StopReason;
 use crate::machine::session::{Session, StepRecord};
+use crate::message::ToolCall;
 use crate::text::{MAX_NAME, excerpt};
 use crate::tool::FINISH_TOOL;
 

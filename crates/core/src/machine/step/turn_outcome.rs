@@ -1,7 +1,6 @@
 //! The effect of a closed step on the turn.
 
 use super::output::repair_output;
-use crate::llm::reply::StopReason;
 use super::stop::{
     StopCause, StopConfig, is_error_stop_reason, is_recoverable_error_stop_reason, stop_cause,
 };
@@ -9,8 +8,9 @@ use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ModelReply, RunOutcome, ToolOutcome};
 use crate::json::Json;
-use crate::panics::caught;
+use crate::llm::reply::StopReason;
 use crate::machine::session::{Session, StepRecord};
+use crate::panics::caught;
 use crate::text::MAX_NAME;
 use crate::tool::FINISH_TOOL;
 

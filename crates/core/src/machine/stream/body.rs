@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::ChunkPlacement;
+use crate::clock::Timestamp;
 use crate::contracts::stream::{
     Attempt, Boundary, Chunk, ChunkKind, Effect, OpenAttempt, StreamOp,
 };
-use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{RunId, SessionId};
 

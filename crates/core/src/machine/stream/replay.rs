@@ -4,8 +4,8 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::body::decode;
-use crate::contracts::stream::{Attempt, Chunk, ChunkKind, StoredChunk};
 use crate::clock::Timestamp;
+use crate::contracts::stream::{Attempt, Chunk, ChunkKind, StoredChunk};
 use crate::id::{RunId, SessionId};
 
 /// Chunks that a store keeps as [`Encoded`](super::Encoded) bodies, prepared for a reader.

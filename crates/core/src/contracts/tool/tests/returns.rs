@@ -8,10 +8,11 @@ use crate::agent::AnyAgent;
 use crate::error::ErrorCode;
 use crate::event::{FinishOutput, ToolOutcome};
 use crate::json::Json;
+use crate::step::{finish_output, to_outcome};
 use crate::testing::{builder, built, echo, result_schema};
 use crate::tool::{
     EffectClass, NoInput, Tool, ToolContext, ToolError, ToolFunction, ToolReturn, ToolSet,
-    ToolSpec, finish_output, is_reserved, to_outcome,
+    ToolSpec, is_reserved,
 };
 
 fn agent() -> AnyAgent {
