@@ -16,8 +16,6 @@ use crate::resume;
 use crate::screen::Screen;
 use crate::storage;
 
-pub(crate) use call::{WaitingCall, below, kind};
-
 /// The subcommands of `helix approvals`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {

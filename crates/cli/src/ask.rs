@@ -15,9 +15,9 @@ use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::Submission;
 
 use self::keyboard::{Reply, read_line};
-use crate::approvals::WaitingCall;
 use crate::edit::{self, Edited};
 use crate::env;
+use crate::pending_call::WaitingCall;
 use crate::screen::{Screen, notice};
 use crate::signals::{Signal, Signals};
 use crate::terminal::{self, Output};

@@ -7,7 +7,7 @@ use helix_agents::id::SessionId;
 use helix_agents::message::Message;
 use helix_agents::session::{Checkpoint, Session};
 
-use crate::summary;
+use crate::follow_up;
 
 /// Returns the checkpoint after a step.
 ///
@@ -26,7 +26,7 @@ pub(crate) fn with_hint(error: Error, session: &SessionId, db: &Path) -> Error {
     if error.code() != ErrorCode::CheckpointNotFound {
         return error;
     }
-    error.with_context("list", summary::command("sessions checkpoints", session, db))
+    error.with_context("list", follow_up::command("sessions checkpoints", session, db))
 }
 
 /// The model's reply in the step of each checkpoint: its tool calls and its text.

@@ -1,11 +1,9 @@
 //! `helix completions`: completion scripts for shells.
 
 use anyhow::Result;
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 use serde_json::json;
 
-use crate::args::Args;
 use crate::exit::Exit;
 use crate::screen::Screen;
 
@@ -25,10 +23,13 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &CompletionsArgs, screen: &Screen) -> Result<Exit> {
+/// Runs the command. `command` is the command line of the program.
+pub(crate) fn run(
+    args: &CompletionsArgs,
+    mut command: clap::Command,
+    screen: &Screen,
+) -> Result<Exit> {
     let mut script = Vec::new();
-    let mut command = Args::command();
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     let script = String::from_utf8_lossy(&script);

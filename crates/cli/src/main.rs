@@ -15,6 +15,7 @@ mod edit;
 mod env;
 mod exit;
 mod failure;
+mod follow_up;
 mod init;
 mod input;
 mod lease_wait;
@@ -23,6 +24,7 @@ mod logging;
 mod man;
 mod migrate;
 mod model;
+mod pending_call;
 mod research;
 mod resume;
 mod run;
@@ -30,6 +32,7 @@ mod run_view;
 mod schema;
 mod screen;
 mod session_agent;
+mod session_tags;
 mod sessions;
 mod signals;
 mod stop;
@@ -41,6 +44,8 @@ mod text;
 mod usage;
 
 use std::process::ExitCode;
+
+use clap::CommandFactory as _;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
@@ -80,8 +85,8 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Migrate => migrate::run(&db, screen).await,
             Command::Doctor => doctor::run(&db, screen).await,
             Command::Init(args) => init::run(&args, screen),
-            Command::Completions(args) => completions::run(&args, screen),
-            Command::Man(args) => man::run(&args, screen),
+            Command::Completions(args) => completions::run(&args, Args::command(), screen),
+            Command::Man(args) => man::run(&args, Args::command(), screen),
             Command::Schema => schema::run(screen),
         }
     });

@@ -12,8 +12,7 @@ use helix_agents::llm::LlmAdapter;
 use helix_agents::providers::{ModelSource, SelectedModel};
 use helix_agents::store::{Head, StateStore as _};
 
-use crate::research::script;
-use crate::{env, session_agent};
+use crate::{env, session_tags};
 
 /// The model name of the built-in script.
 const SCRIPT: &str = "script";
@@ -33,10 +32,9 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Creates the built-in script.
-    pub(crate) fn script(pace: Duration) -> Self {
-        let adapter = Arc::new(script::model(pace));
-        Self { name: SCRIPT.to_owned(), adapter, source: ModelSource::Named }
+    /// Creates the model that replies from the built-in script.
+    pub(crate) fn scripted(script: impl LlmAdapter) -> Self {
+        Self { name: SCRIPT.to_owned(), adapter: Arc::new(script), source: ModelSource::Named }
     }
 
     /// Selects the model: the one named by `name` or the environment, else the first available one.
@@ -107,7 +105,7 @@ pub(crate) fn is_script(name: &str) -> bool {
 /// # Errors
 /// The errors of the store.
 pub(crate) async fn of(head: &Head, store: &AnyStore) -> Result<Option<String>> {
-    if let Some(model) = head.created.tags.get(session_agent::MODEL) {
+    if let Some(model) = head.created.tags.get(session_tags::MODEL) {
         return Ok(Some(model.clone()));
     }
     let beginning = match store.read_log(&head.session, 0, BEGINNING).await {

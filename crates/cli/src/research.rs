@@ -8,4 +8,5 @@ mod settings;
 mod tools;
 
 pub(crate) use agent::{NAME, QUESTION, Report, researcher};
+pub(crate) use environment::ToolEnvironment;
 pub(crate) use settings::DemoSettings;

@@ -118,6 +118,11 @@ impl Screen {
         self.line(self.styled(Style::Bad, one_line(&text)))
     }
 
+    /// Writes a line of the program itself, in contrast to the agent's output. JSON output omits it.
+    pub(crate) fn aside(&self, line: &str) -> io::Result<()> {
+        if self.json { Ok(()) } else { self.line(self.styled(Style::Dim, line)) }
+    }
+
     /// Writes one JSON value as one line.
     pub(crate) fn json<T: Serialize>(&self, value: &T) -> io::Result<()> {
         self.line(serde_json::to_string(value)?)

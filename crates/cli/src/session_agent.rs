@@ -21,8 +21,11 @@ use helix_agents::runtime_local::TokioClock;
 use helix_agents::store::Head;
 
 use crate::model::Model;
-use crate::research::{self, DemoSettings, researcher};
+use crate::research::{self, DemoSettings, ToolEnvironment, researcher};
 use crate::screen::{Screen, notice};
+use crate::session_tags::{
+    AGENT_DIGEST, AGENT_FILE, ASSISTANT, FILES, MODEL, is_demo, is_supported,
+};
 
 /// The lease duration: how long a session stays locked after its process crashed. It is short, so that
 /// `resume` after `kill -9` does not take long.
@@ -31,19 +34,11 @@ pub(crate) const LEASE: Duration = Duration::from_secs(3);
 /// The time to wait for a lease beyond the lease duration.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The tag that records the model's name.
-pub(crate) const MODEL: &str = "model";
-/// The name of the assistant of `helix chat`.
-const ASSISTANT: &str = "assistant";
+/// The agent file of a conversation for which none is named.
+const USUAL_FILE: &str = "agent.toml";
+
 /// The agent file of the assistant.
 const ASSISTANT_FILE: &str = include_str!("../data/assistant.toml");
-
-/// The tag that records the agent file's path.
-const AGENT_FILE: &str = "agent_file";
-/// The tag that records the digest of the agent file when the session was created.
-const AGENT_DIGEST: &str = "agent_digest";
-/// The tag that records the folder of the file tools, if the user overrode it.
-const FILES: &str = "files";
 
 /// An agent, its model, and the session tags that identify both.
 #[derive(Debug)]
@@ -80,7 +75,7 @@ impl SessionAgent {
     }
 
     fn of_setting(model: Model, settings: &DemoSettings) -> Result<Self> {
-        let agent = researcher(model.name(), settings)?.erased();
+        let agent = researcher(model.name(), settings.environment())?.erased();
         Ok(Self::new(agent, model, settings.tags()))
     }
 
@@ -97,12 +92,17 @@ impl SessionAgent {
         Self::of_agent_file(&file, model, overrides.files)
     }
 
-    /// Creates the assistant of `helix chat`. It uses the override of the model.
+    /// Creates the agent of a new conversation: that of the agent file, else of the one in the current
+    /// folder, else the assistant of `helix chat`. It uses the override of the model.
     ///
     /// # Errors
-    /// If the model is not available.
-    pub(crate) async fn of_assistant(overrides: Overrides<'_>) -> Result<Self> {
-        Self::assistant(Model::select(overrides.model).await?.ok_or_else(no_model)?)
+    /// If the agent file is invalid, or the model is not available.
+    pub(crate) async fn of_conversation(overrides: Overrides<'_>) -> Result<Self> {
+        let usual = Path::new(USUAL_FILE);
+        match overrides.agent.or_else(|| usual.exists().then_some(usual)) {
+            Some(file) => Self::of_file(file, overrides).await,
+            None => Self::assistant(Model::select(overrides.model).await?.ok_or_else(no_model)?),
+        }
     }
 
     fn assistant(model: Model) -> Result<Self> {
@@ -187,8 +187,7 @@ impl SessionAgent {
         let Some(path) = agent.or(recorded) else {
             return match &*head.created.agent {
                 research::NAME if is_demo(research::NAME, tags) => {
-                    let settings = DemoSettings::new(&Model::script(Duration::ZERO), LEASE, None)?;
-                    Ok(researcher(model, &settings)?.erased())
+                    Ok(researcher(model, &ToolEnvironment::default())?.erased())
                 }
                 ASSISTANT if tags.contains_key(MODEL) => assistant(model),
                 _ => Err(unsupported_session(head).into()),
@@ -257,17 +256,6 @@ fn build(
 fn assistant(model: &str) -> Result<AnyAgent> {
     let file = AgentFile::parse("assistant.toml", ASSISTANT_FILE)?;
     Ok(build(&file, Some(model), None)?.into())
-}
-
-/// Returns `true` if `helix demo` created the session.
-pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
-    agent == research::NAME && tags.contains_key(MODEL) && !tags.contains_key(AGENT_FILE)
-}
-
-/// Returns `true` if this program can resume the session, because it or a compatible program created it.
-pub(crate) fn is_supported(agent: &str, tags: &BTreeMap<String, String>) -> bool {
-    let has_agent = tags.contains_key(AGENT_FILE) || [research::NAME, ASSISTANT].contains(&agent);
-    has_agent && tags.contains_key(MODEL)
 }
 
 /// Resume options that wait for lease expiry, in case the owner has crashed.

@@ -1,36 +1,31 @@
 //! The summary of a run that has ended, as text or JSON.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use anyhow::Result;
-use helix_agents::AnyStore;
 use helix_agents::error::{ErrorCode, ErrorRecord};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
-use helix_agents::id::SessionId;
 use helix_agents::json::Json;
 use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::{RunStatus, Session};
 use helix_agents::usage::Usage;
 use serde_json::{Value, json};
 
-use crate::approvals::{WaitingCall, kind};
 use crate::exit::Exit;
+use crate::follow_up::{self, ELSEWHERE, command};
 use crate::model::is_script;
+use crate::pending_call::{WaitingCall, kind};
 use crate::research::Report;
 use crate::run_view::RunView;
 use crate::screen::{Screen, Style};
 use crate::terminal::{self, Output};
-use crate::text::{count, duration, one_line, quoted, shortened};
-use crate::{env, session_agent, storage};
+use crate::text::{count, duration, one_line, shortened};
+use crate::{session_tags, storage};
 
 /// The maximum length of a pending call's arguments.
 const MAX_CHARS: usize = 200;
-
-/// The hint on how to resume a session of another program.
-pub(crate) const ELSEWHERE: &str = "with the program that created the session";
 
 /// The result of a run that has ended, and the pending calls of the session.
 #[derive(Debug)]
@@ -86,7 +81,7 @@ fn as_json(
             "reason": on.reason(),
             "deadline": on.deadline(),
             "calls": waiting,
-            "resume_command": resume(session.id(), session.agent(), session.tags(), run_view.db),
+            "resume_command": follow_up::resume(session.id(), session.agent(), session.tags(), run_view.db),
         })
     });
     json!({
@@ -146,7 +141,7 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
     }
     let is_resumable = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
     if is_resumable || result.status.is_suspended() {
-        let mut resume = resume(session.id(), session.agent(), session.tags(), db);
+        let mut resume = follow_up::resume(session.id(), session.agent(), session.tags(), db);
         let is_used_up = |error: &ErrorRecord| error.code == ErrorCode::BudgetExceeded.as_str();
         if let Some(resume) = &mut resume
             && result.error.as_ref().is_some_and(is_used_up)
@@ -292,42 +287,6 @@ fn show_output(
 
 /// Parses the output as a report, if the session is a demo session.
 fn report(session: &Session, output: &Json) -> Option<Report> {
-    let is_demo = session_agent::is_demo(session.agent(), session.tags());
+    let is_demo = session_tags::is_demo(session.agent(), session.tags());
     is_demo.then(|| output.to_typed().ok()).flatten()
-}
-
-/// A shell command for a session.
-pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
-    format!("{} {words} {session}{}", env::program(), db_option(db))
-}
-
-/// The command that resumes a session, if this program can resume it.
-pub(crate) fn resume(
-    session: &SessionId,
-    agent: &str,
-    tags: &BTreeMap<String, String>,
-    db: &Path,
-) -> Option<String> {
-    session_agent::is_supported(agent, tags).then(|| command("resume", session, db))
-}
-
-/// The command that resumes a root session, if this program can resume it.
-///
-/// # Errors
-/// The errors of the store.
-pub(crate) async fn resume_root(
-    root: &SessionId,
-    store: &AnyStore,
-    db: &Path,
-) -> Result<Option<String>> {
-    let created = storage::head(store, root.as_str()).await?.created;
-    Ok(resume(root, &created.agent, &created.tags, db))
-}
-
-/// The `--db` option for a command, or an empty string if it is not needed.
-pub(crate) fn db_option(db: &Path) -> String {
-    if storage::is_implied(db) {
-        return String::new();
-    }
-    format!(" --db {}", quoted(&storage::shown(db)))
 }

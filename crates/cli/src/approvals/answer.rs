@@ -12,14 +12,15 @@ use helix_agents::id::SessionId;
 use helix_agents::session::Submission;
 use serde_json::json;
 
-use super::call::{NamedCall, WhichCall, below};
+use super::call::{NamedCall, WhichCall};
 use crate::edit::{self, Edited};
 use crate::env;
+use crate::follow_up;
 use crate::input;
+use crate::pending_call::below;
 use crate::screen::Screen;
 use crate::session_agent;
 use crate::storage;
-use crate::summary;
 use crate::text::{count, quoted};
 
 /// The store that records an answer and the screen that reports it.
@@ -183,7 +184,7 @@ impl CommonArgs {
         if let Some(digest) = self.digest {
             answer = answer.digest(digest);
         }
-        let resume = summary::resume_root(&named.root, store, db).await?;
+        let resume = follow_up::resume_root(&named.root, store, db).await?;
         if self.resume && resume.is_none() {
             // Fails before anything is recorded.
             return Err(session_agent::unsupported_session(
@@ -210,7 +211,7 @@ impl CommonArgs {
                 screen.line(format!("{still} of the session still {wait}"))?;
             }
             if !self.resume {
-                screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+                screen.field("resume", resume.as_deref().unwrap_or(follow_up::ELSEWHERE))?;
             }
         }
         Ok(self.resume.then(|| named.root.clone()))

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
 
-use super::call::{WaitingCall, all, below, kind};
+use crate::pending_call::{WaitingCall, all, below, kind};
 use crate::screen::{Screen, notice};
 use crate::storage;
 use crate::text::{shortened, table};

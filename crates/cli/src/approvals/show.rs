@@ -7,9 +7,10 @@ use helix_agents::AnyStore;
 use helix_agents::event::PendingKind;
 use serde_json::Value;
 
-use super::call::{WaitingCall, WhichCall, kind};
+use super::call::WhichCall;
+use crate::follow_up;
+use crate::pending_call::{WaitingCall, kind};
 use crate::screen::Screen;
-use crate::summary;
 
 /// Runs the command.
 pub(crate) async fn run(
@@ -59,8 +60,8 @@ pub(crate) async fn run(
         };
         screen.field(name, format!("{}{digest}{options}", waiting.command(word, db)))?;
     }
-    let resume = summary::resume_root(root, store, db).await?;
-    screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+    let resume = follow_up::resume_root(root, store, db).await?;
+    screen.field("resume", resume.as_deref().unwrap_or(follow_up::ELSEWHERE))?;
     Ok(())
 }
 

@@ -8,10 +8,13 @@ use helix_agents::error::Error;
 use tokio::task::spawn_blocking;
 
 use super::editor::{LineEditor, PROMPT, Typed};
-use super::{HINT, plain};
+use super::plain;
 use crate::screen::notice;
 use crate::signals::{Signal, Signals};
 use crate::terminal::{self, Modes, Output};
+
+/// The hint shown after Ctrl-C.
+pub(super) const HINT: &str = "use Ctrl-D or /quit to leave";
 
 /// An event while the chat waits for an entry.
 #[derive(Debug)]

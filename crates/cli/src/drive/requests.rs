@@ -4,7 +4,7 @@ use anyhow::Result;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::RunHandle;
 
-use super::stopped;
+use super::stopped::stopped;
 use crate::live::LiveView;
 use crate::run_view::RunView;
 use crate::screen::notice;

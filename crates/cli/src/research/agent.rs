@@ -5,7 +5,7 @@ use helix_agents::error::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::settings::DemoSettings;
+use super::environment::ToolEnvironment;
 use super::tools::{list_bodies, look_up, rank};
 
 /// The agent's name.
@@ -54,8 +54,7 @@ pub(crate) struct Fact {
 ///
 /// # Errors
 /// If the definition is invalid, which is a bug.
-pub(crate) fn researcher(model: &str, settings: &DemoSettings) -> Result<Agent<Report>> {
-    let environment = settings.environment();
+pub(crate) fn researcher(model: &str, environment: &ToolEnvironment) -> Result<Agent<Report>> {
     Agent::builder(NAME)
         .description("Answers questions about the Solar System from a table of its bodies.")
         .system_prompt(PROMPT)

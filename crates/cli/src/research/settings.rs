@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::environment::ToolEnvironment;
+use super::script;
 use crate::model::{Model, is_script};
 
 const PACE: &str = "pace_ms";
@@ -46,8 +47,11 @@ impl DemoSettings {
     ) -> Result<(Model, Self)> {
         let pace = tags.get(PACE).and_then(|pace| pace.parse().ok()).unwrap_or_default();
         let pace = Duration::from_millis(pace);
-        let model =
-            if is_script(model) { Model::script(pace) } else { Model::recorded(model).await? };
+        let model = if is_script(model) {
+            Model::scripted(script::model(pace))
+        } else {
+            Model::recorded(model).await?
+        };
         let settings = Self::new(&model, pace, trace.or_else(|| tags.get(TRACE).map(Path::new)))?;
         Ok((model, settings))
     }

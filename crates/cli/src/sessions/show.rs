@@ -7,11 +7,10 @@ use helix_agents::AnyStore;
 use helix_agents::session::{Session, load};
 use serde_json::json;
 
-use super::status;
-use crate::approvals::{WaitingCall, below, kind};
+use crate::follow_up;
+use crate::pending_call::{WaitingCall, below, kind};
 use crate::screen::Screen;
 use crate::storage::Which;
-use crate::summary;
 use crate::text::{duration, shortened, table};
 
 /// The maximum length of the custom state. `--json` prints it in full.
@@ -30,7 +29,7 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
         let runs: Vec<_> = session.runs().collect();
         screen.json(&json!({
             "session": head.session,
-            "standing": status(&head),
+            "standing": head.standing(),
             "head": head,
             "runs": runs,
             "turns": session.turn(),
@@ -47,14 +46,14 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
     let usage = session.usage();
     screen.field("session", &head.session)?;
     screen.field("agent", &head.created.agent)?;
-    screen.field("status", status(&head))?;
+    screen.field("status", head.standing())?;
     screen.field("created", head.created_at)?;
     screen.field("updated", head.updated_at)?;
     screen.field("events", head.position.version)?;
     let listed = match session.checkpoints().len() {
         0 => "0".to_owned(),
         steps => {
-            format!("{steps} ({})", summary::command("sessions checkpoints", session.id(), db))
+            format!("{steps} ({})", follow_up::command("sessions checkpoints", session.id(), db))
         }
     };
     screen.field("steps", listed)?;
