@@ -9,7 +9,7 @@ use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::{Event, decode};
 use helix_agents::llm::LlmAdapter;
-use helix_agents::providers::{ModelSource, SelectedModel};
+use helix_agents::providers::SelectedModel;
 use helix_agents::store::{Head, StateStore as _};
 
 use crate::{env, session_tags};
@@ -28,13 +28,12 @@ const BEGINNING: u32 = 16;
 pub(crate) struct Model {
     name: String,
     adapter: Arc<dyn LlmAdapter>,
-    source: ModelSource,
 }
 
 impl Model {
     /// Creates the model that replies from the built-in script.
     pub(crate) fn scripted(script: impl LlmAdapter) -> Self {
-        Self { name: SCRIPT.to_owned(), adapter: Arc::new(script), source: ModelSource::Named }
+        Self { name: SCRIPT.to_owned(), adapter: Arc::new(script) }
     }
 
     /// Selects the model: the one named by `name` or the environment, else the first available one.
@@ -61,18 +60,12 @@ impl Model {
     }
 
     fn of(selected: SelectedModel) -> Self {
-        let SelectedModel { name, registry, source, .. } = selected;
-        Self { name, adapter: Arc::new(registry), source }
+        Self { name: selected.name, adapter: Arc::new(selected.registry) }
     }
 
     /// The model's name: `provider:model`, or `script`.
     pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The reason why the model was selected.
-    pub(crate) fn source(&self) -> ModelSource {
-        self.source
     }
 
     /// The adapter that sends the model's requests.

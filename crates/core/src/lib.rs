@@ -11,6 +11,7 @@ pub mod error;
 pub mod event;
 pub mod executor;
 pub mod fault;
+pub mod finding;
 pub mod guarantee;
 pub mod hooks;
 pub mod id;

@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub use helix_agents_core::{
-    agent, budget, clock, error, event, executor, guarantee, hooks, id, json, llm, message, schema,
-    session, state, step, store, stream, tool, usage,
+    agent, budget, clock, error, event, executor, finding, guarantee, hooks, id, json, llm,
+    message, schema, session, state, step, store, stream, tool, usage,
 };
 
 /// Agent files: TOML descriptions of agents.
@@ -59,10 +59,12 @@ pub use helix_agents_macros::{tool, tools};
 pub use any_store::AnyStore;
 pub use error::{Error, Result};
 pub use helix_agents_runtime::{Sessions, Sweeper};
+pub use store_diagnosis::StoreDiagnosis;
 pub use store_url::{StoreOptions, StoreUrl, open_store};
 
 mod any_store;
 pub mod prelude;
+mod store_diagnosis;
 mod store_url;
 
 #[cfg(doctest)]

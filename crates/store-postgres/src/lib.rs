@@ -13,6 +13,7 @@ use helix_agents_core::stream::{CacheEntry, StreamCache};
 mod config;
 mod connections;
 mod detached;
+mod diagnosis;
 mod error;
 mod groups;
 mod guarantees;
@@ -24,6 +25,7 @@ mod state;
 mod streams;
 
 pub use config::{DEFAULT_SCHEMA, PostgresBuilder};
+pub use diagnosis::Diagnosis;
 pub use inspect::Inspection;
 
 use config::Config;

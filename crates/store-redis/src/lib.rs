@@ -12,6 +12,7 @@ use helix_agents_core::stream::{CacheEntry, StreamCache};
 mod config;
 mod connection;
 mod detached;
+mod diagnosis;
 mod error;
 mod guarantees;
 mod inspect;
@@ -25,6 +26,7 @@ mod state;
 mod streams;
 
 pub use config::RedisBuilder;
+pub use diagnosis::Diagnosis;
 pub use inspect::Inspection;
 pub use settings::{Persistence, ServerSettings};
 

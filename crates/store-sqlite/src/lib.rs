@@ -14,7 +14,9 @@ use tokio::sync::mpsc;
 mod clock;
 mod config;
 mod connection;
+mod diagnosis;
 mod error;
+mod folder;
 mod guarantees;
 mod inspect;
 mod migrations;
@@ -26,6 +28,8 @@ mod worker;
 mod writer;
 
 pub use config::{SqliteBuilder, Synchronous};
+pub use diagnosis::Diagnosis;
+pub use folder::Folder;
 pub use inspect::Inspection;
 
 use connection::Connections;

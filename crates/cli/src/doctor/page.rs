@@ -2,9 +2,9 @@
 
 use std::io;
 
+use helix_agents::finding::Finding;
 use helix_agents::guarantee::Guarantee;
 
-use super::finding::Finding;
 use crate::screen::{Screen, Style};
 use crate::text::one_line;
 

@@ -1,38 +1,61 @@
-//! Checks the disk of the database.
+//! The folder of a store file and its disk.
 
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access, statvfs};
 use serde::Serialize;
 
-/// The folder of the database and its disk.
-#[derive(Debug, Serialize)]
-pub(super) struct Folder {
-    pub(super) path: PathBuf,
-    pub(super) exists: bool,
-    pub(super) writable: bool,
-    /// The free space in bytes; `None` if unknown.
-    pub(super) free_bytes: Option<u64>,
+/// The folder of a store file and its disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Folder {
+    /// The path of the folder.
+    pub path: PathBuf,
+    /// Whether the folder exists.
+    pub exists: bool,
+    /// Whether this process can create files in the folder.
+    pub writable: bool,
+    /// The free space of the disk in bytes; `None` if it is unknown.
+    pub free_bytes: Option<u64>,
     /// The type of the network file system, if the folder is known to be on one.
-    pub(super) network_file_system: Option<&'static str>,
+    pub network_file_system: Option<&'static str>,
 }
 
 impl Folder {
-    /// Inspects the folder of a file that need not exist.
-    pub(super) fn of(file: &Path) -> Self {
+    /// Inspects the folder of a file. The file need not exist.
+    pub(crate) fn of(file: &Path) -> Self {
         let path = match file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        let free = statvfs(&path).ok().map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
         Self {
             exists: path.is_dir(),
-            writable: access(&path, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
-            free_bytes: free,
+            writable: is_writable(&path),
+            free_bytes: free_bytes(&path),
             network_file_system: network_file_system(&path),
             path,
         }
     }
+}
+
+#[cfg(unix)]
+fn is_writable(path: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_writable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.permissions().readonly())
+}
+
+#[cfg(unix)]
+fn free_bytes(path: &Path) -> Option<u64> {
+    rustix::fs::statvfs(path).ok().map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
 }
 
 /// The magic numbers of network file systems on Linux.
