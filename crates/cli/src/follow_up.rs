@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::id::SessionId;
+use helix_agents::session::CallRef;
 
 use crate::text::quoted;
 use crate::{env, session_tags, storage};
@@ -18,9 +19,10 @@ pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
     format!("{} {words} {session}{}", env::program(), db_option(db))
 }
 
-/// A shell command that answers the call with this reference.
-pub(crate) fn answer(word: &str, reference: &str, db: &Path) -> String {
-    format!("{} approvals {word} {}{}", env::program(), quoted(reference), db_option(db))
+/// A shell command that answers or shows a call.
+pub(crate) fn answer(word: &str, call: &CallRef, db: &Path) -> String {
+    let call = call.to_string();
+    format!("{} approvals {word} {}{}", env::program(), quoted(&call), db_option(db))
 }
 
 /// The command that resumes a session, if this program can resume it.

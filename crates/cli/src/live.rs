@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use helix_agents::clock::Timestamp;
 use helix_agents::error::ErrorRecord;
 use helix_agents::id::{CallId, SessionId};
+use helix_agents::planner::{PLAN_CHUNK, TOOL_LOGS_CHUNK, describe_plan};
 use helix_agents::stream::{Chunk, ChunkKind, StoredChunk};
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -21,7 +22,6 @@ use crate::text::{duration, shortened};
 
 mod activity;
 mod margin;
-mod plan;
 
 /// The interval at which the status line is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -229,15 +229,9 @@ impl<'a> LiveView<'a> {
             ChunkKind::StepDiscarded { .. } => {
                 self.dim("the output of the unfinished step is discarded".to_owned())
             }
-            ChunkKind::Custom { name, data } => match plan::describe(name, data) {
-                Some(Some(text)) => self.dim(shortened(&text, MAX_CHARS)),
-                Some(None) => Ok(()),
-                None => self.dim(format!(
-                    "{}: {}",
-                    shortened(name, MAX_NAME),
-                    shortened(data, MAX_CHARS)
-                )),
-            },
+            // The results of the planner's calls, which have already been shown.
+            ChunkKind::Custom { name, .. } if name == TOOL_LOGS_CHUNK => Ok(()),
+            ChunkKind::Custom { name, data } => self.dim(custom(name, data)),
             ChunkKind::Error { error } if self.outcomes => self.error(error),
             ChunkKind::Output { output } if self.outcomes => {
                 let output = self.screen.foreign(output);
@@ -311,6 +305,14 @@ impl<'a> LiveView<'a> {
 /// The key of a call: its session and id, because another session may have a call with the same id.
 fn call_key(call: &CallId, chunk: &Chunk) -> (SessionId, CallId) {
     (chunk.session.clone(), call.clone())
+}
+
+/// Describes a custom chunk in one line.
+fn custom(name: &str, data: &str) -> String {
+    match describe_plan(data).filter(|_| name == PLAN_CHUNK) {
+        Some(plan) => shortened(&plan, MAX_CHARS),
+        None => format!("{}: {}", shortened(name, MAX_NAME), shortened(data, MAX_CHARS)),
+    }
 }
 
 fn is_boundary(kind: &ChunkKind) -> bool {

@@ -9,14 +9,14 @@ use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
 use helix_agents::json::Json;
 use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::{RunStatus, Session};
+use helix_agents::session::{PendingView, RunStatus, Session};
 use helix_agents::usage::Usage;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::follow_up::{self, ELSEWHERE, command};
 use crate::model::is_script;
-use crate::pending_call::{WaitingCall, kind};
+use crate::pending_call::{arguments, kind};
 use crate::research::Report;
 use crate::run_view::RunView;
 use crate::screen::{Screen, Style};
@@ -31,7 +31,7 @@ const MAX_CHARS: usize = 200;
 #[derive(Debug)]
 pub(crate) struct EndedRun {
     pub(crate) result: AgentResult,
-    pub(crate) waiting: Vec<WaitingCall>,
+    pub(crate) waiting: Vec<PendingView>,
 }
 
 impl EndedRun {
@@ -47,9 +47,7 @@ impl EndedRun {
         if !result.status.is_suspended() {
             return Ok(Self { result, waiting: Vec::new() });
         }
-        let (root, now) = (handle.session(), handle.load_session().await?.clock());
-        let views = runtime.pending_calls(root).await?;
-        let waiting = views.into_iter().map(|view| WaitingCall::new(view, root, now)).collect();
+        let waiting = runtime.pending_calls(handle.session()).await?;
         Ok(Self { result, waiting })
     }
 }
@@ -154,20 +152,21 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
 }
 
 /// Shows a pending call and the command that answers it.
-fn show_waiting(screen: &Screen, waiting: &WaitingCall, db: &Path) -> io::Result<()> {
-    let WaitingCall { reference, view, expired, .. } = waiting;
-    let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MAX_CHARS));
-    screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(view)))?;
-    match view.pending.deadline {
-        Some(deadline) if *expired => {
+fn show_waiting(screen: &Screen, call: &PendingView, db: &Path) -> io::Result<()> {
+    let reference = call.reference();
+    let (tool, arguments) = (&call.pending.tool, shortened(&arguments(call), MAX_CHARS));
+    screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(call)))?;
+    match call.pending.deadline {
+        Some(deadline) if call.expired => {
             return screen.field("deadline", format!("{deadline} (passed)"));
         }
         Some(deadline) => screen.field("deadline", deadline)?,
         None => {}
     }
-    let answer = match view.pending.kind {
-        PendingKind::Client => format!("{} --result JSON", waiting.command("answer", db)),
-        _ => format!("{} (or: deny, edit, show)", waiting.command("approve", db)),
+    let command = |word: &str| follow_up::answer(word, &reference, db);
+    let answer = match call.pending.kind {
+        PendingKind::Client => format!("{} --result JSON", command("answer")),
+        _ => format!("{} (or: deny, edit, show)", command("approve")),
     };
     screen.field("answer", answer)
 }

@@ -9,7 +9,7 @@ use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
-use helix_agents::session::Submission;
+use helix_agents::session::{SessionReader, Submission, pending_calls};
 use serde_json::json;
 
 use super::call::{NamedCall, WhichCall};
@@ -17,7 +17,6 @@ use crate::edit::{self, Edited};
 use crate::env;
 use crate::follow_up;
 use crate::input;
-use crate::pending_call::below;
 use crate::screen::Screen;
 use crate::session_agent;
 use crate::storage;
@@ -131,18 +130,18 @@ impl EditArgs {
             let answer = Submission::approve_edited(call, &arguments)?;
             return self.common.submit(&named, answer, "approved with changed arguments", cx).await;
         }
-        let waiting = named.waiting(cx.store).await?;
+        let waiting = named.pending(cx.store).await?;
         // Fails before the editor opens, so that the user does not write something that is rejected.
-        if waiting.view.pending.kind != (PendingKind::Approval { editable: true }) {
+        if waiting.pending.kind != (PendingKind::Approval { editable: true }) {
             let message = "the arguments of the call are not editable";
             let error = Error::new(ErrorCode::AnswerInvalid, message);
-            return Err(error.with_context("call", &waiting.reference).into());
+            return Err(error.with_context("call", waiting.reference()).into());
         }
-        let seen = waiting.view.arguments.to_value();
+        let seen = waiting.arguments.to_value();
         let edited = match edit::json(&seen).await? {
             Edited::Changed(edited) => edited,
             Edited::Unchanged => {
-                let approve = waiting.command("approve", cx.db);
+                let approve = follow_up::answer("approve", &waiting.reference(), cx.db);
                 let message = format!(
                     "the arguments are unchanged, so nothing was approved; to approve the call \
                      unchanged: {approve}"
@@ -150,13 +149,13 @@ impl EditArgs {
                 return Err(Error::new(ErrorCode::InputInvalid, message).into());
             }
         };
-        let answer = Submission::approve_edited(call, &edited.value)?
-            .digest(waiting.view.pending.digest.clone());
+        let answer =
+            Submission::approve_edited(call, &edited.value)?.digest(waiting.pending.digest.clone());
         let label = "approved with changed arguments";
         match self.common.submit(&named, answer, label, cx).await {
             // Keeps the text that the user wrote.
             Err(error) => {
-                let again = waiting.command("edit", cx.db);
+                let again = follow_up::answer("edit", &waiting.reference(), cx.db);
                 let kept = edited.keep()?;
                 let kept = kept.display().to_string();
                 Err(error.context(format!(
@@ -194,7 +193,8 @@ impl CommonArgs {
         }
         let runtime = session_agent::runtime_without_model(store.clone())?;
         runtime.submit_tool_result(&named.root, answer).await?;
-        let left = below(store, &named.root).await.context("the answer was recorded, but")?.len();
+        let left = pending_calls(SessionReader::of(store), &named.root).await;
+        let left = left.context("the answer was recorded, but")?.len();
         if screen.is_json() && !self.resume {
             screen.json(&json!({
                 "root": named.root,

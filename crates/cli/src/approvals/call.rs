@@ -5,9 +5,8 @@ use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::id::SessionId;
-use helix_agents::session::{CallRef, ResolvedCall, load};
+use helix_agents::session::{CallRef, PendingView, SessionReader, all_pending_calls, pending_call};
 
-use crate::pending_call::{WaitingCall, all, below};
 use crate::storage;
 
 /// The maximum number of calls that an error lists.
@@ -55,12 +54,10 @@ impl WhichCall {
     /// The error for a call id without a session. Call ids are short and repeat in every session, so an
     /// id alone is never enough.
     async fn ambiguous(&self, store: &AnyStore) -> Result<Error> {
-        let mut named = Vec::new();
-        for waiting in all(store, usize::MAX).await? {
-            if waiting.view.pending.call.as_str() == self.call && named.len() < MAX_NAMED {
-                named.push(waiting.reference);
-            }
-        }
+        let all = all_pending_calls(SessionReader::of(store), usize::MAX).await?;
+        let same_id = all.iter().filter(|view| view.pending.call.as_str() == self.call);
+        let named: Vec<_> =
+            same_id.take(MAX_NAMED).map(|view| view.reference().to_string()).collect();
         let hint = match named.as_slice() {
             [] => "no session has a pending call with this id".to_owned(),
             named => format!("the candidates are {}", named.join(", ")),
@@ -76,34 +73,8 @@ impl NamedCall {
     /// Loads the pending call.
     ///
     /// # Errors
-    /// [`ErrorCode::CallNotFound`], with the reason, if the call is not pending.
-    pub(super) async fn waiting(&self, store: &AnyStore) -> Result<WaitingCall> {
-        let is_named = |waiting: &WaitingCall| {
-            let session = self.call.session.as_ref();
-            waiting.view.pending.call == self.call.call
-                && session.is_none_or(|id| *id == waiting.view.session)
-        };
-        let mut found: Vec<_> =
-            below(store, &self.root).await?.into_iter().filter(is_named).collect();
-        if let (Some(only), true) = (found.pop(), found.is_empty()) {
-            return Ok(only);
-        }
-        if !found.is_empty() {
-            let message =
-                "several sessions have a pending call with this id; write it as `session#call`";
-            let error = Error::new(ErrorCode::InputInvalid, message);
-            return Err(error.with_context("call", &self.call).into());
-        }
-        let session = self.call.session.as_ref().unwrap_or(&self.root);
-        let fold = load(store, session).await?;
-        let message = match fold.settled_call(&self.call.call) {
-            Some(ResolvedCall::Answered(_)) => "the call was already answered",
-            Some(ResolvedCall::Expired) => "the deadline of the call passed without an answer",
-            Some(ResolvedCall::Dropped) => "the call has a result already",
-            None if fold.tool_call(&self.call.call).is_some() => "the call is not pending",
-            None => "the call does not exist",
-        };
-        let error = Error::new(ErrorCode::CallNotFound, message);
-        Err(error.with_context("session", session).with_context("call", &self.call.call).into())
+    /// An error with the reason if the call is not pending.
+    pub(super) async fn pending(&self, store: &AnyStore) -> Result<PendingView> {
+        Ok(pending_call(SessionReader::of(store), &self.root, &self.call).await?)
     }
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use helix_agents::AnyStore;
-use helix_agents::session::{Session, load};
+use helix_agents::session::{PendingView, Session, SessionReader, load, pending_calls};
 use serde_json::json;
 
 use crate::follow_up;
-use crate::pending_call::{WaitingCall, below, kind};
+use crate::pending_call::kind;
 use crate::screen::Screen;
 use crate::storage::Which;
 use crate::text::{duration, shortened, table};
@@ -20,9 +20,8 @@ const MAX_STATE: usize = 500;
 pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
-    let waiting = below(store, &head.created.root).await?;
-    let is_related =
-        |call: &WaitingCall| call.view.session == head.session || head.session == call.root;
+    let waiting = pending_calls(SessionReader::of(store), &head.created.root).await?;
+    let is_related = |call: &PendingView| call.session == head.session || head.session == call.root;
     let waiting: Vec<_> = waiting.into_iter().filter(is_related).collect();
     let output = session.last_run().and_then(|run| run.output.as_ref());
     if screen.is_json() {
@@ -72,13 +71,11 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
         screen.line(line)?;
     }
     for call in &waiting {
-        let (tool, expired) = (&call.view.pending.tool, call.expired);
+        let (tool, expired) = (&call.pending.tool, call.expired);
         let passed = if expired { " (its deadline has passed)" } else { "" };
         screen.line("")?;
-        screen.field(
-            "waits",
-            format!("{} for {}: {tool}{passed}", call.reference, kind(&call.view)),
-        )?;
+        screen
+            .field("waits", format!("{} for {}: {tool}{passed}", call.reference(), kind(call)))?;
     }
     if let Some(error) = session.last_run().and_then(|run| run.error.as_ref()) {
         screen.line("")?;

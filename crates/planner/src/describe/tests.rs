@@ -1,9 +1,9 @@
 //! Tests of the descriptions of plans.
 
-use super::describe;
+use super::describe_plan;
 
 fn plan(data: &str) -> String {
-    describe("plan", data).unwrap().unwrap()
+    describe_plan(data).unwrap()
 }
 
 #[test]
@@ -25,8 +25,7 @@ fn the_last_plan_has_the_reason() {
 }
 
 #[test]
-fn other_chunks_are_not_plans() {
-    assert_eq!(describe("plan", r#"{"of": "mine"}"#), None);
-    assert_eq!(describe("progress", "1"), None);
-    assert_eq!(describe("tool_logs", "{}"), Some(None));
+fn other_data_are_not_plans() {
+    assert_eq!(describe_plan(r#"{"of": "mine"}"#), None);
+    assert_eq!(describe_plan("1"), None);
 }
