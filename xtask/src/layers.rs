@@ -113,8 +113,14 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
-        name: "helix-agents-cli",
+        name: "helix-agents-demo",
         may_use: &["helix-agents"],
+        never: &["helix-agents-testkit", "helix-agents-store-*", "expect-test", "axum*", "reqwest*"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-cli",
+        may_use: &["helix-agents", "helix-agents-demo"],
         // The binary contains no test support other than the scripted model of the demo.
         never: &["helix-agents-testkit", "expect-test"],
         ..Layer::EMPTY

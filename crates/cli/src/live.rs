@@ -6,7 +6,7 @@ use std::io;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use helix_agents::clock::Timestamp;
+use helix_agents::clock::{Timestamp, short_duration};
 use helix_agents::error::ErrorRecord;
 use helix_agents::id::{CallId, SessionId};
 use helix_agents::planner::{PLAN_CHUNK, TOOL_LOGS_CHUNK, describe_plan};
@@ -18,7 +18,7 @@ use self::activity::Activity;
 use self::margin::margin;
 use crate::screen::{Screen, Style};
 use crate::terminal;
-use crate::text::{duration, shortened};
+use crate::text::shortened;
 
 mod activity;
 mod margin;
@@ -298,7 +298,7 @@ impl<'a> LiveView<'a> {
     fn took(&mut self, call: &CallId, chunk: &Chunk) -> String {
         self.open.remove(&call_key(call, chunk));
         let started = self.started.remove(&call_key(call, chunk));
-        started.map_or_else(String::new, |at| format!(" ({})", duration(chunk.at.since(at))))
+        started.map_or_else(String::new, |at| format!(" ({})", short_duration(chunk.at.since(at))))
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::event::{Event, decode};
 use helix_agents::llm::LlmAdapter;
 use helix_agents::providers::SelectedModel;
-use helix_agents::store::{Head, StateStore as _};
+use helix_agents::session::first_model;
+use helix_agents::store::Head;
 
 use crate::{env, session_tags};
 
@@ -19,9 +19,6 @@ const SCRIPT: &str = "script";
 
 /// How long a resume waits for a local server that may be busy.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The number of appends at the start of a log that are searched for the first model reply.
-const BEGINNING: u32 = 16;
 
 /// A model and its adapter.
 #[derive(Debug)]
@@ -101,22 +98,12 @@ pub(crate) async fn of(head: &Head, store: &AnyStore) -> Result<Option<String>> 
     if let Some(model) = head.created.tags.get(session_tags::MODEL) {
         return Ok(Some(model.clone()));
     }
-    let beginning = match store.read_log(&head.session, 0, BEGINNING).await {
-        Ok(beginning) => beginning,
+    match first_model(store, &head.session).await {
+        Ok(model) => Ok(model.map(|model| model.to_string())),
         // The session was deleted concurrently.
-        Err(error) if error.code() == ErrorCode::SessionNotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    for append in &beginning {
-        for recorded in decode(&head.session, append)? {
-            if let Event::ModelReplied(reply) = &recorded.event
-                && let Some(model) = &reply.model
-            {
-                return Ok(Some(model.to_string()));
-            }
-        }
+        Err(error) if error.code() == ErrorCode::SessionNotFound => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    Ok(None)
 }
 
 impl fmt::Display for Model {

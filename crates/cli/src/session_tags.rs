@@ -2,30 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use crate::research;
+use helix_agents::agent_file::RecordedFile;
 
 /// The tag that records the model's name.
 pub(crate) const MODEL: &str = "model";
-
-/// The tag that records the agent file's path.
-pub(crate) const AGENT_FILE: &str = "agent_file";
-
-/// The tag that records the digest of the agent file when the session was created.
-pub(crate) const AGENT_DIGEST: &str = "agent_digest";
-
-/// The tag that records the folder of the file tools, if the user overrode it.
-pub(crate) const FILES: &str = "files";
 
 /// The name of the assistant of `helix chat`.
 pub(crate) const ASSISTANT: &str = "assistant";
 
 /// Returns `true` if `helix demo` created the session.
 pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
-    agent == research::NAME && tags.contains_key(MODEL) && !tags.contains_key(AGENT_FILE)
+    agent == helix_agents_demo::NAME
+        && tags.contains_key(MODEL)
+        && RecordedFile::of_tags(tags).is_none()
 }
 
 /// Returns `true` if this program can resume the session, because it or a compatible program created it.
 pub(crate) fn is_supported(agent: &str, tags: &BTreeMap<String, String>) -> bool {
-    let has_agent = tags.contains_key(AGENT_FILE) || [research::NAME, ASSISTANT].contains(&agent);
-    has_agent && tags.contains_key(MODEL)
+    let is_built_in = [helix_agents_demo::NAME, ASSISTANT].contains(&agent);
+    tags.contains_key(MODEL) && (is_built_in || RecordedFile::of_tags(tags).is_some())
 }

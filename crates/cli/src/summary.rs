@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Result;
+use helix_agents::clock::short_duration;
 use helix_agents::error::{ErrorCode, ErrorRecord};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
@@ -11,17 +12,17 @@ use helix_agents::json::Json;
 use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::{PendingView, RunStatus, Session};
 use helix_agents::usage::Usage;
+use helix_agents_demo::Report;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::follow_up::{self, ELSEWHERE, command};
 use crate::model::is_script;
 use crate::pending_call::{arguments, kind};
-use crate::research::Report;
 use crate::run_view::RunView;
 use crate::screen::{Screen, Style};
 use crate::terminal::{self, Output};
-use crate::text::{count, duration, one_line, shortened};
+use crate::text::{count, one_line, shortened};
 use crate::{session_tags, storage};
 
 /// The maximum length of a pending call's arguments.
@@ -120,7 +121,8 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
         status => screen.styled(Style::Bad, status.as_str()),
     };
     let (usage, runs) = (session.usage(), session.runs().count() as u64);
-    let took = run_view.took().map_or_else(String::new, |took| format!(" in {}", duration(took)));
+    let took =
+        run_view.took().map_or_else(String::new, |took| format!(" in {}", short_duration(took)));
     let steps = count(session.checkpoints().len() as u64, "step");
     let calls = count(session.tool_calls(), "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
@@ -250,7 +252,7 @@ fn costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView
             usage.output_tokens.saturating_sub(before.output_tokens)
         ));
     }
-    parts.extend(run_view.took().map(duration));
+    parts.extend(run_view.took().map(short_duration));
     parts.join(" · ")
 }
 

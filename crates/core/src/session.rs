@@ -7,9 +7,11 @@ mod changes;
 mod children;
 mod delete;
 mod family;
+mod first_model;
 mod fold_state;
 mod fork;
 mod history;
+mod in_doubt;
 mod journal;
 mod load;
 mod overview;
@@ -40,6 +42,7 @@ pub use family::{
     ChildStatus, CompletionNotice, Lineage, StopAction, child_status, has_ready_child, has_waiter,
     is_benign_race, lineage, overview_and_status, poll_children, session_and_status,
 };
+pub use first_model::first_model;
 pub use fold_state::{
     AnsweredCall, ChildCall, CompanionRecord, OpenCall, QueuedMessage, Request, ResolvedCall,
     StartedCall, StepRecord, Waiting,

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use helix_agents::clock::short_duration;
 use helix_agents::id::{CallId, SessionId};
 use helix_agents::stream::{Chunk, ChunkKind};
 
-use crate::text::{duration, shortened};
+use crate::text::shortened;
 
 /// The frames of the spinner.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -116,7 +117,7 @@ impl Activity {
             parts.push(format!("{} more", self.tools.len() - NAMED));
         }
         if self.tools.is_empty() {
-            let silent = duration(tenths(now.duration_since(self.silent_since)));
+            let silent = short_duration(tenths(now.duration_since(self.silent_since)));
             parts.push(match &self.writing {
                 Some(tool) => format!("the model is writing a {tool} call {silent}"),
                 None => format!("waiting for the model {silent}"),
@@ -149,7 +150,7 @@ impl RunningTool {
         if !self.message.is_empty() {
             text.push_str(&format!(" {}", self.message));
         }
-        text.push_str(&format!(" {}", duration(tenths(now.duration_since(self.started)))));
+        text.push_str(&format!(" {}", short_duration(tenths(now.duration_since(self.started)))));
         text
     }
 }

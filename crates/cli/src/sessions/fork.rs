@@ -44,7 +44,8 @@ pub(crate) async fn run(
         None => args.at,
         Some(step) => {
             let session = load(store, &head.session).await?;
-            Some(checkpoint::after(&session, step, db)?.version)
+            let found = session.checkpoint_after(step).map(|checkpoint| checkpoint.version);
+            Some(found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?)
         }
     };
     options.session = args.name.as_deref().map(Into::into);

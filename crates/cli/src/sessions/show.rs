@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use helix_agents::AnyStore;
+use helix_agents::clock::short_duration;
 use helix_agents::session::{PendingView, Session, SessionReader, load, pending_calls};
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::follow_up;
 use crate::pending_call::kind;
 use crate::screen::Screen;
 use crate::storage::Which;
-use crate::text::{duration, shortened, table};
+use crate::text::{shortened, table};
 
 /// The maximum length of the custom state. `--json` prints it in full.
 const MAX_STATE: usize = 500;
@@ -90,7 +91,7 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
 
 fn runs(session: &Session) -> Vec<[String; 5]> {
     let rows = session.runs().map(|run| {
-        let took = run.started.zip(run.ended).map(|(from, to)| duration(to.since(from)));
+        let took = run.started.zip(run.ended).map(|(from, to)| short_duration(to.since(from)));
         let trigger = serde_json::to_value(run.trigger).unwrap_or_default();
         [
             run.id.to_string(),

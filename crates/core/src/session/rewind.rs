@@ -40,6 +40,19 @@ impl Session {
         self.history.checkpoint(self.id(), version)
     }
 
+    /// Returns the checkpoint after a step.
+    ///
+    /// # Errors
+    /// [`ErrorCode::CheckpointNotFound`] if the step was not closed, or a rewind removed the
+    /// checkpoint.
+    pub fn checkpoint_after(&self, step: u32) -> Result<&Checkpoint> {
+        let found = self.checkpoints().iter().find(|checkpoint| checkpoint.step == step);
+        found.ok_or_else(|| {
+            let message = format!("the session has no checkpoint after step {step}");
+            Error::new(ErrorCode::CheckpointNotFound, message).with_context("session", self.id())
+        })
+    }
+
     /// Returns the step with that number as it was when it was closed, even if it no longer affects
     /// the turn.
     pub(super) fn step_at_checkpoint(&self, step: u32) -> Option<&StepRecord> {

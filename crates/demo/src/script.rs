@@ -7,13 +7,14 @@ use helix_agents::test::{Reply, ScriptedLlm};
 use helix_agents::usage::Usage;
 use serde_json::json;
 
-use super::agent::QUESTION;
+use crate::agent::QUESTION;
 
 /// The number of characters per text chunk.
 const CHUNK: usize = 6;
 
-/// Creates a model that replies from the script.
-pub(crate) fn model(pace: Duration) -> ScriptedLlm {
+/// Creates a model that replies from the script, with a pause of `pace` between the chunks of a reply.
+#[must_use]
+pub fn script(pace: Duration) -> ScriptedLlm {
     // No model is called, so no tokens are used.
     let replies = replies().into_iter().map(|reply| reply.with_usage(Usage::default()));
     ScriptedLlm::new(replies).chunk_size(CHUNK).pace(pace)

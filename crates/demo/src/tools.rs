@@ -5,7 +5,7 @@ use helix_agents::tool::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bodies::{Body, Kind, Parent, Property, all, find};
+use crate::bodies::{Body, Kind, Parent, Property, all, find};
 
 /// Which bodies to list.
 #[derive(Debug, Deserialize, JsonSchema)]

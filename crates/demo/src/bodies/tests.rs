@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn every_line_of_the_file_is_read() {
-    let lines = include_str!("../../../data/solar-system.csv").lines().count() - 1;
+    let lines = include_str!("../../data/solar-system.csv").lines().count() - 1;
     assert_eq!(all().len(), lines);
     assert!(all().iter().all(|body| body.parent != Parent::Any));
 }

@@ -17,7 +17,7 @@ const PACES: u32 = 8;
 
 /// The environment that all tools of the demo share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ToolEnvironment {
+pub struct ToolEnvironment {
     pace: Duration,
     trace: Option<Arc<File>>,
 }
@@ -27,8 +27,8 @@ impl ToolEnvironment {
     /// file `trace` each time they run.
     ///
     /// # Errors
-    /// If the file cannot be opened for writing.
-    pub(crate) fn new(pace: Duration, trace: Option<&Path>) -> Result<Self> {
+    /// [`ErrorCode::InputInvalid`] if the file cannot be opened for writing.
+    pub fn new(pace: Duration, trace: Option<&Path>) -> Result<Self> {
         let open = |path: &Path| {
             let file = OpenOptions::new().append(true).create(true).open(path);
             file.map_err(|source| {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// All bodies, in the order of the file.
 static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
-    let file = include_str!("../../data/solar-system.csv");
+    let file = include_str!("../data/solar-system.csv");
     file.lines().skip(1).filter_map(Body::read).collect()
 });
 

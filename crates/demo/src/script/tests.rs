@@ -1,7 +1,7 @@
 //! Tests that the script matches the table.
 
-use crate::research::Report;
-use crate::research::bodies::{Kind, Property, all, find};
+use crate::agent::Report;
+use crate::bodies::{Kind, Property, all, find};
 
 #[test]
 fn the_report_of_the_script_is_valid() {

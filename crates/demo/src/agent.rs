@@ -5,14 +5,14 @@ use helix_agents::error::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::environment::ToolEnvironment;
-use super::tools::{list_bodies, look_up, rank};
+use crate::environment::ToolEnvironment;
+use crate::tools::{list_bodies, look_up, rank};
 
 /// The agent's name.
-pub(crate) const NAME: &str = "researcher";
+pub const NAME: &str = "researcher";
 
 /// The question of the demo.
-pub(crate) const QUESTION: &str = "Which moons of the Solar System are larger than the planet Mercury, and is any of them heavier?";
+pub const QUESTION: &str = "Which moons of the Solar System are larger than the planet Mercury, and is any of them heavier?";
 
 const PROMPT: &str = "\
 You answer questions about the Solar System. You know nothing by heart: gather every fact with the \
@@ -26,35 +26,35 @@ const MAX_STEPS: u32 = 10;
 
 /// The output of the agent.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Report {
+pub struct Report {
     /// The question that was asked.
     #[schemars(length(min = 3, max = 300))]
-    pub(crate) question: String,
+    pub question: String,
     /// The answer, in one or two sentences.
     #[schemars(length(min = 3, max = 1000))]
-    pub(crate) answer: String,
+    pub answer: String,
     /// The facts that the answer rests on.
     #[schemars(length(min = 1, max = 8))]
-    pub(crate) facts: Vec<Fact>,
+    pub facts: Vec<Fact>,
 }
 
 /// One fact of a report.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) struct Fact {
+pub struct Fact {
     /// The body that it is about.
     #[schemars(length(min = 2, max = 40))]
-    pub(crate) body: String,
+    pub body: String,
     /// The fact, in one sentence.
     #[schemars(length(min = 3, max = 300))]
-    pub(crate) statement: String,
+    pub statement: String,
 }
 
 /// Creates the agent.
 ///
 /// # Errors
 /// If the definition is invalid, which is a bug.
-pub(crate) fn researcher(model: &str, environment: &ToolEnvironment) -> Result<Agent<Report>> {
+pub fn researcher(model: &str, environment: &ToolEnvironment) -> Result<Agent<Report>> {
     Agent::builder(NAME)
         .description("Answers questions about the Solar System from a table of its bodies.")
         .system_prompt(PROMPT)

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use helix_agents_demo::{ToolEnvironment, script};
 
-use super::environment::ToolEnvironment;
-use super::script;
 use crate::model::{Model, is_script};
 
 const PACE: &str = "pace_ms";
@@ -48,7 +47,7 @@ impl DemoSettings {
         let pace = tags.get(PACE).and_then(|pace| pace.parse().ok()).unwrap_or_default();
         let pace = Duration::from_millis(pace);
         let model = if is_script(model) {
-            Model::scripted(script::model(pace))
+            Model::scripted(script(pace))
         } else {
             Model::recorded(model).await?
         };
