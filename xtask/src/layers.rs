@@ -100,6 +100,7 @@ const LAYERS: &[Layer] = &[
         name: "helix-agents",
         may_use: &[
             "helix-agents-agent-file",
+            "helix-agents-console",
             "helix-agents-core",
             "helix-agents-llm",
             "helix-agents-macros",
@@ -110,6 +111,12 @@ const LAYERS: &[Layer] = &[
             "helix-agents-test",
             "helix-agents-tools",
         ],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-console",
+        may_use: &["helix-agents-core", "helix-agents-planner", "helix-agents-tools"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
         ..Layer::EMPTY
     },
     Layer {

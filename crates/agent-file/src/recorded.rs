@@ -57,6 +57,12 @@ impl<'a> RecordedFile<'a> {
         Some(Self { path, digest, files })
     }
 
+    /// The absolute path of the file.
+    #[must_use]
+    pub fn path(&self) -> &'a Path {
+        self.path
+    }
+
     /// The folder that the file tools access, if the program chose another one than the file.
     #[must_use]
     pub fn files(&self) -> Option<&'a Path> {

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Subcommand;
+use helix_agents::console::Screen;
 
 use crate::exit::Exit;
 use crate::resume;
-use crate::screen::Screen;
 use crate::storage;
 
 /// The subcommands of `helix approvals`.

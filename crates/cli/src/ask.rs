@@ -8,6 +8,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use futures_util::FutureExt as _;
+use helix_agents::console::terminal::{self, Output};
+use helix_agents::console::{Screen, notice};
 use helix_agents::error::ErrorCode;
 use helix_agents::event::PendingKind;
 use helix_agents::executor::AgentExecutor as _;
@@ -19,9 +21,7 @@ use crate::edit::{self, Edited};
 use crate::env;
 use crate::follow_up;
 use crate::pending_call::arguments;
-use crate::screen::{Screen, notice};
 use crate::signals::{Signal, Signals};
-use crate::terminal::{self, Output};
 use crate::text::{one_line, shortened};
 
 /// The maximum length of the arguments shown. A question says if they are cut off.

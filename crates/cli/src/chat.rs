@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::{Screen, notice};
 use helix_agents::error::{Error, ErrorCode};
 
 use self::conversation::Conversation;
@@ -22,7 +23,6 @@ use crate::ask;
 use crate::drive::OutputFailed;
 use crate::exit::Exit;
 use crate::failure;
-use crate::screen::{Screen, notice};
 use crate::session_agent::{Overrides, SessionAgent};
 use crate::storage;
 

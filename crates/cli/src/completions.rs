@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use clap_complete::Shell;
+use helix_agents::console::Screen;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::screen::Screen;
 
 /// The help text on how to load the script in each shell.
 pub(crate) const HELP: &str = "\

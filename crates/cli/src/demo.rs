@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::console::{Screen, Style, notice};
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_demo::{QUESTION, script};
 
@@ -15,7 +16,6 @@ use crate::env;
 use crate::exit::Exit;
 use crate::model::{Model, is_script};
 use crate::run_view::RunView;
-use crate::screen::{Screen, Style, notice};
 use crate::session_agent::SessionAgent;
 use crate::storage;
 

@@ -13,12 +13,12 @@ mod stores;
 use std::path::Path;
 
 use anyhow::Result;
+use helix_agents::console::{Screen, Style};
 use helix_agents::finding::Finding;
 use helix_agents::providers::ModelsDiagnosis;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::screen::{Screen, Style};
 use crate::text::count;
 
 use configuration::Configuration;

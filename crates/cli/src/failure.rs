@@ -1,18 +1,18 @@
 //! Reports errors on standard error: as a sentence for users, or as one JSON object for programs.
 
 use helix_agents::agent_file;
+use helix_agents::console;
 use helix_agents::error::Error;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
-use crate::screen;
 
 /// Reports an error that ended the command.
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> Exit {
     if json {
-        screen::notice(&as_json(error).to_string());
+        console::notice(&as_json(error).to_string());
     } else {
-        screen::notice(&format!("helix: {error:#}"));
+        console::notice(&format!("helix: {error:#}"));
     }
     Exit::Failed
 }

@@ -20,7 +20,6 @@ mod follow_up;
 mod init;
 mod input;
 mod lease_wait;
-mod live;
 mod logging;
 mod man;
 mod migrate;
@@ -30,7 +29,6 @@ mod resume;
 mod run;
 mod run_view;
 mod schema;
-mod screen;
 mod session_agent;
 mod session_tags;
 mod sessions;
@@ -39,17 +37,16 @@ mod stop;
 mod storage;
 mod summary;
 mod tail;
-mod terminal;
 mod text;
 mod usage;
 
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
+use helix_agents::console::Screen;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
-use crate::screen::Screen;
 
 fn main() -> ExitCode {
     let args = match Args::read() {

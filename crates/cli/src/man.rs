@@ -9,11 +9,11 @@ use clap::Args;
 use clap::builder::Resettable;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use helix_agents::console::Screen;
 use serde_json::json;
 
 use crate::env;
 use crate::exit::Exit;
-use crate::screen::Screen;
 
 /// The options of `helix man`.
 #[derive(Debug, Args)]

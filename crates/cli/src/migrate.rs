@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use helix_agents::StoreUrl;
+use helix_agents::console::Screen;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::prelude::PostgresStore;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::screen::Screen;
 use crate::storage;
 
 /// Runs the command.

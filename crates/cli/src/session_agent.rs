@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use helix_agents::AnyStore;
 use helix_agents::agent::{AgentRegistry, AnyAgent};
 use helix_agents::agent_file::{AgentFile, BuildOptions, BuiltAgent, RecordedFile};
+use helix_agents::console::{Screen, notice};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::ResumeOptions;
 use helix_agents::llm::LlmAdapter;
@@ -23,7 +24,6 @@ use helix_agents_demo::{ToolEnvironment, researcher};
 
 use crate::demo_settings::DemoSettings;
 use crate::model::Model;
-use crate::screen::{Screen, notice};
 use crate::session_tags::{ASSISTANT, MODEL, is_demo, is_supported};
 
 /// The lease duration: how long a session stays locked after its process crashed. It is short, so that
@@ -147,7 +147,7 @@ impl SessionAgent {
             return Self::of_setting(model, &settings);
         };
         check_trace(overrides)?;
-        let file = recorded.read(overrides.agent)?;
+        let file = read_again(recorded, overrides.agent)?;
         check_files(&file, overrides)?;
         file.check_name(agent)?;
         let files = overrides.files.or(recorded.files());
@@ -164,7 +164,7 @@ impl SessionAgent {
         let tags = &head.created.tags;
         let model = tags.get(MODEL).map_or("", String::as_str);
         let (file, files) = match (RecordedFile::of_tags(tags), agent) {
-            (Some(recorded), _) => (recorded.read(agent)?, recorded.files()),
+            (Some(recorded), _) => (read_again(recorded, agent)?, recorded.files()),
             (None, Some(path)) => (AgentFile::read(path)?, None),
             (None, None) => return built_in(head, model),
         };
@@ -269,6 +269,19 @@ pub(crate) fn runtime_for_agent(agent: AnyAgent, store: AnyStore) -> Result<Loca
     registry.register_factory(&name, move |_| Ok(Arc::clone(&agent)))?;
     let builder = LocalRuntime::builder().store(store).llm_adapter(no_models).registry(registry);
     Ok(builder.lease(LEASE).build()?)
+}
+
+/// Reads the agent file of a session, or the one that replaces it. If it is missing, the error names the
+/// option that passes another path.
+fn read_again(recorded: RecordedFile<'_>, other: Option<&Path>) -> Result<AgentFile> {
+    let read = recorded.read(other).map_err(|error| {
+        if other.is_some() || recorded.path().exists() {
+            return error;
+        }
+        let message = format!("{} with --agent FILE", error.message());
+        Error::new(error.code(), message).with_context("file", recorded.path().display())
+    });
+    Ok(read?)
 }
 
 /// Checks that `--files` is used only with file tools, and that its path is UTF-8, so that a tag can

@@ -14,9 +14,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Subcommand;
+use helix_agents::console::Screen;
 
 use crate::exit::Exit;
-use crate::screen::Screen;
 use crate::storage::{self, Which};
 
 /// The subcommands of `helix sessions`.

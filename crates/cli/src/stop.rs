@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::{Screen, notice};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
@@ -14,7 +15,6 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::follow_up;
-use crate::screen::{Screen, notice};
 use crate::session_agent::{self, SessionAgent};
 use crate::storage::{self, Which};
 

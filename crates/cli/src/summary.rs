@@ -5,6 +5,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use helix_agents::clock::short_duration;
+use helix_agents::console::terminal::{self, Output};
+use helix_agents::console::{Screen, Style};
 use helix_agents::error::{ErrorCode, ErrorRecord};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
@@ -20,8 +22,6 @@ use crate::follow_up::{self, ELSEWHERE, command};
 use crate::model::is_script;
 use crate::pending_call::{arguments, kind};
 use crate::run_view::RunView;
-use crate::screen::{Screen, Style};
-use crate::terminal::{self, Output};
 use crate::text::{count, one_line, shortened};
 use crate::{session_tags, storage};
 

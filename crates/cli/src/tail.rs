@@ -7,14 +7,14 @@ use anyhow::Result;
 use clap::Args;
 use futures_util::StreamExt as _;
 use helix_agents::AnyStore;
+use helix_agents::console::LiveView;
+use helix_agents::console::{Screen, notice};
 use helix_agents::id::SessionId;
 use helix_agents::store::StateStore as _;
 use helix_agents::stream::StreamManager;
 use tokio::time::timeout;
 
 use crate::exit::Exit;
-use crate::live::LiveView;
-use crate::screen::{Screen, notice};
 use crate::storage::{self, Which};
 
 /// How long the stream may be silent before the session itself is checked.

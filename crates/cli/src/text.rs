@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-pub(crate) use helix_agents::tools::text::{changes_direction, one_line, shortened};
+pub(crate) use helix_agents::tools::text::{one_line, shortened};
 
 /// Formats a count as `1 step` or `2 steps`.
 pub(crate) fn count(number: u64, noun: &str) -> String {

@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::clock::{Clock as _, Timestamp, short_duration};
+use helix_agents::console::Screen;
 use helix_agents::runtime_local::TokioClock;
 use helix_agents::session::{
     SessionReader, UsageQuery, UsageReport, usage_of_sessions, usage_of_tree,
@@ -17,7 +18,6 @@ use helix_agents::usage::{UsageGroup, UsageRollup};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::screen::Screen;
 use crate::sessions::purge::{age, status};
 use crate::storage;
 use crate::text::table;

@@ -9,6 +9,10 @@ pub use helix_agents_core::{
 #[cfg(feature = "agent-file")]
 pub use helix_agents_agent_file as agent_file;
 
+/// Runs on a terminal: the live view of a stream, and output that untrusted text cannot imitate.
+#[cfg(feature = "console")]
+pub use helix_agents_console as console;
+
 /// Model providers, and the registry that selects one for a model name.
 #[cfg(feature = "llm")]
 pub use helix_agents_llm as providers;

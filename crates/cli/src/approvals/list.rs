@@ -3,10 +3,10 @@
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::{Screen, notice};
 use helix_agents::session::{PendingView, SessionReader, all_pending_calls, pending_calls};
 
 use crate::pending_call::{arguments, kind};
-use crate::screen::{Screen, notice};
 use crate::storage;
 use crate::text::{shortened, table};
 

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use helix_agents::AnyStore;
+use helix_agents::console::Screen;
 use helix_agents::event::PendingKind;
 use serde_json::Value;
 
 use super::call::WhichCall;
 use crate::follow_up;
 use crate::pending_call::kind;
-use crate::screen::Screen;
 
 /// Runs the command.
 pub(crate) async fn run(

@@ -5,11 +5,11 @@ use std::io::{self, Stdin};
 use std::time::Duration;
 
 use anyhow::Result;
+use helix_agents::console::terminal::{self, Output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::signals::Signals;
-use crate::terminal::{self, Output};
 
 /// The maximum length of a line in bytes, which is the limit of a terminal.
 const MAX_BYTES: usize = 4096;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use helix_agents::AnyStore;
+use helix_agents::console::{Screen, Style, notice};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, Resumable};
 use helix_agents::id::SessionId;
@@ -19,7 +20,6 @@ use crate::ask::Approver;
 use crate::drive;
 use crate::exit::Exit;
 use crate::run_view::RunView;
-use crate::screen::{Screen, Style, notice};
 use crate::session_agent::{self, SessionAgent};
 use crate::signals::{Signal, Signals};
 use crate::summary::{EndedRun, Turn};

@@ -4,14 +4,14 @@ use std::io::{self, BufReader, IsTerminal as _, Stdin};
 
 use anyhow::Result;
 use futures_util::FutureExt as _;
+use helix_agents::console::notice;
+use helix_agents::console::terminal::{self, Modes, Output};
 use helix_agents::error::Error;
 use tokio::task::spawn_blocking;
 
 use super::editor::{LineEditor, PROMPT, Typed};
 use super::plain;
-use crate::screen::notice;
 use crate::signals::{Signal, Signals};
-use crate::terminal::{self, Modes, Output};
 
 /// The hint shown after Ctrl-C.
 pub(super) const HINT: &str = "use Ctrl-D or /quit to leave";

@@ -2,10 +2,10 @@
 
 use std::io;
 
+use helix_agents::console::{Screen, Style};
 use helix_agents::finding::Finding;
 use helix_agents::guarantee::Guarantee;
 
-use crate::screen::{Screen, Style};
 use crate::text::one_line;
 
 /// The width of the name column.

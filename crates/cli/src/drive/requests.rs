@@ -1,15 +1,15 @@
 //! Requests to a run by signals.
 
 use anyhow::Result;
+use helix_agents::console::LiveView;
+use helix_agents::console::notice;
+use helix_agents::console::terminal;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::RunHandle;
 
 use super::stopped::stopped;
-use crate::live::LiveView;
 use crate::run_view::RunView;
-use crate::screen::notice;
 use crate::signals::Signal;
-use crate::terminal;
 
 /// The requests made so far.
 pub(super) struct Requests<'a> {

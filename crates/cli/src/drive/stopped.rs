@@ -1,5 +1,6 @@
 //! Reports runs that stopped without ending.
 
+use helix_agents::console::notice;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::RunHandle;
 
@@ -7,7 +8,6 @@ use crate::exit::Exit;
 use crate::failure;
 use crate::follow_up;
 use crate::run_view::RunView;
-use crate::screen::notice;
 
 /// Reports a run that stopped without ending, usually because the user shut the runtime down.
 pub(super) fn stopped(error: Error, handle: &RunHandle, run_view: RunView<'_>) -> Exit {

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use helix_agents::AnyStore;
+use helix_agents::console::Screen;
 use helix_agents::session::load;
 
 use crate::checkpoint;
-use crate::screen::Screen;
 use crate::storage::Which;
 use crate::text::{shortened, table};
 

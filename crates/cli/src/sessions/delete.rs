@@ -3,11 +3,11 @@
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::Screen;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::store::StateStore as _;
 use serde_json::json;
 
-use crate::screen::Screen;
 use crate::storage;
 
 /// The options of the command.

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use helix_agents::AnyStore;
+use helix_agents::console::Screen;
 use helix_agents::session::export_session;
 
-use crate::screen::Screen;
 use crate::storage::Which;
 
 /// Runs the command. With or without `--json` it prints one JSON document: all records of the session

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::Screen;
 use helix_agents::executor::{AgentExecutor as _, ForkOptions};
 use helix_agents::session::load;
 use serde_json::json;
 
 use crate::checkpoint;
-use crate::screen::Screen;
 use crate::session_agent;
 use crate::storage::Which;
 

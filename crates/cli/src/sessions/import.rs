@@ -7,11 +7,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::Screen;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::session::{SessionExport, import_session};
 use serde_json::json;
-
-use crate::screen::Screen;
 
 /// The options of the command.
 #[derive(Debug, Args)]

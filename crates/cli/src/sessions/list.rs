@@ -3,11 +3,11 @@
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::Screen;
 use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
 use serde_json::json;
 
 use crate::model;
-use crate::screen::Screen;
 use crate::text::table;
 
 /// The options of the command.

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::{Screen, Style};
 use helix_agents::event::RecordedEvent;
 use helix_agents::id::SessionId;
 use helix_agents::session::load_events;
 
-use crate::screen::{Screen, Style};
 use crate::storage::Which;
 use crate::text::shortened;
 

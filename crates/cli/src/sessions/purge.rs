@@ -5,11 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::console::Screen;
 use helix_agents::store::{Purge, SessionStatus, StateStore as _};
 use jiff::{Span, SpanRelativeTo};
 use serde_json::json;
-
-use crate::screen::Screen;
 
 /// The options of the command.
 #[derive(Debug, Args)]

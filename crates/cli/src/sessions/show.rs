@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::clock::short_duration;
+use helix_agents::console::Screen;
 use helix_agents::session::{PendingView, Session, SessionReader, load, pending_calls};
 use serde_json::json;
 
 use crate::follow_up;
 use crate::pending_call::kind;
-use crate::screen::Screen;
 use crate::storage::Which;
 use crate::text::{shortened, table};
 

@@ -52,7 +52,7 @@ fn a_server_that_cannot_list_its_models_is_advice() {
 #[test]
 fn an_invalid_configuration_is_a_problem() {
     let error = Error::new(ErrorCode::ConfigInvalid, "helix.toml, line 3: unknown key");
-    let file = ConfigFileState { path: "/work/helix.toml".into(), found: true };
+    let file = ConfigFileState { path: "helix.toml".into(), found: true };
     let diagnosis = ConfigDiagnosis { file, error: Some(error.record()), registry: None };
     let [finding] = &diagnosis.findings()[..] else { panic!("one finding") };
     assert!(finding.is_problem() && finding.remedy.contains("helix.toml"), "{finding:?}");

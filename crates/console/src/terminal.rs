@@ -1,8 +1,10 @@
 //! The terminal, which standard output, standard error and the status line share. Every write hides the
 //! status line first, and only text and the program's own colours are passed to a terminal.
 //!
-//! There is only one terminal, so this module is the only one with process-wide state.
+//! There is only one terminal, so this module is the only one with process-wide state. `NO_COLOR` disables
+//! colours, and `TERM=dumb` also the status line.
 
+use std::env;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -10,18 +12,17 @@ use rustix::termios;
 
 use self::clean::clean;
 use self::cursor::Cursor;
-use crate::env;
 
 mod clean;
 mod cursor;
 mod modes;
 
 pub(crate) use self::clean::{BOLD, DIM, GREEN, RED, RESET, plain};
-pub(crate) use self::modes::Modes;
+pub use self::modes::Modes;
 
 /// An output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
+pub enum Output {
     /// Standard output.
     Out,
     /// Standard error.
@@ -45,7 +46,8 @@ struct Terminal {
 }
 
 /// Returns `true` if this output is a terminal.
-pub(crate) fn is_shown(output: Output) -> bool {
+#[must_use]
+pub fn is_shown(output: Output) -> bool {
     terminal().is_shown(output)
 }
 
@@ -60,7 +62,10 @@ pub(crate) fn has_status() -> bool {
 }
 
 /// Writes text: unchanged to a pipe or file, without control characters to a terminal.
-pub(crate) fn write(output: Output, text: &str) -> io::Result<()> {
+///
+/// # Errors
+/// The error of the output.
+pub fn write(output: Output, text: &str) -> io::Result<()> {
     terminal().write(output, text)
 }
 
@@ -70,7 +75,10 @@ pub(crate) fn is_line_open() -> bool {
 }
 
 /// Ends an open line on this output.
-pub(crate) fn end_line(output: Output) -> io::Result<()> {
+///
+/// # Errors
+/// The error of the output.
+pub fn end_line(output: Output) -> io::Result<()> {
     let mut terminal = terminal();
     let is_open = match output {
         Output::Err if terminal.err => terminal.cursor.is_in_line(),
@@ -93,7 +101,7 @@ pub(crate) fn notice(lines: &str) -> io::Result<()> {
 }
 
 /// Records that the user has typed a line, so that the cursor is at the start of the next one.
-pub(crate) fn line_was_typed() {
+pub fn line_was_typed() {
     terminal().cursor = Cursor::default();
 }
 
@@ -109,7 +117,7 @@ pub(crate) fn show_status(line: &str) {
 }
 
 /// Hides the status line.
-pub(crate) fn hide_status() {
+pub fn hide_status() {
     let bytes = terminal().cursor.hide(width());
     if !bytes.is_empty() {
         let _unseen = put(Output::Err, &bytes);
@@ -118,7 +126,7 @@ pub(crate) fn hide_status() {
 
 impl Terminal {
     fn find() -> Self {
-        let dumb = env::TERM.text().is_some_and(|term| term == "dumb");
+        let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         Self { out, err, dumb, cursor: Cursor::default(), open: false }
     }
@@ -131,7 +139,9 @@ impl Terminal {
     }
 
     fn has_colors(&self, output: Output) -> bool {
-        self.is_shown(output) && !self.dumb && env::NO_COLOR.get().is_none()
+        self.is_shown(output)
+            && !self.dumb
+            && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
     }
 
     fn has_status(&self) -> bool {
@@ -181,7 +191,7 @@ fn put(output: Output, text: &str) -> io::Result<()> {
 
 /// A writer to standard error for the log output. It hides the status line, too.
 #[derive(Debug)]
-pub(crate) struct LogOutput;
+pub struct LogOutput;
 
 impl io::Write for LogOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -11,16 +11,17 @@ const NO_PASTE: &str = "\u{1b}[?2004l";
 
 /// The saved modes.
 #[derive(Debug)]
-pub(crate) struct Modes(Termios);
+pub struct Modes(Termios);
 
 impl Modes {
-    /// The current modes of standard input, if it is a terminal.
-    pub(crate) fn now() -> Option<Self> {
+    /// Returns the current modes of standard input, if it is a terminal.
+    #[must_use]
+    pub fn now() -> Option<Self> {
         termios::tcgetattr(io::stdin()).ok().map(Self)
     }
 
     /// Restores the modes and starts a new line.
-    pub(crate) fn restore(self) {
+    pub fn restore(self) {
         // Errors are ignored: the terminal may be closed.
         let _gone = termios::tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
         let _gone = put(Output::Err, &format!("{NO_PASTE}\r\n"));

@@ -1,6 +1,6 @@
 //! Tests of the status line.
 
-use helix_agents::error::{ErrorCode, ErrorRecord};
+use helix_agents_core::error::{ErrorCode, ErrorRecord};
 
 use super::*;
 use crate::live::shown_by;

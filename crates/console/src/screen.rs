@@ -5,15 +5,15 @@ use std::cell::Cell;
 use std::fmt::Display;
 use std::io;
 
-use helix_agents::error::ErrorRecord;
+use helix_agents_core::error::ErrorRecord;
 use serde::Serialize;
 
 use crate::terminal::{self, Output};
-use crate::text::one_line;
+use helix_agents_tools::text::one_line;
 
 /// Standard output. After a broken pipe, output is discarded, so that a closed pipe does not stop a run.
 #[derive(Debug)]
-pub(crate) struct Screen {
+pub struct Screen {
     json: bool,
     color: bool,
     /// The output for everything but answers.
@@ -23,7 +23,7 @@ pub(crate) struct Screen {
 
 /// A text style.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Style {
+pub enum Style {
     /// The style of headings.
     Bold,
     /// Less important text.
@@ -36,14 +36,16 @@ pub(crate) enum Style {
 
 impl Screen {
     /// Creates a screen on standard output, in JSON mode if `json`.
-    pub(crate) fn new(json: bool) -> Self {
+    #[must_use]
+    pub fn new(json: bool) -> Self {
         let color = !json && terminal::has_colors(Output::Out);
         Self { json, color, talk: Output::Out, closed: Cell::new(false) }
     }
 
-    /// A screen that writes only answers to standard output and everything else to standard error, if
+    /// Returns a screen that writes only answers to standard output and everything else to standard error, if
     /// standard output is a pipe or a file.
-    pub(crate) fn for_answers(&self) -> Self {
+    #[must_use]
+    pub fn for_answers(&self) -> Self {
         if self.json || terminal::is_shown(Output::Out) {
             return Self::new(self.json);
         }
@@ -52,27 +54,36 @@ impl Screen {
     }
 
     /// Returns `true` if answers and other text have different outputs.
-    pub(crate) fn is_for_answers(&self) -> bool {
+    #[must_use]
+    pub fn is_for_answers(&self) -> bool {
         self.talk == Output::Err
     }
 
     /// Returns `true` in JSON mode.
-    pub(crate) fn is_json(&self) -> bool {
+    #[must_use]
+    pub fn is_json(&self) -> bool {
         self.json
     }
 
     /// Returns `true` if the reader of a pipe has closed it.
-    pub(crate) fn is_closed(&self) -> bool {
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
         self.closed.get()
     }
 
     /// Writes text: unchanged to a pipe or file, without control characters to a terminal.
-    pub(crate) fn text(&self, text: &str) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn text(&self, text: &str) -> io::Result<()> {
         self.write(self.talk, text)
     }
 
     /// Writes an answer and a line break.
-    pub(crate) fn answer(&self, answer: impl Display) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn answer(&self, answer: impl Display) -> io::Result<()> {
         self.write(Output::Out, &format!("{answer}\n"))
     }
 
@@ -98,18 +109,27 @@ impl Screen {
     }
 
     /// Writes one line.
-    pub(crate) fn line(&self, line: impl Display) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn line(&self, line: impl Display) -> io::Result<()> {
         self.text(&format!("{line}\n"))
     }
 
     /// Writes a name and its value, escaped to one line.
-    pub(crate) fn field(&self, name: &str, value: impl Display) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn field(&self, name: &str, value: impl Display) -> io::Result<()> {
         self.line(format!("{name:<8} {}", one_line(&value.to_string())))
     }
 
     /// Writes the error of a run in one line. The details may repeat content, so they are written only to
     /// standard output or to a terminal, not to a redirected standard error.
-    pub(crate) fn error(&self, error: &ErrorRecord) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn error(&self, error: &ErrorRecord) -> io::Result<()> {
         let text = if self.talk == Output::Out || terminal::is_shown(self.talk) {
             format!("{}: {}", error.code, error.in_full())
         } else {
@@ -119,27 +139,38 @@ impl Screen {
     }
 
     /// Writes a line of the program itself, in contrast to the agent's output. JSON output omits it.
-    pub(crate) fn aside(&self, line: &str) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn aside(&self, line: &str) -> io::Result<()> {
         if self.json { Ok(()) } else { self.line(self.styled(Style::Dim, line)) }
     }
 
     /// Writes one JSON value as one line.
-    pub(crate) fn json<T: Serialize>(&self, value: &T) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn json<T: Serialize>(&self, value: &T) -> io::Result<()> {
         self.line(serde_json::to_string(value)?)
     }
 
     /// Ends an open line of text.
-    pub(crate) fn end_line(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn end_line(&self) -> io::Result<()> {
         if self.closed.get() { Ok(()) } else { terminal::end_line(self.talk) }
     }
 
     /// Escapes untrusted text for a terminal, so that it cannot imitate the program's own output.
-    pub(crate) fn foreign<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    #[must_use]
+    pub fn foreign<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if terminal::is_shown(self.talk) { terminal::plain(text).into() } else { text.into() }
     }
 
     /// Applies a style to text, if colours are enabled.
-    pub(crate) fn styled(&self, style: Style, text: impl Display) -> String {
+    #[must_use]
+    pub fn styled(&self, style: Style, text: impl Display) -> String {
         if !self.color {
             return text.to_string();
         }
@@ -154,6 +185,6 @@ impl Screen {
 }
 
 /// Writes a message to standard error. Write errors are ignored.
-pub(crate) fn notice(message: &str) {
+pub fn notice(message: &str) {
     let _unread = terminal::notice(&format!("{message}\n"));
 }

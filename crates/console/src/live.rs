@@ -6,11 +6,11 @@ use std::io;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use helix_agents::clock::{Timestamp, short_duration};
-use helix_agents::error::ErrorRecord;
-use helix_agents::id::{CallId, SessionId};
-use helix_agents::planner::{PLAN_CHUNK, TOOL_LOGS_CHUNK, describe_plan};
-use helix_agents::stream::{Chunk, ChunkKind, StoredChunk};
+use helix_agents_core::clock::{Timestamp, short_duration};
+use helix_agents_core::error::ErrorRecord;
+use helix_agents_core::id::{CallId, SessionId};
+use helix_agents_core::stream::{Chunk, ChunkKind, StoredChunk};
+use helix_agents_planner::{PLAN_CHUNK, TOOL_LOGS_CHUNK, describe_plan};
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -18,7 +18,7 @@ use self::activity::Activity;
 use self::margin::margin;
 use crate::screen::{Screen, Style};
 use crate::terminal;
-use crate::text::shortened;
+use helix_agents_tools::text::shortened;
 
 mod activity;
 mod margin;
@@ -35,8 +35,9 @@ const MAX_CHARS: usize = 100;
 /// The maximum length of a name.
 const MAX_NAME: usize = 40;
 
-/// An interval for [`tick`](LiveView::tick).
-pub(crate) fn ticks() -> Interval {
+/// Returns an interval for [`tick`](LiveView::tick).
+#[must_use]
+pub fn ticks() -> Interval {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     ticks
@@ -44,7 +45,7 @@ pub(crate) fn ticks() -> Interval {
 
 /// A view that prints chunks, and on a terminal shows a status line while none arrive.
 #[derive(Debug)]
-pub(crate) struct LiveView<'a> {
+pub struct LiveView<'a> {
     screen: &'a Screen,
     outcomes: bool,
     boundaries: bool,
@@ -64,7 +65,8 @@ pub(crate) struct LiveView<'a> {
 
 impl<'a> LiveView<'a> {
     /// Creates an empty view.
-    pub(crate) fn new(screen: &'a Screen) -> Self {
+    #[must_use]
+    pub fn new(screen: &'a Screen) -> Self {
         let now = Instant::now();
         Self {
             screen,
@@ -81,29 +83,33 @@ impl<'a> LiveView<'a> {
     }
 
     /// Also shows the outputs and errors of runs.
-    pub(crate) fn with_outcomes(mut self) -> Self {
+    #[must_use]
+    pub fn with_outcomes(mut self) -> Self {
         self.outcomes = true;
         self
     }
 
     /// Hides starts and ends of runs and steps, for conversations.
-    pub(crate) fn within_conversation(mut self) -> Self {
+    #[must_use]
+    pub fn within_conversation(mut self) -> Self {
         self.boundaries = false;
         self
     }
 
     /// Returns `true` if the last thing shown is text of the model.
-    pub(crate) fn is_text_shown(&self) -> bool {
+    #[must_use]
+    pub fn is_text_shown(&self) -> bool {
         self.text_shown
     }
 
     /// Returns `true` if there is a status line, so that [`tick`](Self::tick) has to be called.
-    pub(crate) fn has_status(&self) -> bool {
+    #[must_use]
+    pub fn has_status(&self) -> bool {
         !self.screen.is_json() && terminal::has_status()
     }
 
     /// Draws the status line unless text is arriving.
-    pub(crate) fn tick(&self) {
+    pub fn tick(&self) {
         let now = Instant::now();
         let is_paused = now.duration_since(self.last) >= PAUSE;
         if self.has_status() && (is_paused || !terminal::is_line_open()) {
@@ -112,7 +118,7 @@ impl<'a> LiveView<'a> {
     }
 
     /// Waits for a future and draws the status line meanwhile.
-    pub(crate) async fn waiting<T>(&self, future: impl Future<Output = T>) -> T {
+    pub async fn waiting<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut ticks = ticks();
         loop {
@@ -125,17 +131,20 @@ impl<'a> LiveView<'a> {
     }
 
     /// Sets the number of tokens that the run has used so far.
-    pub(crate) fn count(&mut self, input: u64, output: u64) {
+    pub fn count(&mut self, input: u64, output: u64) {
         self.activity.count(input, output);
     }
 
     /// Sets the pending request to stop the run, such as "interrupting".
-    pub(crate) fn set_request(&mut self, request: &'static str) {
+    pub fn set_request(&mut self, request: &'static str) {
         self.activity.set_request(request);
     }
 
     /// Shows the next chunk.
-    pub(crate) fn show(&mut self, stored: &StoredChunk) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn show(&mut self, stored: &StoredChunk) -> io::Result<()> {
         let chunk = &*stored.chunk;
         self.last = Instant::now();
         self.activity.take(chunk, self.last);
@@ -245,7 +254,10 @@ impl<'a> LiveView<'a> {
     }
 
     /// Hides the status line and ends an open line of text.
-    pub(crate) fn finish(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn finish(&mut self) -> io::Result<()> {
         self.speaker = None;
         terminal::hide_status();
         self.screen.end_line()

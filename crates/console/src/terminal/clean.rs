@@ -1,7 +1,7 @@
 //! Sanitizes text for a terminal. Text of a model, a tool or a web page must not move the cursor, change
 //! the title or type input for the user: only line ends, tabs and the program's own colours pass.
 
-use crate::text::changes_direction;
+use helix_agents_tools::text::changes_direction;
 
 /// The escape sequence of bold text.
 pub(crate) const BOLD: &str = "\u{1b}[1m";

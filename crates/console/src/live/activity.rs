@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use helix_agents::clock::short_duration;
-use helix_agents::id::{CallId, SessionId};
-use helix_agents::stream::{Chunk, ChunkKind};
+use helix_agents_core::clock::short_duration;
+use helix_agents_core::id::{CallId, SessionId};
+use helix_agents_core::stream::{Chunk, ChunkKind};
 
-use crate::text::shortened;
+use helix_agents_tools::text::shortened;
 
 /// The frames of the spinner.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];

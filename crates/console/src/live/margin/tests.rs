@@ -1,6 +1,6 @@
 //! Tests of the line prefixes of sub-agents.
 
-use helix_agents::stream::ChunkKind;
+use helix_agents_core::stream::ChunkKind;
 
 use super::*;
 use crate::live::shown_by;

@@ -1,9 +1,9 @@
 //! Line prefixes that identify sub-agents, whose chunks are in the same stream as those of the root
 //! session.
 
-use helix_agents::stream::Chunk;
+use helix_agents_core::stream::Chunk;
 
-use crate::text::shortened;
+use helix_agents_tools::text::shortened;
 
 /// The separators in the ids of child sessions, between the parent's id and the call id or name.
 const BELOW: [&str; 2] = ["-sub-", "-agent-"];
