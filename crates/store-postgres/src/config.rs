@@ -10,7 +10,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 
 use crate::connections::{Connections, Timeouts};
 use crate::sql::{Prepared, Schema};
-use crate::{Diagnosis, Inspection, PostgresStore, inspect, migrations};
+use crate::{Inspection, PostgresStore, inspect, migrations};
 
 /// The default schema of a store's tables.
 pub const DEFAULT_SCHEMA: &str = "helix_agents";
@@ -211,12 +211,6 @@ impl PostgresBuilder {
             Ok(inspection)
         };
         inspect().await.map_err(|error: Error| error.with_operation("store::inspect"))
-    }
-
-    /// Inspects the database without changing it. A database that [`open`](Self::open) would refuse is
-    /// part of the result, and [`Diagnosis::findings`] returns what needs attention.
-    pub async fn diagnose(&self) -> Diagnosis {
-        Diagnosis::new(self.inspect().await, self.kept_chunks())
     }
 
     /// Drops the schema with everything in it, if it belongs to a store. Meant for tests.

@@ -6,7 +6,7 @@ use helix_agents_core::error::{ErrorCode, ErrorRecord, Result};
 use helix_agents_core::finding::Finding;
 use helix_agents_core::guarantee::Guarantee;
 
-use crate::Inspection;
+use crate::{Inspection, PostgresBuilder};
 
 /// The state of a store database and the guarantees of the store.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,8 +22,16 @@ pub struct Diagnosis {
     pub guarantees: Vec<Guarantee>,
 }
 
+impl PostgresBuilder {
+    /// Inspects the database without changing it. A database that [`open`](Self::open) would refuse is
+    /// part of the result, and [`Diagnosis::findings`] returns what needs attention.
+    pub async fn diagnose(&self) -> Diagnosis {
+        Diagnosis::new(self.inspect().await, self.kept_chunks())
+    }
+}
+
 impl Diagnosis {
-    pub(crate) fn new(inspected: Result<Option<Inspection>>, stream_retention: u64) -> Self {
+    fn new(inspected: Result<Option<Inspection>>, stream_retention: u64) -> Self {
         let (database, error) = match inspected {
             Ok(database) => (database, None),
             Err(error) => (None, Some(error.record())),

@@ -10,7 +10,7 @@ use helix_agents_core::stream::StreamCache;
 use crate::connection::Server;
 use crate::location::Location;
 use crate::streams::watch::Watch;
-use crate::{Diagnosis, Inner, Inspection, RedisStore, inspect, settings};
+use crate::{Inner, Inspection, RedisStore, inspect, settings};
 
 /// Options for opening a [`RedisStore`].
 #[derive(Clone)]
@@ -133,12 +133,6 @@ impl RedisBuilder {
     pub async fn inspect(&self) -> Result<Inspection> {
         let inspected = inspect::inspect(self).await;
         inspected.map_err(|error| error.with_operation("store::inspect"))
-    }
-
-    /// Inspects the server without changing anything. A server that [`open`](Self::open) would refuse
-    /// is part of the result, and [`Diagnosis::findings`] returns what needs attention.
-    pub async fn diagnose(&self) -> Diagnosis {
-        Diagnosis::new(self.inspect().await, self.kept_chunks())
     }
 
     /// Removes every key with the prefix. Meant for tests, and not supported in a cluster.

@@ -6,8 +6,8 @@ use helix_agents_core::error::{ErrorCode, ErrorRecord, Result};
 use helix_agents_core::finding::Finding;
 use helix_agents_core::guarantee::Guarantee;
 
-use crate::Inspection;
 use crate::settings::{Persistence, ServerSettings};
+use crate::{Inspection, RedisBuilder};
 
 /// The code of advice about the server's settings.
 const SETTINGS: &str = "server_settings";
@@ -26,8 +26,16 @@ pub struct Diagnosis {
     pub guarantees: Vec<Guarantee>,
 }
 
+impl RedisBuilder {
+    /// Inspects the server without changing anything. A server that [`open`](Self::open) would refuse
+    /// is part of the result, and [`Diagnosis::findings`] returns what needs attention.
+    pub async fn diagnose(&self) -> Diagnosis {
+        Diagnosis::new(self.inspect().await, self.kept_chunks())
+    }
+}
+
 impl Diagnosis {
-    pub(crate) fn new(inspected: Result<Inspection>, stream_retention: u64) -> Self {
+    fn new(inspected: Result<Inspection>, stream_retention: u64) -> Self {
         let (server, error) = match inspected {
             Ok(server) => {
                 let refused = server.check().err();

@@ -6,9 +6,7 @@ use std::time::Duration;
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 
-use crate::{
-    Diagnosis, Inspection, SqliteStore, connection, diagnosis, guarantees, inspect, worker,
-};
+use crate::{Inspection, SqliteStore, connection, guarantees, inspect, worker};
 
 /// When an append is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,21 +123,6 @@ impl SqliteBuilder {
     pub async fn inspect(&self) -> Result<Option<Inspection>> {
         let config = self.config.clone();
         worker::once("helix-sqlite-inspect", move || inspect::inspect(&config)).await
-    }
-
-    /// Inspects the file, its folder and the disk without creating or changing a file. A file that
-    /// [`open`](Self::open) would refuse is part of the result, and
-    /// [`Diagnosis::findings`] returns what needs attention.
-    ///
-    /// # Errors
-    /// [`StoreUnavailable`](helix_agents_core::error::ErrorCode::StoreUnavailable) if the operating
-    /// system cannot start a thread.
-    ///
-    /// # Cancel safety
-    /// Dropping the future does not cancel the inspection. It finishes in the background.
-    pub async fn diagnose(&self) -> Result<Diagnosis> {
-        let config = self.config.clone();
-        worker::once("helix-sqlite-diagnose", move || Ok(diagnosis::diagnose(&config))).await
     }
 
     /// Opens the file. Creates it if it does not exist, and migrates an older schema.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use helix_agents_core::error::{ErrorCode, ErrorRecord};
+use helix_agents_core::error::{ErrorCode, ErrorRecord, Result};
 use helix_agents_core::finding::Finding;
 use helix_agents_core::guarantee::Guarantee;
 
 use crate::config::Config;
-use crate::{Folder, Inspection, guarantees, inspect};
+use crate::{Folder, Inspection, SqliteBuilder, guarantees, inspect, worker};
 
 /// The runtime that needs no separate workers.
 const LOCAL: &str = "local";
@@ -38,7 +38,7 @@ pub struct Diagnosis {
 }
 
 /// Inspects the file and its folder.
-pub(crate) fn diagnose(config: &Config) -> Diagnosis {
+fn diagnose(config: &Config) -> Diagnosis {
     let path = &config.path;
     let (file, error) = match inspect::inspect(config) {
         Ok(file) => (file, None),
@@ -52,6 +52,23 @@ pub(crate) fn diagnose(config: &Config) -> Diagnosis {
         folder: Folder::of(path),
         stream_retention: config.stream_retention.max(1),
         guarantees: guarantees::of(config.synchronous),
+    }
+}
+
+impl SqliteBuilder {
+    /// Inspects the file, its folder and the disk without creating or changing a file. A file that
+    /// [`open`](Self::open) would refuse is part of the result, and
+    /// [`Diagnosis::findings`] returns what needs attention.
+    ///
+    /// # Errors
+    /// [`StoreUnavailable`](helix_agents_core::error::ErrorCode::StoreUnavailable) if the operating
+    /// system cannot start a thread.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not cancel the inspection. It finishes in the background.
+    pub async fn diagnose(&self) -> Result<Diagnosis> {
+        let config = self.config.clone();
+        worker::once("helix-sqlite-diagnose", move || Ok(diagnose(&config))).await
     }
 }
 
