@@ -111,6 +111,7 @@ const LAYERS: &[Layer] = &[
         name: "helix-agents",
         may_use: &[
             "helix-agents-agent-file",
+            "helix-agents-terminal",
             "helix-agents-core",
             "helix-agents-llm",
             "helix-agents-macros",
@@ -124,8 +125,20 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
-        name: "helix-agents-cli",
+        name: "helix-agents-terminal",
+        may_use: &["helix-agents-core", "helix-agents-planner", "helix-agents-tools"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-demo",
         may_use: &["helix-agents"],
+        never: &["helix-agents-testkit", "helix-agents-store-*", "expect-test", "axum*", "reqwest*"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-cli",
+        may_use: &["helix-agents", "helix-agents-demo"],
         // The binary contains no test support other than the scripted model of the demo.
         never: &["helix-agents-conformance", "helix-agents-testkit", "expect-test"],
         ..Layer::EMPTY

@@ -13,6 +13,7 @@ use helix_agents_tools::text::{one_line, shortened};
 
 use crate::config::SettingsConfig;
 use crate::document::AgentFile;
+use crate::plan;
 use crate::source_map::FILE;
 use crate::tools::tools;
 
@@ -112,7 +113,7 @@ impl AgentFile {
             }
         };
         let agent = self.finish(builder).map_err(|error| self.invalid(&error))?;
-        let plan = self.plan(&agent, &options.clock);
+        let plan = plan::options(config, &agent, &options.clock);
         Ok(BuiltAgent { agent, plan })
     }
 

@@ -50,6 +50,7 @@ mod clock;
 mod config;
 mod document;
 mod plan;
+mod recorded;
 mod schema;
 mod source_map;
 pub mod suggest;
@@ -57,6 +58,7 @@ mod tools;
 
 pub use build::{BuildOptions, BuiltAgent};
 pub use document::AgentFile;
+pub use recorded::RecordedFile;
 pub use schema::schema;
 pub use source_map::problems;
 

@@ -8,26 +8,27 @@ use helix_agents_planner::PlanOptions;
 
 use crate::clock::SharedClock;
 use crate::config::AgentConfig;
-use crate::document::AgentFile;
 use crate::source_map::{Problem, SourceMap};
 
-impl AgentFile {
-    /// The plan-execute options, if the file has a `[planner]` table.
-    pub(crate) fn plan(&self, agent: &AnyAgent, clock: &Arc<dyn Clock>) -> Option<PlanOptions> {
-        let config = self.config.planner.as_ref()?;
-        let mut options = PlanOptions::default()
-            .max_rounds(config.max_rounds)
-            .max_result_bytes(config.max_result_bytes);
-        if let Some(timeout) = config.timeout {
-            options = options.timeout(timeout.0, SharedClock(Arc::clone(clock)));
-        }
-        if let Some(model) = &config.model {
-            let mut llm = agent.llm().clone();
-            llm.model.clone_from(model);
-            options = options.llm(llm);
-        }
-        Some(options)
+/// Returns the plan-execute options, if the file has a `[planner]` table.
+pub(crate) fn options(
+    config: &AgentConfig,
+    agent: &AnyAgent,
+    clock: &Arc<dyn Clock>,
+) -> Option<PlanOptions> {
+    let planner = config.planner.as_ref()?;
+    let mut options = PlanOptions::default()
+        .max_rounds(planner.max_rounds)
+        .max_result_bytes(planner.max_result_bytes);
+    if let Some(timeout) = planner.timeout {
+        options = options.timeout(timeout.0, SharedClock(Arc::clone(clock)));
     }
+    if let Some(model) = &planner.model {
+        let mut llm = agent.llm().clone();
+        llm.model.clone_from(model);
+        options = options.llm(llm);
+    }
+    Some(options)
 }
 
 /// Returns problems of settings that are valid alone but not together.

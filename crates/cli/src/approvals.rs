@@ -10,13 +10,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Subcommand;
+use helix_agents::terminal::Screen;
 
 use crate::exit::Exit;
 use crate::resume;
-use crate::screen::Screen;
 use crate::storage;
-
-pub(crate) use call::{WaitingCall, below, kind};
 
 /// The subcommands of `helix approvals`.
 #[derive(Debug, Subcommand)]

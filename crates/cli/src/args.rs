@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::error::ContextValue;
 use clap::{Parser, Subcommand};
+use helix_agents::terminal;
 
 use crate::approvals::ApprovalsCommand;
 use crate::chat::ChatArgs;
@@ -17,7 +18,6 @@ use crate::init::InitArgs;
 use crate::man::ManArgs;
 use crate::resume::ResumeArgs;
 use crate::run::RunArgs;
-use crate::screen;
 use crate::sessions::SessionsCommand;
 use crate::stop::{AbortArgs, InterruptArgs};
 use crate::tail::TailArgs;
@@ -103,9 +103,9 @@ impl Args {
             // The message quotes the arguments, so it is escaped like other untrusted text.
             let message = in_one_line(error).to_string();
             if json {
-                screen::notice(&failure::usage(&message).to_string());
+                terminal::notice(&failure::usage(&message).to_string());
             } else {
-                screen::notice(message.trim_end());
+                terminal::notice(message.trim_end());
             }
             Exit::Usage
         })

@@ -12,15 +12,16 @@ use helix_agents::error::ErrorCode;
 use helix_agents::event::PendingKind;
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::Submission;
+use helix_agents::session::{PendingView, Submission};
+use helix_agents::terminal::output::{self, Output};
+use helix_agents::terminal::{Screen, notice};
 
 use self::keyboard::{Reply, read_line};
-use crate::approvals::WaitingCall;
 use crate::edit::{self, Edited};
 use crate::env;
-use crate::screen::{Screen, notice};
+use crate::follow_up;
+use crate::pending_call::arguments;
 use crate::signals::{Signal, Signals};
-use crate::terminal::{self, Output};
 use crate::text::{one_line, shortened};
 
 /// The maximum length of the arguments shown. A question says if they are cut off.
@@ -28,7 +29,7 @@ const MAX_CHARS: usize = 4000;
 
 /// Returns `true` if there is an interactive user to ask.
 pub(crate) fn is_possible(screen: &Screen, no_input: bool) -> bool {
-    let is_there = io::stdin().is_terminal() && terminal::is_shown(Output::Err);
+    let is_there = io::stdin().is_terminal() && output::is_shown(Output::Err);
     is_there && !no_input && !screen.is_json()
 }
 
@@ -64,25 +65,25 @@ impl Approver {
     pub(crate) async fn ask_all(
         &mut self,
         runtime: &LocalRuntime,
-        waiting: &[WaitingCall],
+        waiting: &[PendingView],
         db: &Path,
         signals: &mut Signals,
     ) -> Result<bool> {
         let mut settled = false;
         for call in waiting {
-            if !matches!(call.view.pending.kind, PendingKind::Approval { .. }) || call.expired {
+            if !matches!(call.pending.kind, PendingKind::Approval { .. }) || call.expired {
                 continue;
             }
-            if self.postponed.contains(&call.reference) {
+            if self.postponed.contains(&call.reference().to_string()) {
                 continue;
             }
             match ask(runtime, call, db, signals).await? {
                 Outcome::Settled => settled = true,
                 Outcome::Later => {
-                    self.postponed.insert(call.reference.clone());
+                    self.postponed.insert(call.reference().to_string());
                 }
                 Outcome::Stop => {
-                    self.postponed.extend(waiting.iter().map(|call| call.reference.clone()));
+                    self.postponed.extend(waiting.iter().map(|call| call.reference().to_string()));
                     return Ok(settled);
                 }
             }
@@ -93,11 +94,11 @@ impl Approver {
 
 async fn ask(
     runtime: &LocalRuntime,
-    waiting: &WaitingCall,
+    waiting: &PendingView,
     db: &Path,
     signals: &mut Signals,
 ) -> Result<Outcome> {
-    let pending = &waiting.view.pending;
+    let pending = &waiting.pending;
     let editable = pending.kind == PendingKind::Approval { editable: true };
     let question = question(waiting, editable, db);
     loop {
@@ -105,7 +106,7 @@ async fn ask(
             Reply::Line(line) => Choice::of(&line, editable),
             Reply::Nothing => return Ok(Outcome::Stop),
         };
-        let call = waiting.view.reference();
+        let call = waiting.reference();
         let answer = match word {
             None => {
                 notice("type y, n, n followed by a reason, or l");
@@ -115,7 +116,7 @@ async fn ask(
             Some(Choice::Yes) => (Submission::approve(call), None),
             Some(Choice::No(reason)) => (Submission::deny(call, reason), None),
             Some(Choice::Edit) => {
-                let edited = edit::json(&waiting.view.arguments.to_value()).await;
+                let edited = edit::json(&waiting.arguments.to_value()).await;
                 // A Ctrl-C was meant for the editor.
                 while let Some(Signal::Interrupt) = signals.next().now_or_never() {}
                 match edited {
@@ -162,12 +163,12 @@ async fn ask(
     }
 }
 
-fn question(waiting: &WaitingCall, editable: bool, db: &Path) -> String {
-    let (pending, arguments) = (&waiting.view.pending, waiting.arguments());
+fn question(waiting: &PendingView, editable: bool, db: &Path) -> String {
+    let (pending, arguments) = (&waiting.pending, arguments(waiting));
     let (tool, seen) = (shortened(&pending.tool, 100), one_line(&arguments));
     let length = seen.chars().count();
     let seen = if length > MAX_CHARS {
-        let show = waiting.command("show", db);
+        let show = follow_up::answer("show", &waiting.reference(), db);
         format!("{} ({length} characters; in full: {show})", shortened(&seen, MAX_CHARS))
     } else {
         seen.into_owned()

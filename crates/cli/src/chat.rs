@@ -14,23 +14,17 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
+use helix_agents::terminal::{Screen, notice};
 
 use self::conversation::Conversation;
 use self::entry::Entry;
-use self::input::{Input, InputEvent};
+use self::input::{HINT, Input, InputEvent};
 use crate::ask;
 use crate::drive::OutputFailed;
 use crate::exit::Exit;
 use crate::failure;
-use crate::screen::{Screen, Style, notice};
 use crate::session_agent::{Overrides, SessionAgent};
 use crate::storage;
-
-/// The default agent file.
-const AGENT_FILE: &str = "agent.toml";
-
-/// The hint shown after Ctrl-C.
-const HINT: &str = "use Ctrl-D or /quit to leave";
 
 /// The options of `helix chat`.
 #[derive(Debug, Args)]
@@ -137,22 +131,13 @@ async fn open<'a>(
     };
     let session_agent = match &head {
         Some(head) => SessionAgent::of_session(head, overrides).await?,
-        None => session_agent(args.agent.as_deref(), overrides).await?,
+        None => SessionAgent::of_conversation(overrides).await?,
     };
     let session = head.map(|head| head.session);
     let mut conversation =
         Conversation::new(session_agent, args.agent.clone(), session, store, db, screen)?;
     conversation.interactive = ask::is_possible(screen, args.no_input);
     Ok(conversation)
-}
-
-/// Creates the agent of a new session.
-async fn session_agent(file: Option<&Path>, overrides: Overrides<'_>) -> Result<SessionAgent> {
-    let usual = Path::new(AGENT_FILE);
-    match file.or_else(|| usual.exists().then_some(usual)) {
-        Some(file) => SessionAgent::of_file(file, overrides).await,
-        None => SessionAgent::of_assistant(overrides).await,
-    }
 }
 
 /// Reports an entry that failed.
@@ -165,12 +150,4 @@ fn report(error: &anyhow::Error, screen: &Screen) -> Exit {
         }
         None => failure::report(error, screen.is_json()),
     }
-}
-
-/// Prints a line of the chat itself, not of the agent.
-fn aside(screen: &Screen, line: &str) -> Result<()> {
-    if !screen.is_json() {
-        screen.line(screen.styled(Style::Dim, line))?;
-    }
-    Ok(())
 }

@@ -2,31 +2,19 @@
 
 use std::path::Path;
 
-use helix_agents::error::{Error, ErrorCode, Result};
+use helix_agents::error::{Error, ErrorCode};
 use helix_agents::id::SessionId;
 use helix_agents::message::Message;
-use helix_agents::session::{Checkpoint, Session};
+use helix_agents::session::Session;
 
-use crate::summary;
-
-/// Returns the checkpoint after a step.
-///
-/// # Errors
-/// [`ErrorCode::CheckpointNotFound`], with a hint as from [`with_hint`].
-pub(crate) fn after<'a>(session: &'a Session, step: u32, db: &Path) -> Result<&'a Checkpoint> {
-    session.checkpoints().iter().find(|checkpoint| checkpoint.step == step).ok_or_else(|| {
-        let message = format!("the session has no checkpoint after step {step}");
-        let error = Error::new(ErrorCode::CheckpointNotFound, message);
-        with_hint(error.with_context("session", session.id()), session.id(), db)
-    })
-}
+use crate::follow_up;
 
 /// Adds the command that lists the checkpoints to an error about a missing checkpoint.
 pub(crate) fn with_hint(error: Error, session: &SessionId, db: &Path) -> Error {
     if error.code() != ErrorCode::CheckpointNotFound {
         return error;
     }
-    error.with_context("list", summary::command("sessions checkpoints", session, db))
+    error.with_context("list", follow_up::command("sessions checkpoints", session, db))
 }
 
 /// The model's reply in the step of each checkpoint: its tool calls and its text.

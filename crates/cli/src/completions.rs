@@ -1,13 +1,11 @@
 //! `helix completions`: completion scripts for shells.
 
 use anyhow::Result;
-use clap::CommandFactory as _;
 use clap_complete::Shell;
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
-use crate::args::Args;
 use crate::exit::Exit;
-use crate::screen::Screen;
 
 /// The help text on how to load the script in each shell.
 pub(crate) const HELP: &str = "\
@@ -25,10 +23,13 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &CompletionsArgs, screen: &Screen) -> Result<Exit> {
+/// Runs the command. `command` is the command line of the program.
+pub(crate) fn run(
+    args: &CompletionsArgs,
+    mut command: clap::Command,
+    screen: &Screen,
+) -> Result<Exit> {
     let mut script = Vec::new();
-    let mut command = Args::command();
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     let script = String::from_utf8_lossy(&script);

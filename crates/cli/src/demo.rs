@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents::terminal::{Screen, Style, notice};
+use helix_agents_demo::{QUESTION, script};
 
 use crate::ask::Approver;
 use crate::drive;
 use crate::env;
 use crate::exit::Exit;
 use crate::model::{Model, is_script};
-use crate::research::QUESTION;
 use crate::run_view::RunView;
-use crate::screen::{Screen, Style, notice};
 use crate::session_agent::SessionAgent;
 use crate::storage;
 
@@ -44,9 +44,9 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
     let pace = Duration::from_millis(args.pace);
     let named = args.model.clone().or_else(|| env::HELIX_MODEL.text());
     let model = match named.as_deref() {
-        _ if args.scripted => Model::script(pace),
-        Some(name) if is_script(name) => Model::script(pace),
-        name => Model::select(name).await?.unwrap_or_else(|| Model::script(pace)),
+        _ if args.scripted => Model::scripted(script(pace)),
+        Some(name) if is_script(name) => Model::scripted(script(pace)),
+        name => Model::select(name).await?.unwrap_or_else(|| Model::scripted(script(pace))),
     };
     if model.is_script() && !args.scripted && !screen.is_json() {
         notice(

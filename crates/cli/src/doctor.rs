@@ -1,28 +1,27 @@
 //! `helix doctor`: checks the configuration, shows what it guarantees and why, and reports problems.
+//!
+//! The checks are functions of the libraries. This command prints their results.
 
 mod configuration;
-mod disk;
-mod finding;
+mod hints;
 mod models;
 mod page;
-mod postgres;
 mod program;
-mod redis;
 mod runtimes;
 mod stores;
 
 use std::path::Path;
 
 use anyhow::Result;
+use helix_agents::finding::Finding;
+use helix_agents::providers::ModelsDiagnosis;
+use helix_agents::terminal::{Screen, Style};
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::screen::{Screen, Style};
 use crate::text::count;
 
 use configuration::Configuration;
-use finding::{Finding, Findings};
-use models::Models;
 use page::Page;
 use program::Program;
 use runtimes::Runtimes;
@@ -35,7 +34,7 @@ struct Report {
     ok: bool,
     program: Program,
     configuration: Configuration,
-    models: Models,
+    models: ModelsDiagnosis,
     stores: Stores,
     runtimes: Runtimes,
     /// Findings that may need attention.
@@ -46,11 +45,16 @@ struct Report {
 
 /// Runs the command. It creates and changes nothing.
 pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
-    let mut findings = Findings::default();
-    let configuration = Configuration::check(&mut findings);
-    let models = Models::check(&configuration, &mut findings).await;
-    let stores = Stores::check(db, &mut findings).await;
-    let Findings { advice, problems } = findings;
+    let configuration = Configuration::check();
+    let models = match &configuration.diagnosis.registry {
+        Some(registry) => ModelsDiagnosis::check(registry).await,
+        None => ModelsDiagnosis::default(),
+    };
+    let stores = Stores::check(db).await?;
+    let of_models = [configuration.diagnosis.findings(), models.findings()].concat();
+    let findings = of_models.into_iter().map(hints::of_models);
+    let findings = findings.chain(stores.store.findings().into_iter().map(hints::of_store));
+    let (problems, advice): (Vec<_>, Vec<_>) = findings.partition(Finding::is_problem);
     let report = Report {
         ok: problems.is_empty(),
         program: Program::check(),
@@ -73,7 +77,7 @@ impl Report {
     fn show(&self, page: &Page<'_>) -> std::io::Result<()> {
         self.program.show(page)?;
         self.configuration.show(page)?;
-        self.models.show(page)?;
+        models::show(&self.models, page)?;
         self.stores.show(page)?;
         self.runtimes.show(page)?;
         if !self.advice.is_empty() {

@@ -1,6 +1,7 @@
 //! Follows an interactive run until it ends: shows its stream, handles signals and asks for approvals.
 
 mod requests;
+mod stopped;
 
 use std::fmt;
 use std::pin::pin;
@@ -10,20 +11,20 @@ use std::time::Duration;
 use anyhow::Result;
 use futures_util::{FutureExt as _, StreamExt as _};
 use helix_agents::agent::AnyAgent;
-use helix_agents::error::{Error, ErrorCode};
+use helix_agents::error::Error;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
 use helix_agents::runtime_local::LocalRuntime;
 use helix_agents::stream::ChunkKind;
+use helix_agents::terminal::{LiveView, ticks};
 use helix_agents::usage::Usage;
 use tokio::time::timeout;
 
 use self::requests::Requests;
+use self::stopped::stopped;
 use crate::ask::Approver;
 use crate::exit::Exit;
-use crate::failure;
-use crate::live::{LiveView, ticks};
+use crate::follow_up;
 use crate::run_view::RunView;
-use crate::screen::notice;
 use crate::signals::Signals;
 use crate::summary::{self, EndedRun, Turn};
 
@@ -100,19 +101,6 @@ impl fmt::Display for OutputFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the output of the run cannot be written (to resume: {})", self.resume)
     }
-}
-
-/// Reports a run that stopped without ending, usually because the user shut the runtime down.
-fn stopped(error: Error, handle: &RunHandle, run_view: RunView<'_>) -> Exit {
-    let is_requested = error.code() == ErrorCode::Closed;
-    let is_json = run_view.screen.is_json();
-    if is_requested && !is_json {
-        let resume = summary::command("resume", handle.session(), run_view.db);
-        notice(&format!("stopped; to resume: {resume}"));
-    } else {
-        failure::report(&error.into(), is_json);
-    }
-    if is_requested { Exit::Interrupted } else { Exit::Failed }
 }
 
 /// A run that is followed.
@@ -208,7 +196,7 @@ impl FollowedRun<'_> {
             () = self.runtime.shutdown() => {}
             _ = signals.next() => requests::leave(&self.handle, self.run_view),
         }
-        let resume = summary::command("resume", self.handle.session(), self.run_view.db);
+        let resume = follow_up::command("resume", self.handle.session(), self.run_view.db);
         Err(error.context(OutputFailed { resume }))
     }
 }

@@ -2,17 +2,17 @@
 
 use helix_agents::agent_file;
 use helix_agents::error::Error;
+use helix_agents::terminal;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
-use crate::screen;
 
 /// Reports an error that ended the command.
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> Exit {
     if json {
-        screen::notice(&as_json(error).to_string());
+        terminal::notice(&as_json(error).to_string());
     } else {
-        screen::notice(&format!("helix: {error:#}"));
+        terminal::notice(&format!("helix: {error:#}"));
     }
     Exit::Failed
 }

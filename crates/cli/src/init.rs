@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
 use crate::env;
 use crate::exit::Exit;
-use crate::screen::Screen;
 use crate::text::quoted;
 
 /// The options of `helix init`.

@@ -2,8 +2,9 @@
 
 use tracing_subscriber::EnvFilter;
 
+use helix_agents::terminal::output::LogOutput;
+
 use crate::env;
-use crate::terminal::LogOutput;
 
 /// The default log filter. Messages of database drivers are reduced, because their errors are returned
 /// and reported, too.

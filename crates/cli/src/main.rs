@@ -9,42 +9,44 @@ mod chat;
 mod checkpoint;
 mod completions;
 mod demo;
+mod demo_settings;
 mod doctor;
 mod drive;
 mod edit;
 mod env;
 mod exit;
 mod failure;
+mod follow_up;
 mod init;
 mod input;
 mod lease_wait;
-mod live;
 mod logging;
 mod man;
 mod migrate;
 mod model;
-mod research;
+mod pending_call;
 mod resume;
 mod run;
 mod run_view;
 mod schema;
-mod screen;
 mod session_agent;
+mod session_tags;
 mod sessions;
 mod signals;
 mod stop;
 mod storage;
 mod summary;
 mod tail;
-mod terminal;
 mod text;
 mod usage;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
+use helix_agents::terminal::Screen;
+
 use crate::args::{Args, Command};
 use crate::exit::Exit;
-use crate::screen::Screen;
 
 fn main() -> ExitCode {
     let args = match Args::read() {
@@ -80,8 +82,8 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Migrate => migrate::run(&db, screen).await,
             Command::Doctor => doctor::run(&db, screen).await,
             Command::Init(args) => init::run(&args, screen),
-            Command::Completions(args) => completions::run(&args, screen),
-            Command::Man(args) => man::run(&args, screen),
+            Command::Completions(args) => completions::run(&args, Args::command(), screen),
+            Command::Man(args) => man::run(&args, Args::command(), screen),
             Command::Schema => schema::run(screen),
         }
     });

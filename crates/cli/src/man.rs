@@ -5,15 +5,15 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use clap::builder::Resettable;
-use clap::{Args, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
 use crate::env;
 use crate::exit::Exit;
-use crate::screen::Screen;
 
 /// The options of `helix man`.
 #[derive(Debug, Args)]
@@ -24,9 +24,9 @@ pub(crate) struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &ManArgs, screen: &Screen) -> Result<Exit> {
-    let root = root();
+/// Runs the command. `command` is the command line of the program.
+pub(crate) fn run(args: &ManArgs, command: clap::Command, screen: &Screen) -> Result<Exit> {
+    let root = built(command);
     let Some(dir) = &args.dir else {
         let page = page(&root)?;
         if screen.is_json() {
@@ -56,8 +56,8 @@ pub(crate) fn run(args: &ManArgs, screen: &Screen) -> Result<Exit> {
 }
 
 /// The root command, built so that subcommands have their full names.
-fn root() -> clap::Command {
-    let mut root = crate::args::Args::command().disable_help_subcommand(true);
+fn built(command: clap::Command) -> clap::Command {
+    let mut root = command.disable_help_subcommand(true);
     root.build();
     root
 }

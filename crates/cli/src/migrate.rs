@@ -6,10 +6,10 @@ use anyhow::Result;
 use helix_agents::StoreUrl;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::prelude::PostgresStore;
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::screen::Screen;
 use crate::storage;
 
 /// Runs the command.

@@ -7,13 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::event::{Event, decode};
 use helix_agents::llm::LlmAdapter;
-use helix_agents::providers::{ModelSource, SelectedModel};
-use helix_agents::store::{Head, StateStore as _};
+use helix_agents::providers::SelectedModel;
+use helix_agents::session::first_model;
+use helix_agents::store::Head;
 
-use crate::research::script;
-use crate::{env, session_agent};
+use crate::{env, session_tags};
 
 /// The model name of the built-in script.
 const SCRIPT: &str = "script";
@@ -21,22 +20,17 @@ const SCRIPT: &str = "script";
 /// How long a resume waits for a local server that may be busy.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The number of appends at the start of a log that are searched for the first model reply.
-const BEGINNING: u32 = 16;
-
 /// A model and its adapter.
 #[derive(Debug)]
 pub(crate) struct Model {
     name: String,
     adapter: Arc<dyn LlmAdapter>,
-    source: ModelSource,
 }
 
 impl Model {
-    /// Creates the built-in script.
-    pub(crate) fn script(pace: Duration) -> Self {
-        let adapter = Arc::new(script::model(pace));
-        Self { name: SCRIPT.to_owned(), adapter, source: ModelSource::Named }
+    /// Creates the model that replies from the built-in script.
+    pub(crate) fn scripted(script: impl LlmAdapter) -> Self {
+        Self { name: SCRIPT.to_owned(), adapter: Arc::new(script) }
     }
 
     /// Selects the model: the one named by `name` or the environment, else the first available one.
@@ -63,18 +57,12 @@ impl Model {
     }
 
     fn of(selected: SelectedModel) -> Self {
-        let SelectedModel { name, registry, source, .. } = selected;
-        Self { name, adapter: Arc::new(registry), source }
+        Self { name: selected.name, adapter: Arc::new(selected.registry) }
     }
 
     /// The model's name: `provider:model`, or `script`.
     pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The reason why the model was selected.
-    pub(crate) fn source(&self) -> ModelSource {
-        self.source
     }
 
     /// The adapter that sends the model's requests.
@@ -107,25 +95,15 @@ pub(crate) fn is_script(name: &str) -> bool {
 /// # Errors
 /// The errors of the store.
 pub(crate) async fn of(head: &Head, store: &AnyStore) -> Result<Option<String>> {
-    if let Some(model) = head.created.tags.get(session_agent::MODEL) {
+    if let Some(model) = head.created.tags.get(session_tags::MODEL) {
         return Ok(Some(model.clone()));
     }
-    let beginning = match store.read_log(&head.session, 0, BEGINNING).await {
-        Ok(beginning) => beginning,
+    match first_model(store, &head.session).await {
+        Ok(model) => Ok(model.map(|model| model.to_string())),
         // The session was deleted concurrently.
-        Err(error) if error.code() == ErrorCode::SessionNotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    for append in &beginning {
-        for recorded in decode(&head.session, append)? {
-            if let Event::ModelReplied(reply) = &recorded.event
-                && let Some(model) = &reply.model
-            {
-                return Ok(Some(model.to_string()));
-            }
-        }
+        Err(error) if error.code() == ErrorCode::SessionNotFound => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    Ok(None)
 }
 
 impl fmt::Display for Model {

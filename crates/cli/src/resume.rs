@@ -13,6 +13,7 @@ use helix_agents::id::SessionId;
 use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::load;
 use helix_agents::store::{Head, SessionStatus};
+use helix_agents::terminal::{Screen, notice};
 
 use crate::ask::{self, Approver};
 use crate::checkpoint;
@@ -21,7 +22,6 @@ use crate::exit::Exit;
 use crate::lease_wait;
 use crate::model::{self, is_script};
 use crate::run_view::RunView;
-use crate::screen::{Screen, notice};
 use crate::session_agent::{self, Overrides, SessionAgent};
 use crate::signals::Signals;
 use crate::storage::{self, Which};

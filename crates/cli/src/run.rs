@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents::terminal::{Screen, Style, notice};
 
 use crate::ask::{self, Approver};
 use crate::drive;
@@ -16,7 +17,6 @@ use crate::exit::Exit;
 use crate::failure;
 use crate::input;
 use crate::run_view::RunView;
-use crate::screen::{Screen, Style, notice};
 use crate::session_agent::{Overrides, SessionAgent};
 use crate::storage;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::screen::Screen;
+use helix_agents::terminal::Screen;
 
 /// The screen, database and model of a run that is shown.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use helix_agents::agent_file;
+use helix_agents::terminal::Screen;
 
 use crate::exit::Exit;
-use crate::screen::Screen;
 
 /// Runs the command. With `--json` the schema is in one line.
 pub(crate) fn run(screen: &Screen) -> Result<Exit> {

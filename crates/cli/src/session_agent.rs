@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use helix_agents::AnyStore;
 use helix_agents::agent::{AgentRegistry, AnyAgent};
-use helix_agents::agent_file::{AgentFile, BuildOptions, BuiltAgent};
+use helix_agents::agent_file::{AgentFile, BuildOptions, BuiltAgent, RecordedFile};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::ResumeOptions;
 use helix_agents::llm::LlmAdapter;
@@ -19,10 +19,12 @@ use helix_agents::prelude::LocalRuntime;
 use helix_agents::providers::ProviderRegistry;
 use helix_agents::runtime_local::TokioClock;
 use helix_agents::store::Head;
+use helix_agents::terminal::{Screen, notice};
+use helix_agents_demo::{ToolEnvironment, researcher};
 
+use crate::demo_settings::DemoSettings;
 use crate::model::Model;
-use crate::research::{self, DemoSettings, researcher};
-use crate::screen::{Screen, notice};
+use crate::session_tags::{ASSISTANT, MODEL, is_demo, is_supported};
 
 /// The lease duration: how long a session stays locked after its process crashed. It is short, so that
 /// `resume` after `kill -9` does not take long.
@@ -31,19 +33,11 @@ pub(crate) const LEASE: Duration = Duration::from_secs(3);
 /// The time to wait for a lease beyond the lease duration.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The tag that records the model's name.
-pub(crate) const MODEL: &str = "model";
-/// The name of the assistant of `helix chat`.
-const ASSISTANT: &str = "assistant";
+/// The agent file of a conversation for which none is named.
+const USUAL_FILE: &str = "agent.toml";
+
 /// The agent file of the assistant.
 const ASSISTANT_FILE: &str = include_str!("../data/assistant.toml");
-
-/// The tag that records the agent file's path.
-const AGENT_FILE: &str = "agent_file";
-/// The tag that records the digest of the agent file when the session was created.
-const AGENT_DIGEST: &str = "agent_digest";
-/// The tag that records the folder of the file tools, if the user overrode it.
-const FILES: &str = "files";
 
 /// An agent, its model, and the session tags that identify both.
 #[derive(Debug)]
@@ -80,7 +74,7 @@ impl SessionAgent {
     }
 
     fn of_setting(model: Model, settings: &DemoSettings) -> Result<Self> {
-        let agent = researcher(model.name(), settings)?.erased();
+        let agent = researcher(model.name(), settings.environment())?.erased();
         Ok(Self::new(agent, model, settings.tags()))
     }
 
@@ -97,12 +91,17 @@ impl SessionAgent {
         Self::of_agent_file(&file, model, overrides.files)
     }
 
-    /// Creates the assistant of `helix chat`. It uses the override of the model.
+    /// Creates the agent of a new conversation: that of the agent file, else of the one in the current
+    /// folder, else the assistant of `helix chat`. It uses the override of the model.
     ///
     /// # Errors
-    /// If the model is not available.
-    pub(crate) async fn of_assistant(overrides: Overrides<'_>) -> Result<Self> {
-        Self::assistant(Model::select(overrides.model).await?.ok_or_else(no_model)?)
+    /// If the agent file is invalid, or the model is not available.
+    pub(crate) async fn of_conversation(overrides: Overrides<'_>) -> Result<Self> {
+        let usual = Path::new(USUAL_FILE);
+        match overrides.agent.or_else(|| usual.exists().then_some(usual)) {
+            Some(file) => Self::of_file(file, overrides).await,
+            None => Self::assistant(Model::select(overrides.model).await?.ok_or_else(no_model)?),
+        }
     }
 
     fn assistant(model: Model) -> Result<Self> {
@@ -116,13 +115,7 @@ impl SessionAgent {
             .transpose()
             .context("the current folder cannot be determined")?;
         let built = build(file, Some(model.name()), files.as_deref())?;
-        let mut tags = BTreeMap::from([
-            (AGENT_FILE.to_owned(), file.path().to_string_lossy().into_owned()),
-            (AGENT_DIGEST.to_owned(), file.digest().to_owned()),
-        ]);
-        if let Some(files) = files {
-            tags.insert(FILES.to_owned(), files.to_string_lossy().into_owned());
-        }
+        let tags = file.session_tags(files.as_deref());
         let adapter = built.adapter(model.adapter())?;
         Ok(Self { adapter, ..Self::new(built.into(), model, tags) })
     }
@@ -134,11 +127,10 @@ impl SessionAgent {
     /// file now describes a different agent.
     pub(crate) async fn of_session(head: &Head, overrides: Overrides<'_>) -> Result<Self> {
         let tags = &head.created.tags;
-        let recorded = tags.get(AGENT_FILE).map(Path::new);
         let agent = &*head.created.agent;
         let model = tags.get(MODEL).filter(|_| is_supported(agent, tags));
         let model = overrides.model.unwrap_or(model.ok_or_else(|| unsupported_session(head))?);
-        let Some(recorded) = recorded else {
+        let Some(recorded) = RecordedFile::of_tags(tags) else {
             if overrides.agent.is_some() {
                 let message = "the session belongs to a built-in agent, not to an agent file";
                 let error = Error::new(ErrorCode::AgentMismatch, message);
@@ -155,24 +147,12 @@ impl SessionAgent {
             return Self::of_setting(model, &settings);
         };
         check_trace(overrides)?;
-        let path = overrides.agent.unwrap_or(recorded);
-        let file = read_again(path, overrides.agent.is_none())?;
+        let file = read_again(recorded, overrides.agent)?;
         check_files(&file, overrides)?;
-        check_name(&file, path, head)?;
-        let files = overrides.files.or_else(|| tags.get(FILES).map(Path::new));
+        file.check_name(agent)?;
+        let files = overrides.files.or(recorded.files());
         let mut session_agent = Self::of_agent_file(&file, Model::recorded(model).await?, files)?;
-        if path.canonicalize().is_ok_and(|path| path != recorded) {
-            let recorded = recorded.display();
-            session_agent
-                .warnings
-                .push(format!("The session was created with the agent file {recorded}."));
-        }
-        if tags.get(AGENT_DIGEST).is_some_and(|digest| digest != file.digest()) {
-            session_agent.warnings.push(format!(
-                "The agent file {} has changed since the session was created.",
-                path.display()
-            ));
-        }
+        session_agent.warnings = recorded.differences(&file);
         Ok(session_agent)
     }
 
@@ -183,20 +163,13 @@ impl SessionAgent {
     pub(crate) fn agent_of_session(head: &Head, agent: Option<&Path>) -> Result<AnyAgent> {
         let tags = &head.created.tags;
         let model = tags.get(MODEL).map_or("", String::as_str);
-        let recorded = tags.get(AGENT_FILE).map(Path::new);
-        let Some(path) = agent.or(recorded) else {
-            return match &*head.created.agent {
-                research::NAME if is_demo(research::NAME, tags) => {
-                    let settings = DemoSettings::new(&Model::script(Duration::ZERO), LEASE, None)?;
-                    Ok(researcher(model, &settings)?.erased())
-                }
-                ASSISTANT if tags.contains_key(MODEL) => assistant(model),
-                _ => Err(unsupported_session(head).into()),
-            };
+        let (file, files) = match (RecordedFile::of_tags(tags), agent) {
+            (Some(recorded), _) => (read_again(recorded, agent)?, recorded.files()),
+            (None, Some(path)) => (AgentFile::read(path)?, None),
+            (None, None) => return built_in(head, model),
         };
-        let file = read_again(path, agent.is_none())?;
-        check_name(&file, path, head)?;
-        Ok(build(&file, Some(model), tags.get(FILES).map(Path::new))?.into())
+        file.check_name(&head.created.agent)?;
+        Ok(build(&file, Some(model), files)?.into())
     }
 
     fn new(agent: AnyAgent, model: Model, mut tags: BTreeMap<String, String>) -> Self {
@@ -253,21 +226,22 @@ fn build(
     file.build(&options)
 }
 
+/// Builds the agent of a session without an agent file.
+fn built_in(head: &Head, model: &str) -> Result<AnyAgent> {
+    let (agent, tags) = (&*head.created.agent, &head.created.tags);
+    if is_demo(agent, tags) {
+        return Ok(researcher(model, &ToolEnvironment::default())?.erased());
+    }
+    if agent == ASSISTANT && tags.contains_key(MODEL) {
+        return assistant(model);
+    }
+    Err(unsupported_session(head).into())
+}
+
 /// Builds the assistant of `helix chat`.
 fn assistant(model: &str) -> Result<AnyAgent> {
     let file = AgentFile::parse("assistant.toml", ASSISTANT_FILE)?;
     Ok(build(&file, Some(model), None)?.into())
-}
-
-/// Returns `true` if `helix demo` created the session.
-pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
-    agent == research::NAME && tags.contains_key(MODEL) && !tags.contains_key(AGENT_FILE)
-}
-
-/// Returns `true` if this program can resume the session, because it or a compatible program created it.
-pub(crate) fn is_supported(agent: &str, tags: &BTreeMap<String, String>) -> bool {
-    let has_agent = tags.contains_key(AGENT_FILE) || [research::NAME, ASSISTANT].contains(&agent);
-    has_agent && tags.contains_key(MODEL)
 }
 
 /// Resume options that wait for lease expiry, in case the owner has crashed.
@@ -297,29 +271,17 @@ pub(crate) fn runtime_for_agent(agent: AnyAgent, store: AnyStore) -> Result<Loca
     Ok(builder.lease(LEASE).build()?)
 }
 
-/// Reads the agent file of a session again. The session records only its path.
-fn read_again(path: &Path, is_recorded: bool) -> Result<AgentFile> {
-    if is_recorded && !path.exists() {
-        let message = "the agent file of the session does not exist any more; restore it, or pass its new \
-                       path with --agent FILE";
-        let error = Error::new(ErrorCode::InputInvalid, message);
-        return Err(error.with_context("file", path.display()).into());
-    }
-    Ok(AgentFile::read(path)?)
-}
-
-/// Checks that the agent file describes the session's agent.
-fn check_name(file: &AgentFile, path: &Path, head: &Head) -> Result<()> {
-    if file.name() == &*head.created.agent {
-        return Ok(());
-    }
-    let message = format!(
-        "the session belongs to the agent `{}`, but {} describes `{}`",
-        head.created.agent,
-        path.display(),
-        file.name()
-    );
-    Err(Error::new(ErrorCode::AgentMismatch, message).into())
+/// Reads the agent file of a session, or the one that replaces it. If it is missing, the error names the
+/// option that passes another path.
+fn read_again(recorded: RecordedFile<'_>, other: Option<&Path>) -> Result<AgentFile> {
+    let read = recorded.read(other).map_err(|error| {
+        if other.is_some() || recorded.path().exists() {
+            return error;
+        }
+        let message = format!("{} with --agent FILE", error.message());
+        Error::new(error.code(), message).with_context("file", recorded.path().display())
+    });
+    Ok(read?)
 }
 
 /// Checks that `--files` is used only with file tools, and that its path is UTF-8, so that a tag can

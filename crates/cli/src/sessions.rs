@@ -14,10 +14,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Subcommand;
-use helix_agents::store::{Head, SessionStatus};
+use helix_agents::terminal::Screen;
 
 use crate::exit::Exit;
-use crate::screen::Screen;
 use crate::storage::{self, Which};
 
 /// The subcommands of `helix sessions`.
@@ -65,18 +64,4 @@ pub(crate) async fn run(command: SessionsCommand, db: &Path, screen: &Screen) ->
     };
     storage::close(&store).await;
     done.map(|()| Exit::Completed)
-}
-
-/// The status of a session as one word.
-fn status(head: &Head) -> &'static str {
-    match &head.summary.run {
-        Some(_) if head.is_leased() => "running",
-        Some(_) => "stopped",
-        // An active session without a run is suspended.
-        None if head.summary.status == SessionStatus::Active && head.summary.pending > 0 => {
-            "waiting"
-        }
-        None if head.summary.status == SessionStatus::Active => "answered",
-        None => head.summary.status.as_str(),
-    }
 }

@@ -10,13 +10,13 @@ use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
 use helix_agents::store::{Head, SessionStatus};
+use helix_agents::terminal::{Screen, notice};
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::screen::{Screen, notice};
+use crate::follow_up;
 use crate::session_agent::{self, SessionAgent};
 use crate::storage::{self, Which};
-use crate::summary;
 
 /// How long to wait for an aborted run to stop. Its tools get some seconds, and the lease of a process
 /// that crashed meanwhile takes some more to expire.
@@ -78,7 +78,7 @@ async fn request_interrupt(
     }
     let runtime = session_agent::runtime_without_model(store.clone())?;
     runtime.interrupt(&head.session, args.reason.clone()).await?;
-    let resume = summary::resume_root(&head.created.root, store, db).await?;
+    let resume = follow_up::resume_root(&head.created.root, store, db).await?;
     if screen.is_json() {
         screen.json(&json!({
             "session": head.session,
@@ -88,7 +88,7 @@ async fn request_interrupt(
         }))?;
     } else {
         screen.line("interrupt requested: the run stops at the end of the step")?;
-        screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+        screen.field("resume", resume.as_deref().unwrap_or(follow_up::ELSEWHERE))?;
     }
     Ok(())
 }

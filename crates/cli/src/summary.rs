@@ -1,42 +1,38 @@
 //! The summary of a run that has ended, as text or JSON.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use anyhow::Result;
-use helix_agents::AnyStore;
+use helix_agents::clock::short_duration;
 use helix_agents::error::{ErrorCode, ErrorRecord};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
-use helix_agents::id::SessionId;
 use helix_agents::json::Json;
 use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::{RunStatus, Session};
+use helix_agents::session::{PendingView, RunStatus, Session};
+use helix_agents::terminal::output::{self, Output};
+use helix_agents::terminal::{Screen, Style};
 use helix_agents::usage::Usage;
+use helix_agents_demo::Report;
 use serde_json::{Value, json};
 
-use crate::approvals::{WaitingCall, kind};
 use crate::exit::Exit;
+use crate::follow_up::{self, ELSEWHERE, command};
 use crate::model::is_script;
-use crate::research::Report;
+use crate::pending_call::{arguments, kind};
 use crate::run_view::RunView;
-use crate::screen::{Screen, Style};
-use crate::terminal::{self, Output};
-use crate::text::{count, duration, one_line, quoted, shortened};
-use crate::{env, session_agent, storage};
+use crate::text::{count, one_line, shortened};
+use crate::{session_tags, storage};
 
 /// The maximum length of a pending call's arguments.
 const MAX_CHARS: usize = 200;
-
-/// The hint on how to resume a session of another program.
-pub(crate) const ELSEWHERE: &str = "with the program that created the session";
 
 /// The result of a run that has ended, and the pending calls of the session.
 #[derive(Debug)]
 pub(crate) struct EndedRun {
     pub(crate) result: AgentResult,
-    pub(crate) waiting: Vec<WaitingCall>,
+    pub(crate) waiting: Vec<PendingView>,
 }
 
 impl EndedRun {
@@ -52,9 +48,7 @@ impl EndedRun {
         if !result.status.is_suspended() {
             return Ok(Self { result, waiting: Vec::new() });
         }
-        let (root, now) = (handle.session(), handle.load_session().await?.clock());
-        let views = runtime.pending_calls(root).await?;
-        let waiting = views.into_iter().map(|view| WaitingCall::new(view, root, now)).collect();
+        let waiting = runtime.pending_calls(handle.session()).await?;
         Ok(Self { result, waiting })
     }
 }
@@ -86,7 +80,7 @@ fn as_json(
             "reason": on.reason(),
             "deadline": on.deadline(),
             "calls": waiting,
-            "resume_command": resume(session.id(), session.agent(), session.tags(), run_view.db),
+            "resume_command": follow_up::resume(session.id(), session.agent(), session.tags(), run_view.db),
         })
     });
     json!({
@@ -127,7 +121,8 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
         status => screen.styled(Style::Bad, status.as_str()),
     };
     let (usage, runs) = (session.usage(), session.runs().count() as u64);
-    let took = run_view.took().map_or_else(String::new, |took| format!(" in {}", duration(took)));
+    let took =
+        run_view.took().map_or_else(String::new, |took| format!(" in {}", short_duration(took)));
     let steps = count(session.checkpoints().len() as u64, "step");
     let calls = count(session.tool_calls(), "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
@@ -146,7 +141,7 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
     }
     let is_resumable = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
     if is_resumable || result.status.is_suspended() {
-        let mut resume = resume(session.id(), session.agent(), session.tags(), db);
+        let mut resume = follow_up::resume(session.id(), session.agent(), session.tags(), db);
         let is_used_up = |error: &ErrorRecord| error.code == ErrorCode::BudgetExceeded.as_str();
         if let Some(resume) = &mut resume
             && result.error.as_ref().is_some_and(is_used_up)
@@ -159,20 +154,21 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
 }
 
 /// Shows a pending call and the command that answers it.
-fn show_waiting(screen: &Screen, waiting: &WaitingCall, db: &Path) -> io::Result<()> {
-    let WaitingCall { reference, view, expired, .. } = waiting;
-    let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MAX_CHARS));
-    screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(view)))?;
-    match view.pending.deadline {
-        Some(deadline) if *expired => {
+fn show_waiting(screen: &Screen, call: &PendingView, db: &Path) -> io::Result<()> {
+    let reference = call.reference();
+    let (tool, arguments) = (&call.pending.tool, shortened(&arguments(call), MAX_CHARS));
+    screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(call)))?;
+    match call.pending.deadline {
+        Some(deadline) if call.expired => {
             return screen.field("deadline", format!("{deadline} (passed)"));
         }
         Some(deadline) => screen.field("deadline", deadline)?,
         None => {}
     }
-    let answer = match view.pending.kind {
-        PendingKind::Client => format!("{} --result JSON", waiting.command("answer", db)),
-        _ => format!("{} (or: deny, edit, show)", waiting.command("approve", db)),
+    let command = |word: &str| follow_up::answer(word, &reference, db);
+    let answer = match call.pending.kind {
+        PendingKind::Client => format!("{} --result JSON", command("answer")),
+        _ => format!("{} (or: deny, edit, show)", command("approve")),
     };
     screen.field("answer", answer)
 }
@@ -223,7 +219,7 @@ pub(crate) async fn show_turn(
             status.as_str()
         ))?,
     }
-    if terminal::is_shown(Output::Out) {
+    if output::is_shown(Output::Out) {
         screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, run_view)))?;
     }
     Ok(Exit::of(result.status))
@@ -256,7 +252,7 @@ fn costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView
             usage.output_tokens.saturating_sub(before.output_tokens)
         ));
     }
-    parts.extend(run_view.took().map(duration));
+    parts.extend(run_view.took().map(short_duration));
     parts.join(" · ")
 }
 
@@ -292,42 +288,6 @@ fn show_output(
 
 /// Parses the output as a report, if the session is a demo session.
 fn report(session: &Session, output: &Json) -> Option<Report> {
-    let is_demo = session_agent::is_demo(session.agent(), session.tags());
+    let is_demo = session_tags::is_demo(session.agent(), session.tags());
     is_demo.then(|| output.to_typed().ok()).flatten()
-}
-
-/// A shell command for a session.
-pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
-    format!("{} {words} {session}{}", env::program(), db_option(db))
-}
-
-/// The command that resumes a session, if this program can resume it.
-pub(crate) fn resume(
-    session: &SessionId,
-    agent: &str,
-    tags: &BTreeMap<String, String>,
-    db: &Path,
-) -> Option<String> {
-    session_agent::is_supported(agent, tags).then(|| command("resume", session, db))
-}
-
-/// The command that resumes a root session, if this program can resume it.
-///
-/// # Errors
-/// The errors of the store.
-pub(crate) async fn resume_root(
-    root: &SessionId,
-    store: &AnyStore,
-    db: &Path,
-) -> Result<Option<String>> {
-    let created = storage::head(store, root.as_str()).await?.created;
-    Ok(resume(root, &created.agent, &created.tags, db))
-}
-
-/// The `--db` option for a command, or an empty string if it is not needed.
-pub(crate) fn db_option(db: &Path) -> String {
-    if storage::is_implied(db) {
-        return String::new();
-    }
-    format!(" --db {}", quoted(&storage::shown(db)))
 }

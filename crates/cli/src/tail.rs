@@ -10,11 +10,11 @@ use helix_agents::AnyStore;
 use helix_agents::id::SessionId;
 use helix_agents::store::StateStore as _;
 use helix_agents::stream::StreamManager;
+use helix_agents::terminal::LiveView;
+use helix_agents::terminal::{Screen, notice};
 use tokio::time::timeout;
 
 use crate::exit::Exit;
-use crate::live::LiveView;
-use crate::screen::{Screen, notice};
 use crate::storage::{self, Which};
 
 /// How long the stream may be silent before the session itself is checked.

@@ -1,19 +1,8 @@
 //! Helpers for text output.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
-pub(crate) use helix_agents::tools::text::{changes_direction, one_line, shortened};
-
-/// Formats a duration as `340 ms`, `4.2 s` or `2 min 05 s`.
-pub(crate) fn duration(duration: Duration) -> String {
-    let (seconds, millis) = (duration.as_secs(), duration.as_millis());
-    match seconds {
-        0 => format!("{millis} ms"),
-        1..60 => format!("{}.{} s", seconds, duration.subsec_millis() / 100),
-        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
-    }
-}
+pub(crate) use helix_agents::tools::text::{one_line, shortened};
 
 /// Formats a count as `1 step` or `2 steps`.
 pub(crate) fn count(number: u64, noun: &str) -> String {

@@ -7,20 +7,20 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
-use helix_agents::clock::{Clock as _, Timestamp};
+use helix_agents::clock::{Clock as _, Timestamp, short_duration};
 use helix_agents::runtime_local::TokioClock;
 use helix_agents::session::{
     SessionReader, UsageQuery, UsageReport, usage_of_sessions, usage_of_tree,
 };
 use helix_agents::store::{SessionFilter, SessionStatus};
+use helix_agents::terminal::Screen;
 use helix_agents::usage::{UsageGroup, UsageRollup};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::screen::Screen;
 use crate::sessions::purge::{age, status};
 use crate::storage;
-use crate::text::{duration, table};
+use crate::text::table;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -140,7 +140,7 @@ fn row(group: &UsageGroup) -> [String; 9] {
         some(!tokens.is_zero(), tokens.input_tokens.to_string()),
         some(!tokens.is_zero(), tokens.output_tokens.to_string()),
         some(!group.cost.is_zero(), group.cost.to_string()),
-        some(group.took_ms > 0, duration(Duration::from_millis(group.took_ms))),
+        some(group.took_ms > 0, short_duration(Duration::from_millis(group.took_ms))),
         some(group.amount != 0.0, group.amount.to_string()),
     ]
 }

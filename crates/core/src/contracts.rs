@@ -7,6 +7,7 @@ pub mod clock;
 pub mod error;
 pub mod event;
 pub mod fault;
+pub mod finding;
 pub mod guarantee;
 pub mod hooks;
 pub mod id;

@@ -6,12 +6,14 @@ mod committed;
 mod delete;
 pub mod executor;
 mod family;
+mod first_model;
 mod fork;
 mod hold;
 mod late;
 mod load;
 mod oversize;
 mod page;
+mod pending_views;
 mod repair;
 mod request;
 mod shared_stream;
@@ -48,15 +50,17 @@ pub use family::{
     CompletionNotice, Lineage, child_status, has_ready_child, has_waiter, is_benign_race, lineage,
     overview_and_status, poll_children, session_and_status,
 };
+pub use first_model::first_model;
 pub use fork::fork;
 pub use load::{catch_up, load, load_events};
 pub use oversize::recordable_result;
 pub use page::{SessionPage, StreamStatus, session_page};
+pub use pending_views::{PendingView, all_pending_calls, pending_call, pending_calls};
 pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
 pub use request::{RequestContext, pass_down, queue_message, request};
 pub use shared_stream::{CachedStream, SharedStream, StreamLookup, write_shared};
 pub use stream_cache::{BatchPosition, CacheEntry, PendingBatch, Receipts, StreamCache};
-pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
+pub use submit::{CallRef, Submission, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
 pub use tree::usage_of_tree;
 pub use usage::{MAX_REPORT_SOURCES, UsageQuery, UsageReport, usage_of_sessions};

@@ -1,13 +1,17 @@
 #![doc = include_str!("../README.md")]
 
 pub use helix_agents_core::{
-    agent, budget, clock, error, event, executor, guarantee, hooks, id, json, llm, message, schema,
-    session, state, step, store, stream, tool, usage,
+    agent, budget, clock, error, event, executor, finding, guarantee, hooks, id, json, llm,
+    message, schema, session, state, step, store, stream, tool, usage,
 };
 
 /// Agent files: TOML descriptions of agents.
 #[cfg(feature = "agent-file")]
 pub use helix_agents_agent_file as agent_file;
+
+/// Runs on a terminal: the live view of a stream, and output that untrusted text cannot imitate.
+#[cfg(feature = "terminal")]
+pub use helix_agents_terminal as terminal;
 
 /// Model providers, and the registry that selects one for a model name.
 #[cfg(feature = "llm")]
@@ -59,10 +63,12 @@ pub use helix_agents_macros::{tool, tools};
 pub use any_store::AnyStore;
 pub use error::{Error, Result};
 pub use helix_agents_runtime::{Sessions, Sweeper};
+pub use store_diagnosis::StoreDiagnosis;
 pub use store_url::{StoreOptions, StoreUrl, open_store};
 
 mod any_store;
 pub mod prelude;
+mod store_diagnosis;
 mod store_url;
 
 #[cfg(doctest)]

@@ -202,7 +202,7 @@ impl StoreUrl {
     }
 
     /// The error for a store whose feature is not enabled.
-    fn without_feature(&self) -> Error {
+    pub(crate) fn without_feature(&self) -> Error {
         let (store, feature) = match self {
             Self::Memory => ("in-memory stores", "store-memory"),
             Self::Sqlite(_) => ("SQLite", "store-sqlite"),

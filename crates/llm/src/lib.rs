@@ -7,6 +7,7 @@
 //! Wire types stay private to their provider's module. Keys, URLs and prompts never appear in
 //! errors, log lines or `Debug` output.
 
+mod diagnosis;
 pub mod env;
 mod exchange;
 mod failure;
@@ -19,6 +20,10 @@ mod secret;
 mod sse;
 mod strict;
 
+pub use diagnosis::{
+    ChosenModel, ConfigDiagnosis, ConfigFileState, ModelsDiagnosis, ProviderDiagnosis,
+    VariableState,
+};
 pub use http::{HttpClient, Timeouts};
 pub use openai_chat::{
     MaxTokensField, OpenAiChat, OpenAiChatOptions, OutputFormat, ServerProfile, ServerTrait,

@@ -8,6 +8,7 @@
 mod bounds;
 mod command;
 mod decision;
+mod describe;
 mod executor;
 mod inject;
 mod llm;
@@ -27,6 +28,7 @@ mod watch;
 pub use bounds::{MAX_HISTORY_BYTES, MAX_PROMPT_BYTES, MAX_RESULTS_BYTES};
 pub use command::Command;
 pub use decision::{Decision, NextAction};
+pub use describe::describe_plan;
 pub use executor::{CommandExecutor, CommandTool, EXECUTE_COMMANDS, Execution, ToolCaller};
 pub use inject::EXTRA_INSTRUCTION;
 pub use llm::{PlanningLlm, TOOL_LOGS_CHUNK};

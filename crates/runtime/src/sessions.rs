@@ -10,9 +10,9 @@ use helix_agents_core::id::{RequestId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
     CallRef, PendingView, RequestContext, RequestKind, Session, SessionExport, SessionPage,
-    SessionReader, Submission, UsageQuery, UsageReport, clear_stream, delete_session,
-    export_session, fork, import_session, load_events, pending_calls, queue_message,
-    repair_ended_stream, request, session_page, submit, usage_of_sessions,
+    SessionReader, Submission, UsageQuery, UsageReport, all_pending_calls, clear_stream,
+    delete_session, export_session, fork, import_session, load_events, pending_calls,
+    queue_message, repair_ended_stream, request, session_page, submit, usage_of_sessions,
 };
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{ChunkStream, StreamManager};
@@ -129,6 +129,14 @@ impl Sessions {
     /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
     pub async fn pending(&self, session: &SessionId) -> Result<Vec<PendingView>> {
         pending_calls(self.reader(), session).await
+    }
+
+    /// Returns at most `most` pending calls of all sessions, those of the newest root sessions first.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn pending_anywhere(&self, most: usize) -> Result<Vec<PendingView>> {
+        all_pending_calls(self.reader(), most).await
     }
 
     /// Approves a pending call of a root session or one of its descendants. Exactly one of several answers to a call is

@@ -1,11 +1,12 @@
 //! Inspection of a database without changing it.
 
+use serde::Serialize;
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
-use helix_agents_core::store::SessionStatus;
+use helix_agents_core::store::{SessionCounts, SessionStatus};
 
 use crate::connections::{Connections, drive};
 use crate::error::Failure;
@@ -17,7 +18,7 @@ use crate::sql::Schema;
 const OLDEST: i32 = 13_00_00;
 
 /// The contents of a store database.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The version that the server reports.
@@ -31,17 +32,14 @@ pub struct Inspection {
     pub fsync: bool,
     /// The server's `synchronous_commit` setting, which decides when a commit is acknowledged.
     pub synchronous_commit: String,
-    /// The guarantees of the store with these settings.
+    /// The guarantees of the store with these settings. The serialized form omits them, because
+    /// [`Diagnosis`](crate::Diagnosis) has them, too.
+    #[serde(skip)]
     pub guarantees: Vec<Guarantee>,
     /// The size of the tables and their indexes in bytes.
     pub bytes: u64,
-    /// The number of sessions with a run whose lease has not expired. This and the following
-    /// numbers are only counted in the newest schema.
-    pub running: u64,
-    /// The number of sessions with an unfinished run and no live lease. They can be resumed.
-    pub stopped: u64,
-    /// The number of sessions without an unfinished run, by status.
-    pub ended: Vec<(SessionStatus, u64)>,
+    /// The numbers of sessions. They and the number of chunks are only counted in the newest schema.
+    pub sessions: SessionCounts,
     /// The number of chunks that are kept, over all streams.
     pub chunks: u64,
 }
@@ -98,9 +96,7 @@ async fn try_inspect(
         fsync: settings.fsync,
         synchronous_commit: settings.synchronous_commit,
         bytes: bytes(connection, schema).await?,
-        running: 0,
-        stopped: 0,
-        ended: Vec::new(),
+        sessions: SessionCounts::default(),
         chunks: 0,
     };
     if number == inspection.newest_schema {
@@ -132,8 +128,9 @@ async fn count_sessions(
     );
     let row = counts.query().fetch_one(&mut *connection).await?;
     let number = |index| row.try_get::<i64, _>(index).map(i64::unsigned_abs);
-    (inspection.running, inspection.stopped, inspection.chunks) =
-        (number(0)?, number(1)?, number(2)?);
+    let sessions = &mut inspection.sessions;
+    (sessions.running, sessions.stopped) = (number(0)?, number(1)?);
+    inspection.chunks = number(2)?;
     let ended = schema.sql(
         "SELECT status, count(*) FROM {s}.sessions WHERE run IS NULL GROUP BY status ORDER BY status",
     );
@@ -141,7 +138,7 @@ async fn count_sessions(
         let status = SessionStatus::parse(row.try_get(0)?).ok_or_else(|| {
             Error::new(ErrorCode::StoreCorrupt, "a session has an unknown status")
         })?;
-        inspection.ended.push((status, row.try_get::<i64, _>(1)?.unsigned_abs()));
+        inspection.sessions.ended.push((status, row.try_get::<i64, _>(1)?.unsigned_abs()));
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod builder;
 mod config;
 mod connections;
 mod detached;
+mod diagnosis;
 mod error;
 mod groups;
 mod guarantees;
@@ -26,6 +27,7 @@ mod streams;
 
 pub use builder::PostgresBuilder;
 pub use config::DEFAULT_SCHEMA;
+pub use diagnosis::Diagnosis;
 pub use inspect::Inspection;
 
 use config::Config;

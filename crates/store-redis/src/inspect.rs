@@ -1,19 +1,22 @@
 //! Inspection of a server and of the store's data, without changing anything.
 
+use serde::Serialize;
+
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 
 use crate::config::Config;
 use crate::connection::Server;
 use crate::location::Location;
-use crate::settings::{self, Persistence, SCHEMA, ServerSettings};
+use crate::settings::{self, SCHEMA, ServerSettings};
 use crate::{error, guarantees};
 
 /// The settings of a server and the store's data on it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The settings that the server reports.
+    #[serde(flatten)]
     pub settings: ServerSettings,
     /// The schema version of the data, or `None` if there is no data.
     pub schema: Option<u32>,
@@ -37,45 +40,8 @@ impl Inspection {
     /// # Errors
     /// The error with which [`open`](crate::RedisBuilder::open) would refuse the server.
     pub fn check(&self) -> Result<()> {
-        self.settings.check()
-    }
-
-    /// Returns warnings about the settings, each with its remedy.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<(&'static str, &'static str)> {
-        let settings = &self.settings;
-        let mut warnings = Vec::new();
-        warnings.extend(match settings.persistence {
-            Persistence::Always => None,
-            Persistence::EverySecond => Some((
-                "a power loss may lose the last second of appends",
-                "set `appendfsync always`, unless this loss is acceptable",
-            )),
-            Persistence::SomeTime => Some((
-                "a power loss may lose the last half minute of appends",
-                "set `appendfsync everysec`, or `always` to keep all of them",
-            )),
-            Persistence::Unknown => Some((
-                "the server does not reveal how often it syncs its append-only file to the disk",
-                "check its `appendfsync` setting",
-            )),
-            Persistence::Snapshots => Some((
-                "a restart of the server loses all appends since its last snapshot",
-                "set `appendonly yes`",
-            )),
-        });
-        if settings.max_memory == 0 {
-            warnings.push((
-                "the server may use all memory of its machine",
-                "set `maxmemory`, so that appends fail before the system kills the server",
-            ));
-        } else if settings.used_memory / 9 > settings.max_memory / 10 {
-            warnings.push((
-                "the server uses more than 90 % of its `maxmemory`",
-                "increase it, or delete sessions that are no longer needed",
-            ));
-        }
-        warnings
+        self.settings.check()?;
+        settings::check_version(self.schema)
     }
 }
 

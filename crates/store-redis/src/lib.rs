@@ -13,6 +13,7 @@ mod builder;
 mod config;
 mod connection;
 mod detached;
+mod diagnosis;
 mod error;
 mod guarantees;
 mod inspect;
@@ -26,6 +27,7 @@ mod state;
 mod streams;
 
 pub use builder::RedisBuilder;
+pub use diagnosis::Diagnosis;
 pub use inspect::Inspection;
 pub use settings::{Persistence, ServerSettings};
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, InfoDict};
+use serde::{Serialize, Serializer};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
@@ -48,15 +49,23 @@ impl fmt::Display for Persistence {
     }
 }
 
+impl Serialize for Persistence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// The settings that the server reports.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServerSettings {
     /// The version of Redis.
     pub version: String,
     /// `true` if the server is part of a cluster.
+    #[serde(rename = "cluster")]
     pub is_cluster: bool,
     /// `true` if the server is a replica of another server.
+    #[serde(rename = "replica")]
     pub is_replica: bool,
     /// The eviction policy when the memory is full. The store requires `noeviction`.
     pub eviction: String,
@@ -139,7 +148,12 @@ async fn fsync_policy(connection: &mut MultiplexedConnection) -> Persistence {
 
 /// Rejects data with an unknown schema version. The first session records the version.
 pub(crate) async fn check_schema(server: &Server, keys: &Keys) -> Result<()> {
-    match schema(server, keys).await? {
+    check_version(schema(server, keys).await?)
+}
+
+/// Rejects an unknown schema version.
+pub(crate) fn check_version(schema: Option<u32>) -> Result<()> {
+    match schema {
         Some(found) if found > SCHEMA => {
             let message = "a newer version wrote under this prefix; upgrade this program";
             Err(Error::new(ErrorCode::StoreNewer, message)

@@ -1,9 +1,10 @@
 //! Inspection of a file without creating or changing one.
 
 use rusqlite::Connection;
+use serde::Serialize;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::store::SessionStatus;
+use helix_agents_core::store::{SessionCounts, SessionStatus};
 
 use crate::config::Config;
 use crate::error::{self, Failure};
@@ -11,7 +12,7 @@ use crate::unsigned::Unsigned;
 use crate::{clock, connection, migrations};
 
 /// The contents of a store file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The schema version of the file. It is 0 if the file is empty.
@@ -24,13 +25,9 @@ pub struct Inspection {
     pub writable: bool,
     /// The size of the file and its write-ahead log in bytes.
     pub bytes: u64,
-    /// The number of sessions with a run whose lease has not expired. This and the following
-    /// numbers are only counted in a file of the newest schema.
-    pub running: u64,
-    /// The number of sessions with an unfinished run and no live lease. They can be resumed.
-    pub stopped: u64,
-    /// The number of sessions without an unfinished run, by status.
-    pub ended: Vec<(SessionStatus, u64)>,
+    /// The numbers of sessions. They and the following members are only determined in a file of the
+    /// newest schema.
+    pub sessions: SessionCounts,
     /// The runtimes that sessions last ran on, without duplicates.
     pub runtimes: Vec<String>,
     /// The number of chunks that are kept, over all streams.
@@ -56,9 +53,7 @@ fn try_inspect(config: &Config) -> Result<Option<Inspection>, Failure> {
         journal_mode: transaction.pragma_query_value(None, "journal_mode", |row| row.get(0))?,
         writable: !transaction.is_readonly(rusqlite::MAIN_DB)?,
         bytes: bytes(config),
-        running: 0,
-        stopped: 0,
-        ended: Vec::new(),
+        sessions: SessionCounts::default(),
         runtimes: Vec::new(),
         chunks: 0,
     };
@@ -74,7 +69,8 @@ fn try_inspect(config: &Config) -> Result<Option<Inspection>, Failure> {
 }
 
 fn count_sessions(connection: &Connection, inspection: &mut Inspection) -> Result<(), Failure> {
-    (inspection.running, inspection.stopped) = connection.query_row(
+    let sessions = &mut inspection.sessions;
+    (sessions.running, sessions.stopped) = connection.query_row(
         "SELECT count(*) FILTER (WHERE coalesce(lease_until, 0) > ?1),
                 count(*) FILTER (WHERE coalesce(lease_until, 0) <= ?1)
          FROM sessions WHERE run IS NOT NULL",
@@ -89,7 +85,7 @@ fn count_sessions(connection: &Connection, inspection: &mut Inspection) -> Resul
         let status = status.ok_or_else(|| {
             Error::new(ErrorCode::StoreCorrupt, "a session has an unknown status")
         })?;
-        inspection.ended.push((status, Unsigned::get(row, 1)?));
+        sessions.ended.push((status, Unsigned::get(row, 1)?));
     }
     let mut statement =
         connection.prepare("SELECT DISTINCT runtime FROM sessions ORDER BY runtime")?;

@@ -15,7 +15,9 @@ mod builder;
 mod clock;
 mod config;
 mod connection;
+mod diagnosis;
 mod error;
+mod folder;
 mod guarantees;
 mod inspect;
 mod migrations;
@@ -29,6 +31,8 @@ mod writer;
 
 pub use builder::SqliteBuilder;
 pub use config::Synchronous;
+pub use diagnosis::Diagnosis;
+pub use folder::Folder;
 pub use inspect::Inspection;
 
 use config::Config;

@@ -9,17 +9,17 @@ use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
-use helix_agents::session::Submission;
+use helix_agents::session::{SessionReader, Submission, pending_calls};
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
-use super::call::{NamedCall, WhichCall, below};
+use super::call::{NamedCall, WhichCall};
 use crate::edit::{self, Edited};
 use crate::env;
+use crate::follow_up;
 use crate::input;
-use crate::screen::Screen;
 use crate::session_agent;
 use crate::storage;
-use crate::summary;
 use crate::text::{count, quoted};
 
 /// The store that records an answer and the screen that reports it.
@@ -130,18 +130,18 @@ impl EditArgs {
             let answer = Submission::approve_edited(call, &arguments)?;
             return self.common.submit(&named, answer, "approved with changed arguments", cx).await;
         }
-        let waiting = named.waiting(cx.store).await?;
+        let waiting = named.pending(cx.store).await?;
         // Fails before the editor opens, so that the user does not write something that is rejected.
-        if waiting.view.pending.kind != (PendingKind::Approval { editable: true }) {
+        if waiting.pending.kind != (PendingKind::Approval { editable: true }) {
             let message = "the arguments of the call are not editable";
             let error = Error::new(ErrorCode::AnswerInvalid, message);
-            return Err(error.with_context("call", &waiting.reference).into());
+            return Err(error.with_context("call", waiting.reference()).into());
         }
-        let seen = waiting.view.arguments.to_value();
+        let seen = waiting.arguments.to_value();
         let edited = match edit::json(&seen).await? {
             Edited::Changed(edited) => edited,
             Edited::Unchanged => {
-                let approve = waiting.command("approve", cx.db);
+                let approve = follow_up::answer("approve", &waiting.reference(), cx.db);
                 let message = format!(
                     "the arguments are unchanged, so nothing was approved; to approve the call \
                      unchanged: {approve}"
@@ -149,13 +149,13 @@ impl EditArgs {
                 return Err(Error::new(ErrorCode::InputInvalid, message).into());
             }
         };
-        let answer = Submission::approve_edited(call, &edited.value)?
-            .digest(waiting.view.pending.digest.clone());
+        let answer =
+            Submission::approve_edited(call, &edited.value)?.digest(waiting.pending.digest.clone());
         let label = "approved with changed arguments";
         match self.common.submit(&named, answer, label, cx).await {
             // Keeps the text that the user wrote.
             Err(error) => {
-                let again = waiting.command("edit", cx.db);
+                let again = follow_up::answer("edit", &waiting.reference(), cx.db);
                 let kept = edited.keep()?;
                 let kept = kept.display().to_string();
                 Err(error.context(format!(
@@ -183,7 +183,7 @@ impl CommonArgs {
         if let Some(digest) = self.digest {
             answer = answer.digest(digest);
         }
-        let resume = summary::resume_root(&named.root, store, db).await?;
+        let resume = follow_up::resume_root(&named.root, store, db).await?;
         if self.resume && resume.is_none() {
             // Fails before anything is recorded.
             return Err(session_agent::unsupported_session(
@@ -193,7 +193,8 @@ impl CommonArgs {
         }
         let runtime = session_agent::runtime_without_model(store.clone())?;
         runtime.submit_tool_result(&named.root, answer).await?;
-        let left = below(store, &named.root).await.context("the answer was recorded, but")?.len();
+        let left = pending_calls(SessionReader::of(store), &named.root).await;
+        let left = left.context("the answer was recorded, but")?.len();
         if screen.is_json() && !self.resume {
             screen.json(&json!({
                 "root": named.root,
@@ -210,7 +211,7 @@ impl CommonArgs {
                 screen.line(format!("{still} of the session still {wait}"))?;
             }
             if !self.resume {
-                screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+                screen.field("resume", resume.as_deref().unwrap_or(follow_up::ELSEWHERE))?;
             }
         }
         Ok(self.resume.then(|| named.root.clone()))

@@ -1,24 +1,13 @@
-//! Pending calls, and the command line arguments that name one.
-
-use std::path::Path;
+//! The command line arguments that name a pending call.
 
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
-use helix_agents::clock::Timestamp;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::event::PendingKind;
 use helix_agents::id::SessionId;
-use helix_agents::session::{
-    CallRef, PendingView, ResolvedCall, SessionReader, load, pending_calls,
-};
-use helix_agents::store::{MAX_PAGE, Page, SessionFilter, StateStore as _};
-use serde::Serialize;
+use helix_agents::session::{CallRef, PendingView, SessionReader, all_pending_calls, pending_call};
 
-use crate::env;
 use crate::storage;
-use crate::summary;
-use crate::text::quoted;
 
 /// The maximum number of calls that an error lists.
 const MAX_NAMED: usize = 10;
@@ -45,19 +34,6 @@ pub(super) struct NamedCall {
     pub(super) call: CallRef,
 }
 
-/// A pending call.
-#[derive(Debug, Serialize)]
-pub(crate) struct WaitingCall {
-    /// The reference that answers use: `session#call`.
-    pub(crate) reference: String,
-    /// The root session, which is the one to resume.
-    pub(crate) root: SessionId,
-    /// Whether the deadline has passed. The next resume handles that.
-    pub(crate) expired: bool,
-    #[serde(flatten)]
-    pub(crate) view: PendingView,
-}
-
 impl WhichCall {
     /// Resolves the call. It does not check that the call is pending.
     pub(super) async fn find(&self, store: &AnyStore) -> Result<NamedCall> {
@@ -78,12 +54,10 @@ impl WhichCall {
     /// The error for a call id without a session. Call ids are short and repeat in every session, so an
     /// id alone is never enough.
     async fn ambiguous(&self, store: &AnyStore) -> Result<Error> {
-        let mut named = Vec::new();
-        for waiting in all(store, usize::MAX).await? {
-            if waiting.view.pending.call.as_str() == self.call && named.len() < MAX_NAMED {
-                named.push(waiting.reference);
-            }
-        }
+        let all = all_pending_calls(SessionReader::of(store), usize::MAX).await?;
+        let same_id = all.iter().filter(|view| view.pending.call.as_str() == self.call);
+        let named: Vec<_> =
+            same_id.take(MAX_NAMED).map(|view| view.reference().to_string()).collect();
         let hint = match named.as_slice() {
             [] => "no session has a pending call with this id".to_owned(),
             named => format!("the candidates are {}", named.join(", ")),
@@ -99,98 +73,8 @@ impl NamedCall {
     /// Loads the pending call.
     ///
     /// # Errors
-    /// [`ErrorCode::CallNotFound`], with the reason, if the call is not pending.
-    pub(super) async fn waiting(&self, store: &AnyStore) -> Result<WaitingCall> {
-        let is_named = |waiting: &WaitingCall| {
-            let session = self.call.session.as_ref();
-            waiting.view.pending.call == self.call.call
-                && session.is_none_or(|id| *id == waiting.view.session)
-        };
-        let mut found: Vec<_> =
-            below(store, &self.root).await?.into_iter().filter(is_named).collect();
-        if let (Some(only), true) = (found.pop(), found.is_empty()) {
-            return Ok(only);
-        }
-        if !found.is_empty() {
-            let message =
-                "several sessions have a pending call with this id; write it as `session#call`";
-            let error = Error::new(ErrorCode::InputInvalid, message);
-            return Err(error.with_context("call", &self.call).into());
-        }
-        let session = self.call.session.as_ref().unwrap_or(&self.root);
-        let fold = load(store, session).await?;
-        let message = match fold.settled_call(&self.call.call) {
-            Some(ResolvedCall::Answered(_)) => "the call was already answered",
-            Some(ResolvedCall::Expired) => "the deadline of the call passed without an answer",
-            Some(ResolvedCall::Dropped) => "the call has a result already",
-            None if fold.tool_call(&self.call.call).is_some() => "the call is not pending",
-            None => "the call does not exist",
-        };
-        let error = Error::new(ErrorCode::CallNotFound, message);
-        Err(error.with_context("session", session).with_context("call", &self.call.call).into())
-    }
-}
-
-impl WaitingCall {
-    pub(crate) fn new(view: PendingView, root: &SessionId, now: Timestamp) -> Self {
-        Self {
-            reference: view.reference().to_string(),
-            root: root.clone(),
-            expired: view.pending.deadline.is_some_and(|deadline| now > deadline),
-            view,
-        }
-    }
-
-    /// The arguments that the call would run with, in one line. If the model wrote a member twice, the
-    /// last one counts, and only that one is shown.
-    pub(crate) fn arguments(&self) -> String {
-        self.view.arguments.to_value().to_string()
-    }
-
-    /// A shell command that answers the call.
-    pub(crate) fn command(&self, word: &str, db: &Path) -> String {
-        let helix = env::program();
-        let reference = quoted(&self.reference);
-        format!("{helix} approvals {word} {reference}{}", summary::db_option(db))
-    }
-}
-
-/// A short description of what a call waits for.
-pub(crate) fn kind(view: &PendingView) -> &'static str {
-    match view.pending.kind {
-        PendingKind::Client => "a result",
-        PendingKind::Approval { editable: true } => "approval (editable)",
-        PendingKind::Approval { .. } => "approval",
-        _ => "an answer",
-    }
-}
-
-/// The pending calls of a root session and its sub-agents.
-pub(crate) async fn below(store: &AnyStore, root: &SessionId) -> Result<Vec<WaitingCall>> {
-    let head = storage::head(store, root.as_str()).await?;
-    let views = pending_calls(SessionReader::of(store), root).await?;
-    Ok(views.into_iter().map(|view| WaitingCall::new(view, root, head.read_at)).collect())
-}
-
-/// Returns at most `most` pending calls of the database, those of the newest sessions first.
-pub(super) async fn all(store: &AnyStore, most: usize) -> Result<Vec<WaitingCall>> {
-    let filter = SessionFilter { pending: true, ..SessionFilter::default() };
-    let mut page = Page { after: None, limit: MAX_PAGE };
-    let (mut roots, mut waiting) = (Vec::new(), Vec::new());
-    loop {
-        let heads = store.list(&filter, &page).await?;
-        let Some(last) = heads.last() else { return Ok(waiting) };
-        page.after = Some(last.session.clone());
-        for root in heads.into_iter().map(|head| head.created.root) {
-            if roots.contains(&root) {
-                continue;
-            }
-            waiting.extend(below(store, &root).await?);
-            roots.push(root);
-            if waiting.len() >= most {
-                waiting.truncate(most);
-                return Ok(waiting);
-            }
-        }
+    /// An error with the reason if the call is not pending.
+    pub(super) async fn pending(&self, store: &AnyStore) -> Result<PendingView> {
+        Ok(pending_call(SessionReader::of(store), &self.root, &self.call).await?)
     }
 }

@@ -3,9 +3,10 @@
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
+use helix_agents::session::{PendingView, SessionReader, all_pending_calls, pending_calls};
+use helix_agents::terminal::{Screen, notice};
 
-use super::call::{WaitingCall, all, below, kind};
-use crate::screen::{Screen, notice};
+use crate::pending_call::{arguments, kind};
 use crate::storage;
 use crate::text::{shortened, table};
 
@@ -25,15 +26,15 @@ pub(crate) struct ListArgs {
 
 /// Runs the command.
 pub(crate) async fn run(args: &ListArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
-    let most = usize::from(args.limit);
+    let (logs, most) = (SessionReader::of(store), usize::from(args.limit));
     let mut waiting = match &args.session {
         Some(session) => {
             let head = storage::head(store, session).await?;
-            let mut waiting = below(store, &head.created.root).await?;
-            waiting.retain(|call| head.session == call.root || head.session == call.view.session);
+            let mut waiting = pending_calls(logs, &head.created.root).await?;
+            waiting.retain(|call| head.session == call.root || head.session == call.session);
             waiting
         }
-        None => all(store, most + 1).await?,
+        None => all_pending_calls(logs, most + 1).await?,
     };
     let is_cut = waiting.len() > most;
     waiting.truncate(most);
@@ -51,16 +52,15 @@ pub(crate) async fn run(args: &ListArgs, store: &AnyStore, screen: &Screen) -> R
     Ok(())
 }
 
-fn row(waiting: &WaitingCall) -> [String; 7] {
-    let WaitingCall { reference, view, expired, .. } = waiting;
-    let deadline = view.pending.deadline.map(|deadline| deadline.to_string()).unwrap_or_default();
+fn row(call: &PendingView) -> [String; 7] {
+    let deadline = call.pending.deadline.map(|deadline| deadline.to_string()).unwrap_or_default();
     [
-        reference.clone(),
-        view.agent.to_string(),
-        view.pending.tool.to_string(),
-        kind(view).to_owned(),
-        view.since.map(|since| since.to_string()).unwrap_or_default(),
-        if *expired { format!("{deadline} (passed)") } else { deadline },
-        shortened(&waiting.arguments(), MAX_CHARS),
+        call.reference().to_string(),
+        call.agent.to_string(),
+        call.pending.tool.to_string(),
+        kind(call).to_owned(),
+        call.since.map(|since| since.to_string()).unwrap_or_default(),
+        if call.expired { format!("{deadline} (passed)") } else { deadline },
+        shortened(&arguments(call), MAX_CHARS),
     ]
 }

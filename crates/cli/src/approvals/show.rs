@@ -5,11 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::event::PendingKind;
+use helix_agents::terminal::Screen;
 use serde_json::Value;
 
-use super::call::{WaitingCall, WhichCall, kind};
-use crate::screen::Screen;
-use crate::summary;
+use super::call::WhichCall;
+use crate::follow_up;
+use crate::pending_call::kind;
 
 /// Runs the command.
 pub(crate) async fn run(
@@ -18,26 +19,26 @@ pub(crate) async fn run(
     db: &Path,
     screen: &Screen,
 ) -> Result<()> {
-    let waiting = which.find(store).await?.waiting(store).await?;
+    let waiting = which.find(store).await?.pending(store).await?;
     if screen.is_json() {
         screen.json(&waiting)?;
         return Ok(());
     }
-    let WaitingCall { reference, root, expired, view } = &waiting;
-    let pending = &view.pending;
-    screen.field("call", reference)?;
-    screen.field("agent", &view.agent)?;
+    let pending = &waiting.pending;
+    screen.field("call", waiting.reference())?;
+    screen.field("agent", &waiting.agent)?;
     screen.field("tool", &pending.tool)?;
-    screen.field("waits", format!("for {}", kind(view)))?;
-    if let Some(since) = view.since {
+    screen.field("waits", format!("for {}", kind(&waiting)))?;
+    if let Some(since) = waiting.since {
         screen.field("since", since)?;
     }
     if let Some(deadline) = pending.deadline {
-        let passed = if *expired { " (passed: the call can no longer be answered)" } else { "" };
+        let passed =
+            if waiting.expired { " (passed: the call can no longer be answered)" } else { "" };
         screen.field("deadline", format!("{deadline}{passed}"))?;
     }
     screen.field("digest", &pending.digest)?;
-    pretty(screen, "arguments", &view.arguments.to_value())?;
+    pretty(screen, "arguments", &waiting.arguments.to_value())?;
     if let (PendingKind::Client, Some(schema)) = (pending.kind, &pending.schema) {
         pretty(screen, "result schema", &schema.to_value())?;
     }
@@ -51,16 +52,17 @@ pub(crate) async fn run(
         }
         _ => &[("approve", "approve", ""), ("deny", "deny", "")],
     };
-    for (name, word, options) in answers.iter().filter(|_| !expired) {
+    for (name, word, options) in answers.iter().filter(|_| !waiting.expired) {
         // The digest ensures that the approved arguments are the ones shown here.
         let digest = match *word {
             "approve" => format!(" --digest {}", pending.digest),
             _ => String::new(),
         };
-        screen.field(name, format!("{}{digest}{options}", waiting.command(word, db)))?;
+        let command = follow_up::answer(word, &waiting.reference(), db);
+        screen.field(name, format!("{command}{digest}{options}"))?;
     }
-    let resume = summary::resume_root(root, store, db).await?;
-    screen.field("resume", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
+    let resume = follow_up::resume_root(&waiting.root, store, db).await?;
+    screen.field("resume", resume.as_deref().unwrap_or(follow_up::ELSEWHERE))?;
     Ok(())
 }
 

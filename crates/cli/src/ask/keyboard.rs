@@ -5,11 +5,11 @@ use std::io::{self, Stdin};
 use std::time::Duration;
 
 use anyhow::Result;
+use helix_agents::terminal::output::{self, Output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::signals::Signals;
-use crate::terminal::{self, Output};
 
 /// The maximum length of a line in bytes, which is the limit of a terminal.
 const MAX_BYTES: usize = 4096;
@@ -30,7 +30,7 @@ pub(super) enum Reply {
 pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<Reply> {
     let keyboard = io::stdin();
     tcflush(&keyboard, QueueSelector::IFlush)?;
-    terminal::write(Output::Err, question)?;
+    output::write(Output::Err, question)?;
     let reply = tokio::select! {
         biased;
         _ = signals.next() => None,
@@ -38,11 +38,11 @@ pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<R
     };
     match reply {
         Some(line) => {
-            terminal::line_was_typed();
+            output::line_was_typed();
             Ok(Reply::Line(line))
         }
         None => {
-            terminal::end_line(Output::Err)?;
+            output::end_line(Output::Err)?;
             Ok(Reply::Nothing)
         }
     }

@@ -10,7 +10,6 @@ use serde_json::json;
 
 use super::conversation::{Conversation, Flow, stopped_by, unusable};
 use super::entry::{self, Command};
-use super::{aside, session_agent};
 use crate::exit::Exit;
 use crate::session_agent::{Overrides, SessionAgent};
 use crate::sessions::{list, log};
@@ -53,7 +52,7 @@ impl Conversation<'_> {
             }
             (Command::New, _) => {
                 self.session = None;
-                aside(self.screen, "the next message starts a new session")?;
+                self.screen.aside("the next message starts a new session")?;
             }
             (Command::Quit, _) => {}
         }
@@ -93,13 +92,13 @@ impl Conversation<'_> {
                 let head = storage::head(self.store, session.as_str()).await?;
                 SessionAgent::of_session(&head, overrides).await?
             }
-            None => session_agent(self.file.as_deref(), overrides).await?,
+            None => SessionAgent::of_conversation(overrides).await?,
         };
         self.set_agent(session_agent)?;
         if self.screen.is_json() {
             return self.show_model_as_json();
         }
-        aside(self.screen, &format!("model: {}", self.session_agent.model()))
+        Ok(self.screen.aside(&format!("model: {}", self.session_agent.model()))?)
     }
 
     fn show_model_as_json(&self) -> Result<()> {

@@ -12,19 +12,18 @@ use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, Resumable};
 use helix_agents::id::SessionId;
 use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::load;
+use helix_agents::terminal::{Screen, Style, notice};
 use helix_agents::usage::Usage;
 
-use super::aside;
 use super::plain::MAX_MESSAGE_BYTES;
 use crate::ask::Approver;
 use crate::drive;
 use crate::exit::Exit;
 use crate::run_view::RunView;
-use crate::screen::{Screen, Style, notice};
 use crate::session_agent::{self, SessionAgent};
 use crate::signals::{Signal, Signals};
 use crate::summary::{EndedRun, Turn};
-use crate::{lease_wait, storage, summary};
+use crate::{follow_up, lease_wait, storage, summary};
 
 /// A conversation with an agent.
 pub(super) struct Conversation<'a> {
@@ -66,7 +65,7 @@ impl<'a> Conversation<'a> {
     pub(super) async fn introduce(&self) -> Result<()> {
         let name = self.screen.styled(Style::Bold, self.session_agent.agent().name());
         self.screen.line(format!("{name} with {}", self.session_agent.model()))?;
-        aside(self.screen, "/help lists the commands, Ctrl-D leaves")?;
+        self.screen.aside("/help lists the commands, Ctrl-D leaves")?;
         self.session_agent.show_warnings(self.screen);
         self.show_status().await
     }
@@ -94,7 +93,7 @@ impl<'a> Conversation<'a> {
             }
             (_, _) => format!("its last turn is {status}"),
         };
-        aside(self.screen, &format!("session {session}: {text}"))
+        Ok(self.screen.aside(&format!("session {session}: {text}"))?)
     }
 
     /// Returns `true` if the session has a run that can be resumed.
@@ -106,7 +105,7 @@ impl<'a> Conversation<'a> {
     /// Shows the command that continues the session.
     pub(super) fn leave(&self) {
         if let Some(session) = &self.session {
-            let again = summary::command("chat --session", session, self.db);
+            let again = follow_up::command("chat --session", session, self.db);
             notice(&format!("the session was saved; to continue: {again}"));
         }
     }
@@ -152,7 +151,7 @@ impl<'a> Conversation<'a> {
         };
         let head = storage::head(self.store, session.as_str()).await?;
         for line in lease_wait::messages(&head, self.store).await? {
-            aside(self.screen, &line)?;
+            self.screen.aside(&line)?;
         }
         let before = self.usage().await?;
         if self.runtime.can_resume(session).await? == Resumable::Waiting {

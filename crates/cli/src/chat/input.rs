@@ -5,13 +5,16 @@ use std::io::{self, BufReader, IsTerminal as _, Stdin};
 use anyhow::Result;
 use futures_util::FutureExt as _;
 use helix_agents::error::Error;
+use helix_agents::terminal::notice;
+use helix_agents::terminal::output::{self, Modes, Output};
 use tokio::task::spawn_blocking;
 
 use super::editor::{LineEditor, PROMPT, Typed};
-use super::{HINT, plain};
-use crate::screen::notice;
+use super::plain;
 use crate::signals::{Signal, Signals};
-use crate::terminal::{self, Modes, Output};
+
+/// The hint shown after Ctrl-C.
+pub(super) const HINT: &str = "use Ctrl-D or /quit to leave";
 
 /// An event while the chat waits for an entry.
 #[derive(Debug)]
@@ -82,7 +85,7 @@ impl Input {
                     // Happens only without line editing; the editor handles the key itself.
                     Signal::Interrupt if self.is_terminal => {
                         notice(&format!("\n{HINT}"));
-                        terminal::write(Output::Out, PROMPT)?;
+                        output::write(Output::Out, PROMPT)?;
                     }
                     _ => {
                         self.restore();
@@ -93,7 +96,7 @@ impl Input {
                     let (source, event) = read?;
                     self.source = Some(source);
                     if self.is_terminal {
-                        terminal::line_was_typed();
+                        output::line_was_typed();
                     }
                     return event;
                 }

@@ -2,10 +2,10 @@
 
 use std::io;
 
+use helix_agents::finding::Finding;
 use helix_agents::guarantee::Guarantee;
+use helix_agents::terminal::{Screen, Style};
 
-use super::finding::Finding;
-use crate::screen::{Screen, Style};
 use crate::text::one_line;
 
 /// The width of the name column.

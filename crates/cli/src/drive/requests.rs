@@ -3,13 +3,13 @@
 use anyhow::Result;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::RunHandle;
+use helix_agents::terminal::LiveView;
+use helix_agents::terminal::notice;
+use helix_agents::terminal::output;
 
-use super::stopped;
-use crate::live::LiveView;
+use super::stopped::stopped;
 use crate::run_view::RunView;
-use crate::screen::notice;
 use crate::signals::Signal;
-use crate::terminal;
 
 /// The requests made so far.
 pub(super) struct Requests<'a> {
@@ -72,7 +72,7 @@ impl<'a> Requests<'a> {
 /// the run of a killed process.
 #[expect(clippy::exit, reason = "a normal return would wait for the runtime")]
 pub(super) fn leave(handle: &RunHandle, run_view: RunView<'_>) -> ! {
-    terminal::hide_status();
+    output::hide_status();
     let message = "the program was signalled again and exited before the run stopped";
     let exit = stopped(Error::new(ErrorCode::Closed, message), handle, run_view);
     std::process::exit(exit as i32)

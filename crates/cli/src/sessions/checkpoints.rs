@@ -3,9 +3,9 @@
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::session::load;
+use helix_agents::terminal::Screen;
 
 use crate::checkpoint;
-use crate::screen::Screen;
 use crate::storage::Which;
 use crate::text::{shortened, table};
 

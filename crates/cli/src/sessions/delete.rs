@@ -5,9 +5,9 @@ use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::store::StateStore as _;
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
-use crate::screen::Screen;
 use crate::storage;
 
 /// The options of the command.

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::session::export_session;
+use helix_agents::terminal::Screen;
 
-use crate::screen::Screen;
 use crate::storage::Which;
 
 /// Runs the command. With or without `--json` it prints one JSON document: all records of the session

@@ -7,10 +7,10 @@ use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::executor::{AgentExecutor as _, ForkOptions};
 use helix_agents::session::load;
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
 use crate::checkpoint;
-use crate::screen::Screen;
 use crate::session_agent;
 use crate::storage::Which;
 
@@ -44,7 +44,8 @@ pub(crate) async fn run(
         None => args.at,
         Some(step) => {
             let session = load(store, &head.session).await?;
-            Some(checkpoint::after(&session, step, db)?.version)
+            let found = session.checkpoint_after(step).map(|checkpoint| checkpoint.version);
+            Some(found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?)
         }
     };
     options.session = args.name.as_deref().map(Into::into);

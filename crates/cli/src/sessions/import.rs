@@ -9,9 +9,8 @@ use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::session::{SessionExport, import_session};
+use helix_agents::terminal::Screen;
 use serde_json::json;
-
-use crate::screen::Screen;
 
 /// The options of the command.
 #[derive(Debug, Args)]

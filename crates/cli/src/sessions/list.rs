@@ -4,11 +4,10 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
-use super::status;
 use crate::model;
-use crate::screen::Screen;
 use crate::text::table;
 
 /// The options of the command.
@@ -46,7 +45,7 @@ pub(crate) async fn show(page: Page, store: &AnyStore, screen: &Screen) -> Resul
         .map(|(head, model)| {
             [
                 head.session.to_string(),
-                status(&head).to_owned(),
+                head.standing().to_owned(),
                 head.created.agent.to_string(),
                 head.position.version.to_string(),
                 head.updated_at.to_string(),
@@ -62,5 +61,5 @@ pub(crate) async fn show(page: Page, store: &AnyStore, screen: &Screen) -> Resul
 
 /// The JSON form of a session, with its status.
 fn row(head: &Head, model: Option<&str>) -> serde_json::Value {
-    json!({ "session": head.session, "standing": status(head), "model": model, "head": head })
+    json!({ "session": head.session, "standing": head.standing(), "model": model, "head": head })
 }

@@ -6,10 +6,9 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::store::{Purge, SessionStatus, StateStore as _};
+use helix_agents::terminal::Screen;
 use jiff::{Span, SpanRelativeTo};
 use serde_json::json;
-
-use crate::screen::Screen;
 
 /// The options of the command.
 #[derive(Debug, Args)]

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use anyhow::Result;
 use helix_agents::AnyStore;
-use helix_agents::session::{Session, load};
+use helix_agents::clock::short_duration;
+use helix_agents::session::{PendingView, Session, SessionReader, load, pending_calls};
+use helix_agents::terminal::Screen;
 use serde_json::json;
 
-use super::status;
-use crate::approvals::{WaitingCall, below, kind};
-use crate::screen::Screen;
+use crate::follow_up;
+use crate::pending_call::kind;
 use crate::storage::Which;
-use crate::summary;
-use crate::text::{duration, shortened, table};
+use crate::text::{shortened, table};
 
 /// The maximum length of the custom state. `--json` prints it in full.
 const MAX_STATE: usize = 500;
@@ -21,16 +21,15 @@ const MAX_STATE: usize = 500;
 pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
-    let waiting = below(store, &head.created.root).await?;
-    let is_related =
-        |call: &WaitingCall| call.view.session == head.session || head.session == call.root;
+    let waiting = pending_calls(SessionReader::of(store), &head.created.root).await?;
+    let is_related = |call: &PendingView| call.session == head.session || head.session == call.root;
     let waiting: Vec<_> = waiting.into_iter().filter(is_related).collect();
     let output = session.last_run().and_then(|run| run.output.as_ref());
     if screen.is_json() {
         let runs: Vec<_> = session.runs().collect();
         screen.json(&json!({
             "session": head.session,
-            "standing": status(&head),
+            "standing": head.standing(),
             "head": head,
             "runs": runs,
             "turns": session.turn(),
@@ -47,14 +46,14 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
     let usage = session.usage();
     screen.field("session", &head.session)?;
     screen.field("agent", &head.created.agent)?;
-    screen.field("status", status(&head))?;
+    screen.field("status", head.standing())?;
     screen.field("created", head.created_at)?;
     screen.field("updated", head.updated_at)?;
     screen.field("events", head.position.version)?;
     let listed = match session.checkpoints().len() {
         0 => "0".to_owned(),
         steps => {
-            format!("{steps} ({})", summary::command("sessions checkpoints", session.id(), db))
+            format!("{steps} ({})", follow_up::command("sessions checkpoints", session.id(), db))
         }
     };
     screen.field("steps", listed)?;
@@ -73,13 +72,11 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
         screen.line(line)?;
     }
     for call in &waiting {
-        let (tool, expired) = (&call.view.pending.tool, call.expired);
+        let (tool, expired) = (&call.pending.tool, call.expired);
         let passed = if expired { " (its deadline has passed)" } else { "" };
         screen.line("")?;
-        screen.field(
-            "waits",
-            format!("{} for {}: {tool}{passed}", call.reference, kind(&call.view)),
-        )?;
+        screen
+            .field("waits", format!("{} for {}: {tool}{passed}", call.reference(), kind(call)))?;
     }
     if let Some(error) = session.last_run().and_then(|run| run.error.as_ref()) {
         screen.line("")?;
@@ -94,7 +91,7 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
 
 fn runs(session: &Session) -> Vec<[String; 5]> {
     let rows = session.runs().map(|run| {
-        let took = run.started.zip(run.ended).map(|(from, to)| duration(to.since(from)));
+        let took = run.started.zip(run.ended).map(|(from, to)| short_duration(to.since(from)));
         let trigger = serde_json::to_value(run.trigger).unwrap_or_default();
         [
             run.id.to_string(),

@@ -3,15 +3,6 @@
 use super::*;
 
 #[test]
-fn durations_are_readable() {
-    let shown = |millis| duration(Duration::from_millis(millis));
-    assert_eq!(
-        [shown(0), shown(340), shown(4_260), shown(125_000)],
-        ["0 ms", "340 ms", "4.2 s", "2 min 05 s"]
-    );
-}
-
-#[test]
 fn an_argument_is_quoted_only_if_a_shell_would_take_it_apart() {
     let arguments = ["helix.db", "out/a-b_c.db", "", "my db", "it's", "$HOME", "a;b", "größe"];
     let shown = arguments.map(|argument| quoted(argument).into_owned());

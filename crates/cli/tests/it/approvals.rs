@@ -169,7 +169,7 @@ async fn a_pending_call_is_listed_shown_approved_and_resumed() {
     assert_eq!((twice.code, &*twice.stdout), (1, ""));
     assert!(twice.stderr.contains("the call has already been answered"), "{twice:?}");
     let shown = dir.helix(&["approvals", "show", &call]).await;
-    assert!(shown.stderr.contains("the call was already answered"), "{shown:?}");
+    assert!(shown.stderr.contains("the call has already been answered"), "{shown:?}");
     assert_eq!(dir.helix(&["approvals", "list", "--json"]).await.json(), json!([]));
 
     dir.write("agent.toml", agent);

@@ -39,6 +39,17 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Formats a duration for users, as `340 ms`, `4.2 s` or `2 min 05 s`.
+#[must_use]
+pub fn short_duration(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.as_millis());
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{}.{} s", seconds, duration.subsec_millis() / 100),
+        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
 /// A process's clock, for waits and measurements. Leases and deadlines are compared with the
 /// store's clock, never with a process's clock.
 #[async_trait]

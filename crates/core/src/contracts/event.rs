@@ -4,6 +4,7 @@
 //! other change requires a new [`SCHEMA`] number and an upcaster.
 
 pub(crate) mod child;
+mod details;
 mod recorded;
 mod run;
 mod suspension;

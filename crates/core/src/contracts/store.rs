@@ -5,6 +5,7 @@
 
 mod all;
 mod append;
+mod counts;
 mod head;
 mod retrying;
 mod select;
@@ -24,6 +25,7 @@ pub use append::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, LeaseChange, MAX_APPEND_BYTES,
     MIN_APPEND_BYTES, Position, StoredAppend,
 };
+pub use counts::SessionCounts;
 pub use head::{Head, NewSession, Renewal, SessionStatus, Summary};
 pub use retrying::RetryingStore;
 pub use select::{MAX_PAGE, Page, Purge, SessionFilter};

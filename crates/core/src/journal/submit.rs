@@ -1,13 +1,11 @@
 //! Submissions: answers to pending calls.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::request::{RequestContext, head};
 use super::{SessionReader, tree};
-use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
 use crate::id::{CallId, RequestId, SessionId};
@@ -173,7 +171,7 @@ pub async fn submit(
     root: &SessionId,
     submission: &Submission,
 ) -> Result<SessionId> {
-    let owner = owner(request_context, root, &submission.call).await?;
+    let owner = owner(request_context.logs(), root, &submission.call).await?;
     let request = submission.request.clone().unwrap_or_else(|| request_context.ids.request());
     let event = |fold: &SessionOverview| {
         evaluate(fold, submission, &request).map_err(|error| {
@@ -219,7 +217,12 @@ fn evaluate(
     Ok(Some((event, guard)))
 }
 
-fn refusal(fold: &SessionOverview, call: &CallId, settled: Option<&ResolvedCall>) -> Error {
+/// Returns the error for a call that is not pending, with the reason.
+pub(super) fn refusal(
+    fold: &SessionOverview,
+    call: &CallId,
+    settled: Option<&ResolvedCall>,
+) -> Error {
     let (code, message) = match settled {
         Some(ResolvedCall::Answered(_)) => {
             (ErrorCode::AlreadyAnswered, "the call has already been answered")
@@ -275,12 +278,12 @@ fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission)
 }
 
 /// Returns the session of the tree that made the call.
-async fn owner(
-    request_context: RequestContext<'_>,
+pub(super) async fn owner(
+    logs: SessionReader<'_>,
     root: &SessionId,
     call: &CallRef,
 ) -> Result<SessionId> {
-    let top = head(request_context.store, root).await?;
+    let top = head(logs.store, root).await?;
     if top.created.root != *root {
         let message = "the session is a child: answers go to its root";
         return Err(Error::new(ErrorCode::NotRoot, message)
@@ -288,7 +291,7 @@ async fn owner(
             .with_context("root", &top.created.root));
     }
     if let Some(named) = &call.session {
-        let head = head(request_context.store, named).await?;
+        let head = head(logs.store, named).await?;
         if head.created.root == *root {
             return Ok(named.clone());
         }
@@ -299,7 +302,7 @@ async fn owner(
     }
     let mut waiting = Vec::new();
     let mut known = Vec::new();
-    for fold in tree::overviews(request_context.logs(), root).await? {
+    for fold in tree::overviews(logs, root).await? {
         if fold.pending_calls().any(|pending| pending.call == call.call) {
             waiting.push(fold.id().clone());
         } else if fold.settled_call(&call.call).is_some() {
@@ -320,53 +323,4 @@ async fn owner(
             Err(Error::new(ErrorCode::InputInvalid, message).with_context("call", call))
         }
     }
-}
-
-/// A pending call with the data that a user needs to answer it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct PendingView {
-    /// The session that made the call.
-    pub session: SessionId,
-    /// The name of the session's agent.
-    pub agent: Arc<str>,
-    /// The pending call.
-    #[serde(flatten)]
-    pub pending: Arc<PendingCall>,
-    /// The arguments as the model wrote them.
-    pub arguments: Json,
-    /// The time at which the call became pending, by the store's clock.
-    pub since: Option<Timestamp>,
-}
-
-impl PendingView {
-    /// Returns the reference to use in a [`Submission`].
-    #[must_use]
-    pub fn reference(&self) -> CallRef {
-        CallRef { session: Some(self.session.clone()), call: self.pending.call.clone() }
-    }
-}
-
-/// Returns the pending calls of a root session and its descendants, oldest session first. For a
-/// child session, the list is empty.
-///
-/// # Errors
-/// [`ErrorCode::SessionNotFound`], and the errors of the store.
-pub async fn pending_calls(logs: SessionReader<'_>, root: &SessionId) -> Result<Vec<PendingView>> {
-    head(logs.store, root).await?;
-    let mut views = Vec::new();
-    for fold in tree::overviews(logs, root).await?.into_iter().rev() {
-        let Some(step) = fold.open_step() else { continue };
-        for (call, state) in step.pairs() {
-            let Some(pending) = state.pending() else { continue };
-            views.push(PendingView {
-                session: fold.id().clone(),
-                agent: Arc::clone(fold.agent()),
-                pending: Arc::clone(pending),
-                arguments: call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object),
-                since: state.waiting.as_ref().and_then(|waiting| waiting.since),
-            });
-        }
-    }
-    Ok(views)
 }

@@ -1,7 +1,9 @@
 //! The message that a model reads as the result of its call.
 
 use crate::event::ToolOutcome;
-use crate::message::construct::{ToolResultInput, acknowledged_message, create_tool_result_message};
+use crate::message::construct::{
+    ToolResultInput, acknowledged_message, create_tool_result_message,
+};
 use crate::message::{ToolCall, ToolResultMessage};
 
 /// Returns the message that answers `call`.

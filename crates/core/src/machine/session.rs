@@ -6,6 +6,7 @@ mod changes;
 mod children;
 mod fold_state;
 mod history;
+mod in_doubt;
 mod overview;
 mod pending_calls;
 pub(crate) mod projection;

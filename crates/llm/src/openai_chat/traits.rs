@@ -1,9 +1,11 @@
 //! Descriptions of a profile for authors of agents.
 
+use serde::Serialize;
+
 use super::profile::{OutputFormat, ServerProfile};
 
 /// A capability that a server has or lacks, and the consequence for requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServerTrait {
     /// The stable name of the capability, for programs.

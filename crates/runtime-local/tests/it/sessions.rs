@@ -8,7 +8,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, ForkOptions, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::{Message, UserMessage};
-use helix_agents_core::session::{RunStatus, UsageQuery};
+use helix_agents_core::session::{CallRef, RunStatus, SessionReader, UsageQuery, pending_call};
 use helix_agents_core::stream::StreamManager as _;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime::{Sessions, Sweeper};
@@ -40,6 +40,32 @@ async fn suspended(runtime: &LocalRuntime, session: &SessionId) {
     let options = ExecuteOptions::default().session(session.clone());
     let handle = runtime.execute(clerk(), "go".into(), options).await.unwrap();
     assert!(within(handle.result()).await.unwrap().status.is_suspended());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pending_calls_of_all_sessions_are_listed_and_found() {
+    let store = MemoryStore::new();
+    let sessions = Sessions::new(store.clone());
+    let (first, second) = (SessionId::from("first"), SessionId::from("second"));
+    for session in [&first, &second] {
+        suspended(&runtime(&store, replies()), session).await;
+    }
+    let pending = sessions.pending_anywhere(10).await.unwrap();
+    let roots: Vec<_> = pending.iter().map(|view| &view.root).collect();
+    assert_eq!(roots, [&second, &first], "the newest session comes first");
+    assert!(pending.iter().all(|view| !view.expired));
+    let json = serde_json::to_value(&pending[0]).unwrap();
+    assert_eq!(json["reference"], pending[0].reference().to_string());
+    assert_eq!(sessions.pending_anywhere(1).await.unwrap(), pending[..1]);
+
+    let call = CallRef::from(&pending[0].pending.call);
+    let found = pending_call(SessionReader::of(&store), &second, &call).await.unwrap();
+    assert_eq!(found, pending[0]);
+    sessions.approve(&second, call.clone()).await.unwrap();
+    let settled = pending_call(SessionReader::of(&store), &second, &call).await.unwrap_err();
+    assert_eq!(settled.code(), ErrorCode::AlreadyAnswered);
+    let unknown = pending_call(SessionReader::of(&store), &first, &"9.9".into()).await;
+    assert_eq!(unknown.unwrap_err().code(), ErrorCode::CallNotFound);
 }
 
 #[tokio::test(start_paused = true)]

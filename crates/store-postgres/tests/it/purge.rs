@@ -78,8 +78,11 @@ async fn a_database_can_be_inspected_without_being_changed() {
         .await
         .unwrap();
     let found = database.builder().inspect().await.unwrap().unwrap();
-    assert_eq!((found.running, found.stopped, found.chunks), (1, 1, 3));
-    assert_eq!(found.ended, [(SessionStatus::Completed, 1)]);
+    let sessions = &found.sessions;
+    assert_eq!((sessions.running, sessions.stopped, found.chunks), (1, 1, 3));
+    assert_eq!(sessions.ended, [(SessionStatus::Completed, 1)]);
     assert_eq!((found.schema, found.newest_schema), (Some(4), 4));
     assert!(found.fsync && found.bytes > 0 && !found.server.is_empty(), "{found:?}");
+    let findings = database.builder().diagnose().await.findings();
+    assert!(findings.iter().any(|finding| finding.code == "session_stopped"), "{findings:?}");
 }

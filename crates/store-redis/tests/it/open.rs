@@ -119,9 +119,10 @@ async fn guarantees_and_warnings_follow_the_settings_of_the_server() {
         let inspection = keyspace.builder().inspect().await.unwrap();
         assert_eq!((inspection.schema, inspection.sessions), (Some(1), 1));
         assert_eq!(inspection.guarantees(), guarantees);
-        // One warning is about the missing memory limit.
-        let warnings = inspection.warnings();
-        assert_eq!(warnings.len(), if survives { 1 } else { 2 }, "{warnings:?}");
+        // One finding is about the missing memory limit.
+        let findings = keyspace.builder().diagnose().await.findings();
+        assert_eq!(findings.len(), if survives { 1 } else { 2 }, "{findings:?}");
+        assert!(findings.iter().all(|finding| finding.code == "server_settings"));
     }
 }
 

@@ -62,8 +62,8 @@ async fn sessions_are_counted_by_their_state() {
     // Once while the store has the file open, and once after it was closed.
     for _ in 0..2 {
         let found = SqliteStore::builder(folder.file()).inspect().await.unwrap().unwrap();
-        assert_eq!((found.running, found.stopped), (1, 2));
-        let mut ended = found.ended;
+        assert_eq!((found.sessions.running, found.sessions.stopped), (1, 2));
+        let mut ended = found.sessions.ended;
         ended.sort_by_key(|(status, _)| status.as_str());
         assert_eq!(ended, [(SessionStatus::Completed, 2), (SessionStatus::Failed, 1)]);
         assert_eq!((found.schema, found.chunks, found.writable), (6, 2, true));
@@ -108,4 +108,19 @@ async fn a_power_loss_is_survived_only_with_synchronous_full() {
         let store = builder.open().await.unwrap();
         assert_eq!(power(store.guarantees()), holds);
     }
+}
+
+#[tokio::test]
+async fn a_diagnosis_contains_the_error_of_a_file_that_open_would_refuse() {
+    let folder = Folder::new();
+    let missing = SqliteStore::builder(folder.file()).diagnose().await.unwrap();
+    assert_eq!((missing.exists, missing.file.clone(), missing.findings()), (false, None, vec![]));
+    assert!(!folder.file().exists() && missing.folder.writable);
+
+    std::fs::write(folder.file(), "dear diary\n".repeat(200)).unwrap();
+    let damaged = SqliteStore::builder(folder.file()).diagnose().await.unwrap();
+    assert!(damaged.exists && damaged.error.is_some());
+    let [finding] = &damaged.findings()[..] else { panic!("{damaged:?}") };
+    assert_eq!(finding.code, ErrorCode::StoreCorrupt.as_str());
+    assert!(finding.is_problem() && finding.message.contains("%41"), "{finding:?}");
 }

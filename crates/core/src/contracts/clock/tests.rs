@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{IdSource, Timestamp};
+use super::{IdSource, Timestamp, short_duration};
 
 #[test]
 fn a_timestamp_reads_as_utc_with_milliseconds() {
@@ -17,6 +17,15 @@ fn a_timestamp_reads_as_utc_with_milliseconds() {
 fn a_timestamp_is_its_milliseconds_in_json() {
     assert_eq!(serde_json::to_string(&Timestamp(5)).unwrap(), "5");
     assert_eq!(serde_json::from_str::<Timestamp>("-5").unwrap(), Timestamp(-5));
+}
+
+#[test]
+fn durations_are_readable() {
+    let shown = |millis| short_duration(Duration::from_millis(millis));
+    assert_eq!(
+        [shown(0), shown(340), shown(4_260), shown(125_000)],
+        ["0 ms", "340 ms", "4.2 s", "2 min 05 s"]
+    );
 }
 
 #[test]

@@ -86,6 +86,20 @@ impl Head {
     pub fn is_leased(&self) -> bool {
         self.lease_until.is_some_and(|until| until > self.read_at)
     }
+
+    /// Returns the state of the session as one word: `running` or `stopped` if it has an unfinished
+    /// run, `waiting` or `answered` if it is suspended, otherwise the name of its status.
+    #[must_use]
+    pub fn standing(&self) -> &'static str {
+        match (&self.summary.run, self.summary.status) {
+            (Some(_), _) if self.is_leased() => "running",
+            (Some(_), _) => "stopped",
+            // An active session without a run is suspended.
+            (None, SessionStatus::Active) if self.summary.pending > 0 => "waiting",
+            (None, SessionStatus::Active) => "answered",
+            (None, status) => status.as_str(),
+        }
+    }
 }
 
 /// The immutable part of a head.
@@ -141,3 +155,6 @@ pub struct Renewal {
     /// `read_at` is the time of the renewal, so the lease expires `ttl` after it.
     pub head: Head,
 }
+
+#[cfg(test)]
+mod tests;

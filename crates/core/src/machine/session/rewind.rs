@@ -7,7 +7,7 @@ use super::fold_state::{ForkOrigin, LastCheckpoint, StepRecord};
 use super::history::{History, HistorySink};
 use super::{Checkpoint, RunStatus, Session, SessionOverview};
 use crate::budget::BudgetUsage;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::event::Event;
 use crate::id::{RunId, SessionId};
 use crate::store::SessionStatus;
@@ -21,6 +21,19 @@ impl Session {
     /// checkpoint.
     pub fn checkpoint(&self, version: u64) -> Result<&Checkpoint> {
         self.history.checkpoint(self.id(), version)
+    }
+
+    /// Returns the checkpoint after a step.
+    ///
+    /// # Errors
+    /// [`ErrorCode::CheckpointNotFound`] if the step was not closed, or a rewind removed the
+    /// checkpoint.
+    pub fn checkpoint_after(&self, step: u32) -> Result<&Checkpoint> {
+        let found = self.checkpoints().iter().find(|checkpoint| checkpoint.step == step);
+        found.ok_or_else(|| {
+            let message = format!("the session has no checkpoint after step {step}");
+            Error::new(ErrorCode::CheckpointNotFound, message).with_context("session", self.id())
+        })
     }
 
     /// Returns the step with that number as it was when it was closed, even if it no longer affects

@@ -1,0 +1,59 @@
+//! Tests of the findings about models and providers.
+
+use super::*;
+
+fn provider(name: &str, error: Option<ErrorCode>, models: &[&str]) -> ProviderDiagnosis {
+    ProviderDiagnosis {
+        name: name.to_owned(),
+        is_default: false,
+        base_url: None,
+        default_model: None,
+        key: "none",
+        key_variable: None,
+        answers: error.is_none(),
+        error: error.map(|code| Error::new(code, "it failed").record()),
+        models: models.iter().map(|model| (*model).to_owned()).collect(),
+        traits: Vec::new(),
+    }
+}
+
+fn codes(chosen: &str, providers: Vec<ProviderDiagnosis>) -> Vec<(String, bool)> {
+    let chosen = ChosenModel { name: chosen.to_owned(), why: "named explicitly".to_owned() };
+    let diagnosis = ModelsDiagnosis { chosen: Some(chosen), providers, problems: Vec::new() };
+    let findings = diagnosis.findings();
+    findings.into_iter().map(|finding| (finding.code.to_string(), finding.is_problem())).collect()
+}
+
+#[test]
+fn a_listed_model_has_no_findings() {
+    assert_eq!(codes("good:small", vec![provider("good", None, &["small"])]), []);
+}
+
+#[test]
+fn a_model_that_is_not_listed_is_advice() {
+    let expected = [("model_not_listed".to_owned(), false)];
+    assert_eq!(codes("good:large", vec![provider("good", None, &["small"])]), expected);
+}
+
+#[test]
+fn an_error_is_a_problem_only_of_the_provider_of_the_default_model() {
+    let gone = Some(ErrorCode::ProviderUnavailable);
+    let providers = vec![provider("other", gone, &[]), provider("gone", gone, &[])];
+    let unavailable = |is_problem: bool| ("provider_unavailable".to_owned(), is_problem);
+    assert_eq!(codes("gone:x", providers), [unavailable(true), unavailable(false)]);
+}
+
+#[test]
+fn a_server_that_cannot_list_its_models_is_advice() {
+    let listless = provider("listless", Some(ErrorCode::Unsupported), &[]);
+    assert_eq!(codes("listless:x", vec![listless]), [("unsupported".to_owned(), false)]);
+}
+
+#[test]
+fn an_invalid_configuration_is_a_problem() {
+    let error = Error::new(ErrorCode::ConfigInvalid, "helix.toml, line 3: unknown key");
+    let file = ConfigFileState { path: "helix.toml".into(), found: true };
+    let diagnosis = ConfigDiagnosis { file, error: Some(error.record()), registry: None };
+    let [finding] = &diagnosis.findings()[..] else { panic!("one finding") };
+    assert!(finding.is_problem() && finding.remedy.contains("helix.toml"), "{finding:?}");
+}
