@@ -25,6 +25,7 @@ const QUICK: &[&str] = &[
     "helix-agents-runtime-local",
     "helix-agents-store-memory",
     "helix-agents-store-sqlite",
+    "helix-agents-terminal",
     "helix-agents-test",
     "helix-agents-testkit",
     "helix-agents-tools",

@@ -1,4 +1,4 @@
-//! Executes every line of every `terminal` block in the documentation, each page in a separate folder.
+//! Executes every line of every `console` block in the documentation, each page in a separate folder.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -83,7 +83,7 @@ async fn execute(page: &Path) -> usize {
         {
             dir.write(file, lines.join("\n"));
         }
-        for line in lines.iter().filter(|_| language == "terminal") {
+        for line in lines.iter().filter(|_| language == "console") {
             let line = line.strip_prefix("$ ");
             let line =
                 line.unwrap_or_else(|| panic!("{name}: a console block holds commands only"));

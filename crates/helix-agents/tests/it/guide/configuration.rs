@@ -40,7 +40,7 @@ fn every_environment_variable_is_named() {
 fn every_key_of_helix_toml_and_of_the_model_settings_is_named() {
     let page = read(PAGE);
     let mut keys = fields("crates/llm/src/registry/config.rs", "ProviderConfig");
-    keys.extend(fields("crates/core/src/llm.rs", "LlmConfig"));
+    keys.extend(fields("crates/core/src/contracts/llm.rs", "LlmConfig"));
     keys.extend(fields("crates/llm/src/registry/config.rs", "ConfigFile"));
     assert!(keys.len() >= 28, "{keys:?}");
     for key in keys.iter().filter(|key| *key != "providers") {
@@ -83,28 +83,28 @@ fn defaults_are_those_of_the_code() {
         ("| 120000 |", "crates/llm/src/http.rs", "read: Duration::from_secs(120)"),
         (
             "before its first chunk was delivered; 3 |",
-            "crates/core/src/llm.rs",
+            "crates/core/src/contracts/llm.rs",
             "DEFAULT_MAX_RETRIES: u32 = 3;",
         ),
         (
             "| 64 MiB, or what",
-            "crates/core/src/store/append.rs",
+            "crates/core/src/contracts/store/append.rs",
             "MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;",
         ),
-        ("| 1,000 bytes |", "crates/core/src/text.rs", "MAX_QUOTED: usize = 1_000;"),
+        ("| 1,000 bytes |", "crates/core/src/contracts/text.rs", "MAX_QUOTED: usize = 1_000;"),
         (
             "| 32 MiB (",
             "crates/llm/src/openai_chat/options.rs",
             "MAX_REPLY_BYTES: usize = 32 * 1024 * 1024;",
         ),
-        ("| 200 bytes |", "crates/core/src/id.rs", "MAX_ID_BYTES: usize = 200;"),
-        ("| 100 levels |", "crates/core/src/json.rs", "MAX_DEPTH: usize = 100;"),
+        ("| 200 bytes |", "crates/core/src/contracts/id.rs", "MAX_ID_BYTES: usize = 200;"),
+        ("| 100 levels |", "crates/core/src/contracts/json.rs", "MAX_DEPTH: usize = 100;"),
         (
             "| 256, of 250,000 events",
-            "crates/core/src/session/cache.rs",
+            "crates/core/src/journal/cache.rs",
             "MAX_CACHED_SESSIONS: usize = 256;",
         ),
-        ("| 1000 |", "crates/core/src/store/select.rs", "MAX_PAGE: u32 = 1000;"),
+        ("| 1000 |", "crates/core/src/contracts/store/select.rs", "MAX_PAGE: u32 = 1000;"),
     ];
     for (here, file, there) in claims {
         assert!(page.contains(here), "{PAGE} does not contain `{here}`");
@@ -116,13 +116,13 @@ fn defaults_are_those_of_the_code() {
 fn every_option_of_the_builders_is_named() {
     let page = read(PAGE) + &read("docs/src/agents.md");
     let files = [
-        "crates/core/src/agent/builder.rs",
+        "crates/core/src/contracts/agent/builder.rs",
         "crates/runtime-local/src/builder.rs",
         "crates/runtime-temporal/src/builder.rs",
         "crates/runtime-temporal/src/worker.rs",
         "crates/runtime/src/settings.rs",
-        "crates/store-postgres/src/config.rs",
-        "crates/store-sqlite/src/config.rs",
+        "crates/store-postgres/src/builder.rs",
+        "crates/store-sqlite/src/builder.rs",
     ];
     for file in files {
         let source = read(file).replace("#[doc(hidden)]\n    pub fn", "");

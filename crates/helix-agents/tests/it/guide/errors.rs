@@ -28,7 +28,7 @@ fn entries() -> BTreeMap<String, Entry> {
 
 /// Returns the first sentence of a code's documentation.
 fn summary(code: ErrorCode) -> String {
-    let source = read("crates/core/src/error.rs");
+    let source = read("crates/core/src/contracts/error.rs");
     let name = format!("= \"{code}\",");
     let (before, _) = source.split_once(&name).unwrap();
     let docs = before.lines().rev().skip(1).map_while(|line| line.trim().strip_prefix("///"));
