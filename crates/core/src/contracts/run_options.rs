@@ -95,7 +95,7 @@ impl From<UserMessage> for Input {
     }
 }
 
-/// Options of [`AgentExecutor::execute`](super::AgentExecutor::execute).
+/// Options of [`AgentExecutor::execute`](crate::executor::AgentExecutor::execute).
 ///
 /// # Examples
 ///
@@ -179,7 +179,7 @@ impl fmt::Debug for ExecuteOptions {
     }
 }
 
-/// Options of [`AgentExecutor::resume`](super::AgentExecutor::resume).
+/// Options of [`AgentExecutor::resume`](crate::executor::AgentExecutor::resume).
 ///
 /// # Examples
 ///
@@ -275,7 +275,7 @@ impl fmt::Debug for ResumeOptions {
     }
 }
 
-/// Options of [`AgentExecutor::fork`](super::AgentExecutor::fork).
+/// Options of [`AgentExecutor::fork`](crate::executor::AgentExecutor::fork).
 ///
 /// # Examples
 ///

@@ -96,7 +96,7 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 /// - A batch that failed with an error of kind `unavailable`, or whose future was dropped, may have
 ///   been written. It can be retried with the same id through the same handle. It is then written
 ///   only once, and the retry returns the first receipt, even if other batches were written in the
-///   meantime. A handle remembers at least the last [64](Receipts::KEPT) batches of a stream, for at
+///   meantime. A handle remembers at least the last [64](crate::stream::Receipts::KEPT) batches of a stream, for at
 ///   least a thousand streams and for every stream with an unanswered batch. This memory ends with
 ///   the process, because no other process repeats a batch.
 /// - The sessions of one tree share the root session's stream. Effects and watermarks of different

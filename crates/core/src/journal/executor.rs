@@ -124,7 +124,9 @@ impl<O> RunHandle<O> {
     /// Requests that the run stop at the next step boundary. It can be resumed.
     ///
     /// # Errors
-    /// Errors of the store; [`ErrorCode::NothingToResume`] if the run has ended.
+    /// Errors of the store; [`NothingToResume`] if the run has ended.
+    ///
+    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
     pub async fn interrupt(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
         self.control.interrupt(reason.into()).await
     }
@@ -132,7 +134,9 @@ impl<O> RunHandle<O> {
     /// Requests that the run stop immediately. Running effects are cancelled.
     ///
     /// # Errors
-    /// Errors of the store; [`ErrorCode::NothingToResume`] if the run has ended.
+    /// Errors of the store; [`NothingToResume`] if the run has ended.
+    ///
+    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
     pub async fn abort(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
         self.control.abort(reason.into()).await
     }
@@ -169,13 +173,16 @@ impl<O: DeserializeOwned> RunHandle<O> {
     /// Waits for the end of the run. A failed run is returned as a result, not as an error.
     ///
     /// # Errors
-    /// Errors of the store; [`ErrorCode::Superseded`] if another run took over;
-    /// [`ErrorCode::Closed`] if the executor was shut down before the run ended, so that another
-    /// process can continue it; [`ErrorCode::OutputInvalid`] if the recorded output does not fit
-    /// the type.
+    /// Errors of the store; [`Superseded`] if another run took over; [`Closed`] if the executor was
+    /// shut down before the run ended, so that another process can continue it; [`OutputInvalid`]
+    /// if the recorded output does not fit the type.
     ///
     /// # Cancel safety
     /// Dropping the future does not affect the run; the method can be called again.
+    ///
+    /// [`Closed`]: crate::error::ErrorCode::Closed
+    /// [`OutputInvalid`]: crate::error::ErrorCode::OutputInvalid
+    /// [`Superseded`]: crate::error::ErrorCode::Superseded
     pub async fn result(&self) -> Result<AgentResult<O>> {
         self.control.result().await?.typed()
     }
@@ -233,12 +240,11 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// when the step in progress is done.
     ///
     /// # Errors
-    /// [`ErrorCode::AlreadyRunning`] if the session has a live run, [`ErrorCode::RunUnfinished`] if
-    /// its run stopped without ending, [`ErrorCode::Suspended`] if it waits for answers or
-    /// children, [`ErrorCode::AgentMismatch`] if it belongs to another agent,
-    /// [`ErrorCode::InputInvalid`] if the input has no message or an unsuitable state,
-    /// [`ErrorCode::StateInvalid`] if the recorded state does not fit the agent, the adapter's
-    /// error if it rejects the model settings, and errors of the store.
+    /// [`AlreadyRunning`] if the session has a live run, [`RunUnfinished`] if its run stopped
+    /// without ending, [`Suspended`] if it waits for answers or children, [`AgentMismatch`] if it
+    /// belongs to another agent, [`InputInvalid`] if the input has no message or an unsuitable
+    /// state, [`StateInvalid`] if the recorded state does not fit the agent, the adapter's error if
+    /// it rejects the model settings, and errors of the store.
     ///
     /// # Durability
     /// When it returns, the turn is in the log.
@@ -247,6 +253,13 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// If the future is dropped early, the turn may have started, and then continues like any
     /// other. Calling this method again with the same [`ExecuteOptions::session`] and
     /// [`ExecuteOptions::run`] attaches to that run.
+    ///
+    /// [`AgentMismatch`]: crate::error::ErrorCode::AgentMismatch
+    /// [`AlreadyRunning`]: crate::error::ErrorCode::AlreadyRunning
+    /// [`InputInvalid`]: crate::error::ErrorCode::InputInvalid
+    /// [`RunUnfinished`]: crate::error::ErrorCode::RunUnfinished
+    /// [`StateInvalid`]: crate::error::ErrorCode::StateInvalid
+    /// [`Suspended`]: crate::error::ErrorCode::Suspended
     async fn execute(
         &self,
         agent: AnyAgent,
@@ -257,15 +270,24 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Resumes a session that was interrupted or suspended, failed, or stopped without ending.
     ///
     /// # Errors
-    /// [`ErrorCode::AlreadyRunning`], [`ErrorCode::AlreadyResumed`],
-    /// [`ErrorCode::NothingToResume`], [`ErrorCode::SessionNotFound`],
-    /// [`ErrorCode::AgentMismatch`]; [`ErrorCode::Suspended`] if nothing that a suspended session
-    /// waits for has arrived; [`ErrorCode::StateInvalid`] if the recorded state does not fit the
-    /// agent; [`ErrorCode::CheckpointNotFound`] and [`ErrorCode::ChildrenOpen`] when rewinding to a
-    /// checkpoint; the adapter's error if it rejects the model settings; and errors of the store.
+    /// [`AlreadyRunning`], [`AlreadyResumed`], [`NothingToResume`], [`SessionNotFound`],
+    /// [`AgentMismatch`]; [`Suspended`] if nothing that a suspended session waits for has arrived;
+    /// [`StateInvalid`] if the recorded state does not fit the agent; [`CheckpointNotFound`] and
+    /// [`ChildrenOpen`] when rewinding to a checkpoint; the adapter's error if it rejects the model
+    /// settings; and errors of the store.
     ///
     /// # Cancel safety
     /// As for [`execute`](Self::execute): a run that has started continues.
+    ///
+    /// [`AgentMismatch`]: crate::error::ErrorCode::AgentMismatch
+    /// [`AlreadyResumed`]: crate::error::ErrorCode::AlreadyResumed
+    /// [`AlreadyRunning`]: crate::error::ErrorCode::AlreadyRunning
+    /// [`CheckpointNotFound`]: crate::error::ErrorCode::CheckpointNotFound
+    /// [`ChildrenOpen`]: crate::error::ErrorCode::ChildrenOpen
+    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
+    /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
+    /// [`StateInvalid`]: crate::error::ErrorCode::StateInvalid
+    /// [`Suspended`]: crate::error::ErrorCode::Suspended
     async fn resume(
         &self,
         agent: AnyAgent,
@@ -297,16 +319,21 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Requests that the session's current run stop at the next step boundary.
     ///
     /// # Errors
-    /// [`ErrorCode::NothingToResume`] if the session has no current run, and errors of the store.
+    /// [`NothingToResume`] if the session has no current run, and errors of the store.
+    ///
+    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
     /// Requests that the session's current run stop immediately. If no run is live, the session
     /// ends as aborted.
     ///
     /// # Errors
-    /// [`ErrorCode::NothingToResume`] if the last turn is complete or aborted already,
-    /// [`ErrorCode::AgentNotFound`] if no run is live and the session's agent, whose hooks have to
-    /// run, is not registered, and errors of the store.
+    /// [`NothingToResume`] if the last turn is complete or aborted already, [`AgentNotFound`] if no
+    /// run is live and the session's agent, whose hooks have to run, is not registered, and errors
+    /// of the store.
+    ///
+    /// [`AgentNotFound`]: crate::error::ErrorCode::AgentNotFound
+    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
     /// Records an answer to a pending call of this session or of one of its descendants. An
@@ -331,7 +358,9 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// deadline has passed. For a child session, the list is empty.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and errors of the store.
+    /// [`SessionNotFound`], and errors of the store.
+    ///
+    /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>>;
 
     /// Sends a message to a session, whether or not the session has a run. The message enters the
@@ -339,8 +368,8 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// message waits for the session's next run.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and errors of the store. After an error of the store, the
-    /// message may have been recorded.
+    /// [`SessionNotFound`], and errors of the store. After an error of the store, the message may
+    /// have been recorded.
     ///
     /// # Durability
     /// When the method returns `Ok`, the message is in the log.
@@ -349,6 +378,8 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// If the future is dropped, the message may have been recorded. Sending it again adds a second
     /// message. [`queue_message`](crate::session::queue_message) takes a request id and can be
     /// repeated.
+    ///
+    /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()>;
 
     /// Takes over every session of this kind of runtime whose run stopped without ending and whose
@@ -382,7 +413,9 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// or duplicates, for example in a web page.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and errors of the store and of the stream manager.
+    /// [`SessionNotFound`], and errors of the store and of the stream manager.
+    ///
+    /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn page(&self, session: &SessionId) -> Result<SessionPage>;
 
     /// Returns the session's stream starting at chunk `from`, for example where
@@ -395,19 +428,23 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Returns a handle to the session's last run, whichever process executes it.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], [`ErrorCode::RunNotFound`] for a session without a run, and
-    /// errors of the store.
+    /// [`SessionNotFound`], [`RunNotFound`] for a session without a run, and errors of the store.
+    ///
+    /// [`RunNotFound`]: crate::error::ErrorCode::RunNotFound
+    /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn handle(&self, session: &SessionId) -> Result<RunHandle>;
 
     /// Returns whether [`resume`](Self::resume) would start a run now.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and errors of the store.
+    /// [`SessionNotFound`], and errors of the store.
+    ///
+    /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn can_resume(&self, session: &SessionId) -> Result<Resumable>;
 
     /// Shuts the executor down and returns when all runs that this process executes have stopped. A
     /// run stops before its next effect; an effect that is still running after the grace period is
-    /// cancelled. Later starts fail with [`ErrorCode::Closed`].
+    /// cancelled. Later starts fail with [`Closed`].
     ///
     /// The log records no end of the stopped runs. Their leases are released, so that another
     /// process can continue them immediately.
@@ -415,6 +452,8 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     /// If the future is dropped, runs still stop before their next effect, but running effects are
     /// not cancelled. The method can be called again.
+    ///
+    /// [`Closed`]: crate::error::ErrorCode::Closed
     async fn shutdown(&self);
 }
 

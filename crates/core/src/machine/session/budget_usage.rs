@@ -38,7 +38,7 @@ impl SessionOverview {
 
     /// Returns the usage of the session and its ended children, as far as its own log knows. The
     /// usage of a descendant that outlived its parent was reported to that parent only.
-    /// [`usage_of_tree`](super::usage_of_tree) reads the logs of all sessions.
+    /// [`usage_of_tree`](crate::session::usage_of_tree) reads the logs of all sessions.
     #[must_use]
     pub fn tree_usage(&self) -> UsageRollup {
         self.fold_state.totals.tree()

@@ -23,8 +23,8 @@ use crate::usage::Usage;
 /// depends on the custom state, the step in progress, the companions and the ids of received
 /// requests, never on the number of steps.
 ///
-/// [`SessionReader::overview`](super::SessionReader::overview) loads an overview. A
-/// [`Session`](super::Session) contains one.
+/// [`SessionReader::overview`](crate::session::SessionReader::overview) loads an overview. A
+/// [`Session`](crate::session::Session) contains one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionOverview {
     pub(super) id: SessionId,

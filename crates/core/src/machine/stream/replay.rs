@@ -38,7 +38,7 @@ impl Replay {
     }
 
     /// Creates a replay for a reader that followed an earlier stream of the session, which has been
-    /// [forgotten](super::StreamManager::forget). The reader gets this stream from its first chunk.
+    /// [forgotten](crate::stream::StreamManager::forget). The reader gets this stream from its first chunk.
     #[must_use]
     pub fn from_start(trimmed: u64, discarded: HashSet<Attempt>) -> Self {
         Self { from: trimmed + 1, missing: Some(trimmed), discarded, chunks: VecDeque::new() }

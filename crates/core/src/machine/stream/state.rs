@@ -123,7 +123,7 @@ impl StreamState {
         self.open.clear();
     }
 
-    /// Returns the result of [`info`](super::StreamManager::info) for a stream that keeps the
+    /// Returns the result of [`info`](crate::stream::StreamManager::info) for a stream that keeps the
     /// chunks after `trimmed`.
     #[must_use]
     pub fn info(self, trimmed: u64) -> StreamInfo {
