@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use helix_agents::agent::AnyAgent;
 use helix_agents::clock::IdSource;
+use helix_agents::clock::IdSourceExt as _;
 use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::event::{Event, ModelReply};
 use helix_agents::executor::AgentResult;

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::AnyAgent;
+use crate::clock::IdSourceExt as _;
 use crate::clock::{IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RunOutcome, SCHEMA, ToolFinish, decode};

@@ -12,7 +12,7 @@
 pub use crate::contracts::stream::{
     Attempt, AttemptRef, Batch, BatchReceipt, Boundary, Chunk, ChunkKind, ChunkStream, Effect,
     OpenAttempt, RetryingStreams, SessionWatermark, StoredChunk, StreamInfo, StreamManager,
-    StreamOp, Watermark, Writer,
+    StreamManagerExt, StreamOp, Watermark, Writer,
 };
 pub use crate::journal::{
     BatchPosition, CacheEntry, CachedStream, PendingBatch, Receipts, SharedStream, StreamCache,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::RecordedEvent;

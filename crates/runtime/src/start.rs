@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::budget::Budget;
+use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ParentRef};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::fault;
 use helix_agents_core::id::{CallId, RunId, SessionId};

@@ -6,6 +6,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::StreamStatus;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{Chunk, ChunkKind, StoredChunk, StreamInfo, Watermark};
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 
@@ -79,7 +80,7 @@ pub async fn leftovers_of_an_earlier_session_hide_no_chunks_of_the_next(
         kind: ChunkKind::RunStarted,
     };
     let streams = harness.streams();
-    streams.append(batch_id(), &S.into(), None, vec![origin.clone()]).await.unwrap();
+    streams.append_chunks(batch_id(), &S.into(), None, vec![origin.clone()]).await.unwrap();
     let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
     let mark = Watermark { version: 1000, settled, discarded, origin, boundaries };
     streams.mark(batch_id(), &S.into(), mark).await.unwrap();

@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{Attempt, ChunkKind, OpenAttempt};
 use helix_agents_test::{Gate, within};
 
@@ -165,7 +166,10 @@ pub async fn boundaries_survive_every_discard(harness: &impl StreamHarness) {
     let boundary = chunk(&session, ChunkKind::Checkpoint { version: 4 });
     let one = begin(&streams, &session, &model(1)).await;
     write(&streams, &session, Some(one), &["a"]).await;
-    streams.append(batch_id(), &session, None, vec![boundary.clone(), boundary]).await.unwrap();
+    streams
+        .append_chunks(batch_id(), &session, None, vec![boundary.clone(), boundary])
+        .await
+        .unwrap();
     write(&streams, &session, Some(one), &["b"]).await;
     begin(&streams, &session, &model(1)).await;
     check(
@@ -191,7 +195,7 @@ pub async fn racing_beginners_leave_one_open_attempt(harness: &impl StreamHarnes
             gate.pass().await;
             let attempt = begin(&streams, &session, &model(1)).await;
             let chunks = vec![text(&session, &attempt.0.to_string())];
-            let written = streams.append(batch_id(), &session, Some(attempt), chunks).await;
+            let written = streams.append_chunks(batch_id(), &session, Some(attempt), chunks).await;
             (attempt, written.is_ok())
         }));
     }

@@ -6,6 +6,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{
     Attempt, AttemptRef, Batch, Effect, OpenAttempt, Receipts, StreamOp, Watermark, Writer,
 };
@@ -233,7 +234,7 @@ pub async fn an_empty_batch_writes_nothing(harness: &impl StreamHarness) {
         .await
         .unwrap();
     assert_eq!((written.last_seq, written.started.len()), (0, 0));
-    streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
+    streams.append_chunks(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     assert_eq!(
         streams
             .write(&session, Batch::new(batch_id(), Writer::without_run(&session), []))

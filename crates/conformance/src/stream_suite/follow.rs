@@ -3,6 +3,7 @@
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use helix_agents_core::stream::StreamInfo;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_test::{Gate, within};
 
 use super::StreamHarness;
@@ -58,7 +59,7 @@ pub async fn reading_catches_up_and_then_follows_without_gap_or_duplicate(
             gate.pass().await;
             for batch in 0..BATCHES {
                 let chunks = vec![text(&session, "x"); 1 + usize::try_from(batch % 2).unwrap()];
-                streams.append(batch_id(), &session, None, chunks).await.unwrap();
+                streams.append_chunks(batch_id(), &session, None, chunks).await.unwrap();
             }
         }));
     }

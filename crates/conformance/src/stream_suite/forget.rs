@@ -1,6 +1,7 @@
 //! Scenarios for forgetting the streams of deleted sessions.
 
 use helix_agents_core::clock::Timestamp;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{ChunkKind, StreamInfo};
 
 use crate::ids::batch_id;

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use helix_agents_core::clock::Timestamp;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{Boundary, OpenAttempt, SessionWatermark, StreamInfo, Watermark};
 
 use crate::ids::batch_id;

@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{
     Attempt, Boundary, Chunk, ChunkKind, ChunkStream, Effect, StoredChunk, StreamManager, Watermark,
 };
@@ -80,14 +81,15 @@ pub(crate) async fn write(
     texts: &[&str],
 ) -> u64 {
     let chunks = texts.iter().map(|delta| text(session, delta)).collect();
-    streams.append(batch_id(), session, attempt, chunks).await.unwrap()
+    streams.append_chunks(batch_id(), session, attempt, chunks).await.unwrap()
 }
 
 /// Asserts that a chunk of this attempt is refused and changes nothing.
 pub(crate) async fn refused(streams: &Streams, session: &SessionId, attempt: Attempt) {
     let before = streams.info(session).await.unwrap();
     let chunks = vec![text(session, "late")];
-    let error = streams.append(batch_id(), session, Some(attempt), chunks).await.unwrap_err();
+    let error =
+        streams.append_chunks(batch_id(), session, Some(attempt), chunks).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::AttemptDiscarded);
     assert_eq!(streams.info(session).await.unwrap(), before);
 }

@@ -3,6 +3,7 @@
 use futures_util::FutureExt as _;
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::state::Patch;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{Attempt, ChunkKind};
 use helix_agents_test::{Gate, within};
 
@@ -58,7 +59,7 @@ pub async fn chunks_come_back_as_they_were_written(harness: &impl StreamHarness)
         ChunkKind::RunEnded { status: "completed".to_owned() },
     ];
     let written: Vec<_> = kinds.into_iter().map(|kind| chunk(&session, kind)).collect();
-    streams.append(batch_id(), &session, None, written.clone()).await.unwrap();
+    streams.append_chunks(batch_id(), &session, None, written.clone()).await.unwrap();
     let read = replay(&streams, &session, 1).await;
     assert_eq!(
         read.iter().map(|stored| &*stored.chunk).collect::<Vec<_>>(),
@@ -90,7 +91,7 @@ pub async fn batches_of_racing_writers_stay_together(harness: &impl StreamHarnes
             for batch in 0..BATCHES {
                 let chunks =
                     (0..3).map(|index| text(&session, &format!("{writer}/{batch}/{index}")));
-                streams.append(batch_id(), &session, None, chunks.collect()).await.unwrap();
+                streams.append_chunks(batch_id(), &session, None, chunks.collect()).await.unwrap();
             }
         }));
     }

@@ -93,37 +93,40 @@ fn hexadecimal<T: for<'a> From<&'a str>>(name: &str, number: u128) -> T {
     T::from(text.unwrap_or_default())
 }
 
-impl dyn IdSource {
+/// The ids of each kind, for every [`IdSource`].
+pub trait IdSourceExt: IdSource {
     /// Creates a session id.
     #[must_use]
-    pub fn session(&self) -> SessionId {
+    fn session(&self) -> SessionId {
         hexadecimal("ses_", self.next())
     }
 
     /// Creates a run id.
     #[must_use]
-    pub fn run(&self) -> RunId {
+    fn run(&self) -> RunId {
         hexadecimal("run_", self.next())
     }
 
     /// Creates an append id.
     #[must_use]
-    pub fn append(&self) -> AppendId {
+    fn append(&self) -> AppendId {
         hexadecimal("", self.next())
     }
 
     /// Creates a batch id.
     #[must_use]
-    pub fn batch(&self) -> BatchId {
+    fn batch(&self) -> BatchId {
         BatchId(self.next())
     }
 
     /// Creates a request id.
     #[must_use]
-    pub fn request(&self) -> RequestId {
+    fn request(&self) -> RequestId {
         hexadecimal("req_", self.next())
     }
 }
+
+impl<T: IdSource + ?Sized> IdSourceExt for T {}
 
 #[cfg(test)]
 mod tests;

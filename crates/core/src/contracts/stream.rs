@@ -201,13 +201,14 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
 
 /// Single-operation batches [without a run](Writer::without_run), for tests and tools. A run writes
 /// batches that name the run.
-impl dyn StreamManager + '_ {
+#[async_trait]
+pub trait StreamManagerExt: StreamManager {
     /// Starts an attempt at an effect of the origin's session.
     ///
     /// # Errors
     /// Returns [`ErrorCode::Superseded`] if a run of that session has taken over the stream, and
     /// the errors of [`write`](StreamManager::write).
-    pub async fn begin(
+    async fn begin(
         &self,
         id: BatchId,
         stream: &SessionId,
@@ -216,7 +217,7 @@ impl dyn StreamManager + '_ {
     ) -> Result<Attempt> {
         let (writer, effect) = (Writer::without_run(&origin.session), effect.clone());
         let batch = Batch::new(id, writer, [StreamOp::Begin { effect, origin }]);
-        self.write_unless_superseded(stream, batch).await?.attempt(AttemptRef::Started(0))
+        write_unless_superseded(self, stream, batch).await?.attempt(AttemptRef::Started(0))
     }
 
     /// Writes chunks of the stream's own session and returns the sequence number of the last chunk.
@@ -224,7 +225,7 @@ impl dyn StreamManager + '_ {
     /// # Errors
     /// Returns [`ErrorCode::AttemptDiscarded`] if the attempt is not open, and the errors of
     /// `begin`.
-    pub async fn append(
+    async fn append_chunks(
         &self,
         id: BatchId,
         stream: &SessionId,
@@ -233,7 +234,7 @@ impl dyn StreamManager + '_ {
     ) -> Result<u64> {
         let op = StreamOp::Chunks { attempt: attempt.map(AttemptRef::Existing), chunks };
         let batch = Batch::new(id, Writer::without_run(stream), [op]);
-        let written = self.write_unless_superseded(stream, batch).await?;
+        let written = write_unless_superseded(self, stream, batch).await?;
         match written.refused.first() {
             None => Ok(written.last_seq),
             Some(attempt) => {
@@ -249,25 +250,28 @@ impl dyn StreamManager + '_ {
     ///
     /// # Errors
     /// Returns the errors of `begin`.
-    pub async fn mark(&self, id: BatchId, stream: &SessionId, mark: Watermark) -> Result<()> {
+    async fn mark(&self, id: BatchId, stream: &SessionId, mark: Watermark) -> Result<()> {
         let writer = Writer::without_run(&mark.origin.session);
         let batch = Batch::new(id, writer, [StreamOp::Watermark(Box::new(mark))]);
-        self.write_unless_superseded(stream, batch).await.map(drop)
+        write_unless_superseded(self, stream, batch).await.map(drop)
     }
+}
 
-    async fn write_unless_superseded(
-        &self,
-        stream: &SessionId,
-        batch: Batch,
-    ) -> Result<BatchReceipt> {
-        let Writer { session, fencing_token, .. } = batch.writer.clone();
-        let written = self.write(stream, batch).await?;
-        if written.is_superseded {
-            let message = "a later run of the session has taken over the stream";
-            return Err(Error::new(ErrorCode::Superseded, message)
-                .with_context("session", session)
-                .with_context("fencing_token", fencing_token));
-        }
-        Ok(written)
+#[async_trait]
+impl<T: StreamManager + ?Sized> StreamManagerExt for T {}
+
+async fn write_unless_superseded(
+    streams: &(impl StreamManager + ?Sized),
+    stream: &SessionId,
+    batch: Batch,
+) -> Result<BatchReceipt> {
+    let Writer { session, fencing_token, .. } = batch.writer.clone();
+    let written = streams.write(stream, batch).await?;
+    if written.is_superseded {
+        let message = "a later run of the session has taken over the stream";
+        return Err(Error::new(ErrorCode::Superseded, message)
+            .with_context("session", session)
+            .with_context("fencing_token", fencing_token));
     }
+    Ok(written)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{RequestContext, load};
+use crate::clock::IdSourceExt as _;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
 use crate::fault;

@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Origin, target};
 use super::{Journal, MAX_CONFLICTS};
+use crate::clock::IdSourceExt as _;
 use crate::error::{ErrorCode, Result};
 use crate::event::{Event, SCHEMA};
 use crate::id::CallId;

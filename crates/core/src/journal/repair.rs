@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{SessionReader, load_events};
+use crate::clock::IdSourceExt as _;
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish, Trigger};

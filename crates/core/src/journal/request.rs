@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::load::{CatchUpOutcome, busy, follow, not_found};
 use super::{SessionCache, SessionReader};
 use crate::clock::IdSource;
+use crate::clock::IdSourceExt as _;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
 use crate::fault;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::request::{RequestContext, head};
 use super::{SessionReader, tree};
+use crate::clock::IdSourceExt as _;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
 use crate::id::{CallId, RequestId, SessionId};

@@ -9,6 +9,7 @@ use helix_agents_conformance::faults::FaultStore;
 use helix_agents_conformance::normalise;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::clock::IdSource;
+use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{

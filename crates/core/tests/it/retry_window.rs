@@ -11,6 +11,7 @@ use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{
     Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, RetryingStreams, StreamInfo, StreamManager,
 };
@@ -93,7 +94,10 @@ fn chunk() -> Chunk {
 #[tokio::test]
 async fn a_transient_failure_is_retried() {
     let (inner, streams) = unavailable(10, ErrorCode::StoreUnavailable);
-    assert_eq!(streams.append(batch_id(), &session(), None, vec![chunk()]).await.unwrap(), 1);
+    assert_eq!(
+        streams.append_chunks(batch_id(), &session(), None, vec![chunk()]).await.unwrap(),
+        1
+    );
     inner.failures.store(10, Ordering::SeqCst);
     assert_eq!(streams.info(&session()).await.unwrap().last_seq, 1);
     inner.failures.store(10, Ordering::SeqCst);
@@ -119,7 +123,7 @@ async fn a_permanent_stream_failure_is_not_retried() {
 #[tokio::test]
 async fn a_disconnected_reader_continues_after_its_last_chunk() {
     let (inner, streams) = unavailable(0, ErrorCode::StoreUnavailable);
-    streams.append(batch_id(), &session(), None, vec![chunk(); 5]).await.unwrap();
+    streams.append_chunks(batch_id(), &session(), None, vec![chunk(); 5]).await.unwrap();
     let mut reader = streams.read(&session(), 2).await.unwrap();
     for seq in 2..=5 {
         inner.failures.store(3, Ordering::SeqCst);
@@ -130,7 +134,7 @@ async fn a_disconnected_reader_continues_after_its_last_chunk() {
 #[tokio::test]
 async fn a_reader_of_unavailable_streams_ends_with_their_error() {
     let (inner, streams) = unavailable(0, ErrorCode::StoreUnavailable);
-    streams.append(batch_id(), &session(), None, vec![chunk(); 2]).await.unwrap();
+    streams.append_chunks(batch_id(), &session(), None, vec![chunk(); 2]).await.unwrap();
     let mut reader = streams.read(&session(), 1).await.unwrap();
     reader.next().await.unwrap().unwrap();
     inner.failures.store(u32::MAX, Ordering::SeqCst);

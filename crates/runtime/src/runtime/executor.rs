@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{
     AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, Resumption,

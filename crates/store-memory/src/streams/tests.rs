@@ -6,6 +6,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{BatchId, SessionId};
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
 
 use crate::MemoryStore;
@@ -25,7 +26,7 @@ fn write(store: &MemoryStore, session: &SessionId, batch: u128) {
         kind: ChunkKind::RunStarted,
     };
     let streams: &dyn StreamManager = store;
-    let written = streams.append(BatchId(batch), session, None, vec![chunk]);
+    let written = streams.append_chunks(BatchId(batch), session, None, vec![chunk]);
     written.now_or_never().unwrap().unwrap();
 }
 

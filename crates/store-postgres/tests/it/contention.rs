@@ -1,6 +1,7 @@
 //! One stream that many handles write to concurrently, as fast as they can.
 
 use helix_agents_conformance::ids::batch_id;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_test::within;
 
 use super::support::{Database, id, streams, text};
@@ -19,7 +20,7 @@ async fn concurrent_writers_of_one_stream_do_not_starve() {
         writing.push(tokio::spawn(async move {
             for _ in 0..BATCHES {
                 let chunks = vec![text(&session, "x")];
-                streams.append(batch_id(), &session, None, chunks).await.unwrap();
+                streams.append_chunks(batch_id(), &session, None, chunks).await.unwrap();
             }
         }));
     }

@@ -5,6 +5,7 @@ use helix_agents_conformance::ids::batch_id;
 use sqlx::Row as _;
 
 use helix_agents_core::store::{Append, ForkOutcome, Position, SessionStatus, StateStore as _};
+use helix_agents_core::stream::StreamManagerExt as _;
 
 use super::support::{Database, add, append, create, id, ids, new_session, streams, summary, text};
 
@@ -177,7 +178,10 @@ async fn a_message_of_ten_megabytes_goes_through_log_and_stream() {
     store.append(large).await.unwrap();
     assert_eq!(store.read_log(&session, 1, 1).await.unwrap().first().unwrap().body, body);
     let delta = "x".repeat(10 << 20);
-    streams(&store).append(batch_id(), &session, None, vec![text(&session, &delta)]).await.unwrap();
+    streams(&store)
+        .append_chunks(batch_id(), &session, None, vec![text(&session, &delta)])
+        .await
+        .unwrap();
     let mut reader = streams(&store).read(&session, 1).await.unwrap();
     let chunk = futures_util::StreamExt::next(&mut reader).await.unwrap().unwrap();
     assert_eq!(chunk.chunk.kind, text(&session, &delta).kind);

@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::store::{AppendOutcome, Page, Position, SessionFilter, StateStore as _};
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_test::within;
 
 use super::support::{Database, add, append, create, id, ids, streams, text};
@@ -121,7 +122,7 @@ async fn chunks_that_cannot_be_read_end_the_reader() {
         let store = database.open().await;
         let session = id("damaged");
         streams(&store)
-            .append(batch_id(), &session, None, vec![text(&session, "a")])
+            .append_chunks(batch_id(), &session, None, vec![text(&session, "a")])
             .await
             .unwrap();
         database.sql(sql).await;
@@ -136,11 +137,14 @@ async fn attempts_that_cannot_be_read_are_corrupt() {
     let database = Database::new();
     let store = database.open().await;
     let session = id("damaged");
-    streams(&store).append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
+    streams(&store)
+        .append_chunks(batch_id(), &session, None, vec![text(&session, "a")])
+        .await
+        .unwrap();
     database.sql("UPDATE {s}.streams SET open = '[[1]]'").await;
     assert_names_session(&streams(&store).info(&session).await.unwrap_err());
     let other = streams(&database.open().await);
-    let late = other.append(batch_id(), &session, None, vec![text(&session, "b")]).await;
+    let late = other.append_chunks(batch_id(), &session, None, vec![text(&session, "b")]).await;
     assert_names_session(&late.unwrap_err());
 }
 

@@ -10,6 +10,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{
     Append, AppendOutcome, Guard, LeaseChange, Position, StateStore as _,
 };
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_postgres::PostgresStore;
 use helix_agents_test::within;
 use sqlx::Connection as _;
@@ -140,7 +141,7 @@ async fn concurrent_appends_share_a_transaction() {
     for session in &all {
         ends.push(create(&store, session).await);
         let chunks = vec![text(session, "before")];
-        streams(&store).append(batch_id(), session, None, chunks).await.unwrap();
+        streams(&store).append_chunks(batch_id(), session, None, chunks).await.unwrap();
     }
     let appends = all.iter().zip(&ends).map(|(session, end)| {
         let streams = streams(&store);
@@ -149,7 +150,10 @@ async fn concurrent_appends_share_a_transaction() {
         let appended = begin(&store, Append { body, ..append(session, end, "more") });
         async move {
             appended.await.unwrap().unwrap();
-            streams.append(batch_id(), session, None, vec![text(session, "x")]).await.unwrap();
+            streams
+                .append_chunks(batch_id(), session, None, vec![text(session, "x")])
+                .await
+                .unwrap();
         }
     });
     within(join_all(appends)).await;
@@ -180,7 +184,7 @@ async fn a_locked_stream_does_not_block_others() {
     let write = |name: &str| {
         let (streams, session) = (streams(&store), id(name));
         tokio::spawn(async move {
-            streams.append(batch_id(), &session, None, vec![text(&session, "x")]).await
+            streams.append_chunks(batch_id(), &session, None, vec![text(&session, "x")]).await
         })
     };
     for name in ["a", "b", "c", "d", "e", "f"] {

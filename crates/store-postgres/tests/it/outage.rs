@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::StateStore as _;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_test::within;
 
 use super::support::{
@@ -23,7 +24,7 @@ async fn terminated_connections_are_replaced() {
         assert!(database.cut().await > 0);
         add(&store, &id("s"), &mut position, &format!("a{number}")).await;
         database.cut().await;
-        streams.append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        streams.append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
     }
     assert_eq!(ids(&store, &id("s")).await.len(), 6);
     assert_eq!(streams.info(&id("s")).await.unwrap().last_seq, 5);
@@ -43,7 +44,7 @@ async fn interrupted_appends_and_batches_are_written_once() {
             progress.send_replace(number);
             add(&store, &session, &mut position, &format!("a{number}")).await;
             let chunk = text(&session, &number.to_string());
-            streams.append(batch_id(), &session, None, vec![chunk]).await.unwrap();
+            streams.append_chunks(batch_id(), &session, None, vec![chunk]).await.unwrap();
         }
     };
     // Cuts the connections at some point of one of the next operations, each time the store made
@@ -80,7 +81,7 @@ async fn a_reader_continues_after_its_connections_were_cut() {
     let mut reader = retrying_streams(&reading).read(&id("s"), 1).await.unwrap();
     for number in 1..=5 {
         retrying_streams(&writing)
-            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
             .await
             .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
@@ -98,7 +99,7 @@ async fn a_reader_behind_a_pooler_polls() {
     let mut reader = streams(&reading).read(&id("s"), 1).await.unwrap();
     for number in 1..=3 {
         streams(&writing)
-            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
             .await
             .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
@@ -117,7 +118,7 @@ async fn a_reader_is_notified_of_what_other_stores_write() {
     let mut reader = streams(&reading).read(&id("s"), 1).await.unwrap();
     for number in 1..=50 {
         streams(&writing)
-            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
             .await
             .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
@@ -150,18 +151,21 @@ async fn a_stream_that_lost_its_end_can_be_written_to() {
     let database = Database::new();
     let streams = retrying_streams(&database.open().await);
     let session = id("s");
-    streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
+    streams.append_chunks(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     let kept = "CREATE TABLE {s}.kept AS SELECT * FROM {s}.streams";
     database.sql(kept).await;
     for delta in ["b", "c"] {
-        streams.append(batch_id(), &session, None, vec![text(&session, delta)]).await.unwrap();
+        streams
+            .append_chunks(batch_id(), &session, None, vec![text(&session, delta)])
+            .await
+            .unwrap();
     }
     let crash = "DELETE FROM {s}.streams; DELETE FROM {s}.chunks WHERE last > 1;
         INSERT INTO {s}.streams OVERRIDING SYSTEM VALUE SELECT * FROM {s}.kept; DROP TABLE {s}.kept";
     database.sql(crash).await;
     database.cut().await;
     assert_eq!(
-        streams.append(batch_id(), &session, None, vec![text(&session, "d")]).await.unwrap(),
+        streams.append_chunks(batch_id(), &session, None, vec![text(&session, "d")]).await.unwrap(),
         2
     );
 }
@@ -171,18 +175,24 @@ async fn a_stream_that_diverged_after_a_crash_is_read_again() {
     let database = Database::new();
     let (store, other) = (database.open().await, database.open().await);
     let session = id("s");
-    streams(&store).append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
+    streams(&store)
+        .append_chunks(batch_id(), &session, None, vec![text(&session, "a")])
+        .await
+        .unwrap();
     database.sql("CREATE TABLE {s}.kept AS SELECT * FROM {s}.streams").await;
-    streams(&store).append(batch_id(), &session, None, vec![text(&session, "lost")]).await.unwrap();
+    streams(&store)
+        .append_chunks(batch_id(), &session, None, vec![text(&session, "lost")])
+        .await
+        .unwrap();
     let crash = "DELETE FROM {s}.streams; DELETE FROM {s}.chunks WHERE last > 1;
         INSERT INTO {s}.streams OVERRIDING SYSTEM VALUE SELECT * FROM {s}.kept; DROP TABLE {s}.kept";
     database.sql(crash).await;
     // The same revision as the lost one, but with more chunks.
     let two = vec![text(&session, "b"), text(&session, "c")];
-    assert_eq!(streams(&other).append(batch_id(), &session, None, two).await.unwrap(), 3);
+    assert_eq!(streams(&other).append_chunks(batch_id(), &session, None, two).await.unwrap(), 3);
     assert_eq!(
         streams(&store)
-            .append(batch_id(), &session, None, vec![text(&session, "d")])
+            .append_chunks(batch_id(), &session, None, vec![text(&session, "d")])
             .await
             .unwrap(),
         4

@@ -6,6 +6,7 @@ use futures_util::StreamExt as _;
 
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
 use helix_agents_test::within;
 use helix_agents_testkit::servers;
@@ -131,7 +132,7 @@ async fn a_session_pooler_needs_no_option() {
     let others = database.open().await;
     for number in 1..=3 {
         streams(&others)
-            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
             .await
             .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);

@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::store::Position;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_postgres::PostgresStore;
 use helix_agents_test::within;
 
@@ -38,7 +39,7 @@ async fn other_process() {
         "write chunks" => {
             for number in 0..20 {
                 let chunks = vec![text(&session, &number.to_string()); 2];
-                streams(&store).append(batch_id(), &session, None, chunks).await.unwrap();
+                streams(&store).append_chunks(batch_id(), &session, None, chunks).await.unwrap();
             }
         }
         other => panic!("unknown action: {other}"),

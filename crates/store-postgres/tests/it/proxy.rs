@@ -9,6 +9,7 @@ use helix_agents_testkit::servers;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Position, SessionStatus, StateStore as _,
 };
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 
 use super::support::{
@@ -66,7 +67,7 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
     let (proxy, database) = start().await;
     let streams = retrying_streams(&database.open().await);
     let session = id("s");
-    streams.append(batch_id(), &session, None, vec![text(&session, "0")]).await.unwrap();
+    streams.append_chunks(batch_id(), &session, None, vec![text(&session, "0")]).await.unwrap();
     for number in 1..20 {
         proxy.lose(1);
         let begin =
@@ -99,7 +100,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
     for number in 0..BATCHES {
         // After this append, the writer has the current state of the stream.
         let before = vec![text(&session, "before")];
-        let before = streams.append(batch_id(), &session, None, before).await.unwrap();
+        let before = streams.append_chunks(batch_id(), &session, None, before).await.unwrap();
         // After the notification was sent, only the batch has a response that can be lost.
         while within(reader.next()).await.unwrap().unwrap().seq < before {}
         let chunks = vec![text(&session, &number.to_string())];
@@ -114,7 +115,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
         unanswered += u64::from(first.is_err());
         for _ in 0..2 {
             let other = vec![text(&session, "other")];
-            others.append(batch_id(), &session, None, other).await.unwrap();
+            others.append_chunks(batch_id(), &session, None, other).await.unwrap();
         }
         let again = within(async {
             loop {

@@ -6,6 +6,7 @@ use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::store::{
     Append, LeaseChange, Page, Purge, SessionFilter, SessionStatus, StateStore as _,
 };
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_postgres::PostgresStore;
 
 use super::support::{Database, append, create, create_below, id, streams, summary, text};
@@ -40,7 +41,7 @@ async fn old_completed_sessions_are_purged_with_their_trees() {
     create_below(&store, &id("old child"), Some("old with children")).await;
     for name in ["old", "young"] {
         streams(&store)
-            .append(batch_id(), &id(name), None, vec![text(&id(name), "x")])
+            .append_chunks(batch_id(), &id(name), None, vec![text(&id(name), "x")])
             .await
             .unwrap();
     }
@@ -74,7 +75,7 @@ async fn a_database_can_be_inspected_without_being_changed() {
     session(&store, "left", SessionStatus::Active, LeaseChange::Clear).await;
     session(&store, "done", SessionStatus::Completed, LeaseChange::Clear).await;
     streams(&store)
-        .append(batch_id(), &id("done"), None, vec![text(&id("done"), "x"); 3])
+        .append_chunks(batch_id(), &id("done"), None, vec![text(&id("done"), "x"); 3])
         .await
         .unwrap();
     let found = database.builder().inspect().await.unwrap().unwrap();

@@ -6,6 +6,7 @@ use futures_util::StreamExt as _;
 
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
 use helix_agents_test::within;
 use helix_agents_testkit::certificates::Authority;
@@ -44,7 +45,10 @@ async fn only_a_server_with_the_given_root_is_trusted() {
     let mut position = create(&store, &id("s")).await;
     add(&store, &id("s"), &mut position, "a").await;
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
-    streams(&store).append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+    streams(&store)
+        .append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+        .await
+        .unwrap();
     assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, 1);
 
     let stranger = Authority::new();

@@ -1,5 +1,6 @@
 //! Notification of readers about writes of other stores.
 
+use helix_agents_core::stream::StreamManagerExt as _;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -27,7 +28,7 @@ async fn the_server_notifies_readers_of_writes_of_other_stores() {
             tokio::task::yield_now().await;
             for session in [&one, &two] {
                 streams(&there)
-                    .append(batch_id(), session, None, vec![text(session, "x")])
+                    .append_chunks(batch_id(), session, None, vec![text(session, "x")])
                     .await
                     .unwrap();
             }
@@ -56,7 +57,7 @@ async fn a_reader_that_subscribes_after_others_have_left_is_notified() {
             let write = async {
                 tokio::task::yield_now().await;
                 streams(&there)
-                    .append(batch_id(), &session, None, vec![text(&session, "x")])
+                    .append_chunks(batch_id(), &session, None, vec![text(&session, "x")])
                     .await
                     .unwrap();
             };
@@ -82,7 +83,7 @@ fn readers_of_another_tokio_runtime_continue() {
     let session = id("s");
     let write = || async {
         streams(&there)
-            .append(batch_id(), &session, None, vec![text(&session, "x")])
+            .append_chunks(batch_id(), &session, None, vec![text(&session, "x")])
             .await
             .unwrap();
     };

@@ -14,6 +14,7 @@ use helix_agents_core::store::{
     StateStore as _, Summary,
 };
 use helix_agents_core::stream::ChunkKind;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_redis::RedisStore;
 
 use super::server::Server;
@@ -47,7 +48,7 @@ async fn ids_that_look_like_keys_do_not_meet() {
         let mut position = create(&store, &session).await;
         add(&store, &session, &mut position, &number.to_string()).await;
         streams(&store)
-            .append(batch_id(), &session, None, vec![super::support::text(&session, text)])
+            .append_chunks(batch_id(), &session, None, vec![super::support::text(&session, text)])
             .await
             .unwrap();
     }
@@ -199,7 +200,7 @@ async fn an_expired_stream_continues_its_numbers() {
     let (session, streams) = (id("s"), streams(&store));
     let write = async |delta: &str| {
         let chunks = vec![text(&session, delta), text(&session, delta)];
-        streams.append(batch_id(), &session, None, chunks).await.unwrap()
+        streams.append_chunks(batch_id(), &session, None, chunks).await.unwrap()
     };
     assert_eq!(write("a").await, 2);
     let mut server = keyspace.server();
@@ -298,7 +299,7 @@ async fn a_server_without_memory_refuses_appends_and_keeps_what_it_has() {
     let error = store.append(append(&session, &position, "a")).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreFull, "{error}");
     let written =
-        streams(&store).append(batch_id(), &session, None, vec![text(&session, "x")]).await;
+        streams(&store).append_chunks(batch_id(), &session, None, vec![text(&session, "x")]).await;
     assert_eq!(written.unwrap_err().code(), ErrorCode::StoreFull);
     assert_eq!(ids(&store, &session).await, ["first"]);
     limit(&mut connection, "0");
@@ -327,7 +328,10 @@ async fn ended(store: &RedisStore, name: &str, status: SessionStatus) {
     let session = id(name);
     let summary = Summary { status, ..summary() };
     create_as(store, &session, child_of(None, &session), summary).await;
-    streams(store).append(batch_id(), &session, None, vec![text(&session, "x")]).await.unwrap();
+    streams(store)
+        .append_chunks(batch_id(), &session, None, vec![text(&session, "x")])
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -379,7 +383,10 @@ async fn the_chunks_of_a_stream_are_forgotten_some_time_after_the_last_one() {
     let keyspace = Keyspace::new();
     let store = keyspace.builder().stream_ttl(Duration::from_secs(100)).open().await.unwrap();
     let session = id("s");
-    streams(&store).append(batch_id(), &session, None, vec![text(&session, "x")]).await.unwrap();
+    streams(&store)
+        .append_chunks(batch_id(), &session, None, vec![text(&session, "x")])
+        .await
+        .unwrap();
     let key = |name: &str| format!("{}:{{s}}:{name}", keyspace.prefix());
     let left = |name: &str| -> i64 {
         redis::cmd("TTL").arg(key(name)).query(&mut keyspace.server()).unwrap()

@@ -9,6 +9,7 @@ use helix_agents_conformance::ids::batch_id;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::{AppendOutcome, Position, StateStore as _};
+use helix_agents_core::stream::StreamManagerExt as _;
 
 use super::server::Server;
 use super::support::{Keyspace, add, append, create, id, ids, retrying, retrying_streams, text};
@@ -103,7 +104,7 @@ async fn a_reader_misses_nothing_when_its_connections_are_cut() {
         let mut kill = redis::cmd("CLIENT");
         kill.arg("KILL").arg("TYPE").arg(kind).arg("SKIPME").arg("yes");
         kill.exec(&mut connection).unwrap();
-        let written = there.append(batch_id(), &session, None, vec![text(&session, "x")]);
+        let written = there.append_chunks(batch_id(), &session, None, vec![text(&session, "x")]);
         let read = async { reader.next().await.unwrap().unwrap().seq };
         let both = async { tokio::join!(written, read) };
         let (written, seq) = tokio::time::timeout(SECONDS, both).await.unwrap();

@@ -6,6 +6,7 @@ use helix_agents_test::within;
 use helix_agents_testkit::proxy::{Protocol, Proxy};
 use helix_agents_testkit::servers;
 
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 
 use super::support::{Keyspace, id, retrying_streams, streams, text};
@@ -32,7 +33,7 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
     let (proxy, keyspace) = start().await;
     let streams = retrying_streams(&keyspace.store().await);
     let session = id("s");
-    streams.append(batch_id(), &session, None, vec![text(&session, "0")]).await.unwrap();
+    streams.append_chunks(batch_id(), &session, None, vec![text(&session, "0")]).await.unwrap();
     for number in 1..20 {
         // The store sends the batch again. That response may be lost, too.
         proxy.lose(1 + number % 2);
@@ -60,7 +61,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
     let mut unanswered = 0;
     for number in 0..BATCHES {
         let before = vec![text(&session, "before")];
-        streams.append(batch_id(), &session, None, before).await.unwrap();
+        streams.append_chunks(batch_id(), &session, None, before).await.unwrap();
         let chunks = vec![text(&session, MARK)];
         let batch = Batch::new(
             batch_id(),
@@ -72,7 +73,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
         unanswered += u64::from(streams.write(&session, batch.clone()).await.is_err());
         for _ in 0..2 {
             let other = vec![text(&session, "other")];
-            others.append(batch_id(), &session, None, other).await.unwrap();
+            others.append_chunks(batch_id(), &session, None, other).await.unwrap();
         }
         let again = within(async {
             loop {

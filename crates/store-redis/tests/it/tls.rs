@@ -4,6 +4,7 @@ use futures_util::StreamExt as _;
 
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_redis::{RedisBuilder, RedisStore};
 use helix_agents_test::within;
 use helix_agents_testkit::certificates::Authority;
@@ -69,7 +70,10 @@ async fn only_a_server_with_the_given_root_is_trusted() {
     add(&store, &id("s"), &mut position, "a").await;
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
     let other = builder.open().await.unwrap();
-    streams(&other).append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+    streams(&other)
+        .append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+        .await
+        .unwrap();
     assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, 1);
 
     refused(server.builder("localhost", &root(&Authority::new())), "UnknownIssuer").await;

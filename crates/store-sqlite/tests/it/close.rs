@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::StateStore as _;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_test::within;
 
@@ -56,7 +57,7 @@ async fn dropping_all_handles_closes_the_file() {
     for _ in 0..200 {
         // The poller now sleeps for an hour unless it is notified to end.
         streams(&store)
-            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
             .await
             .unwrap();
         within(reader.next()).await.unwrap().unwrap();

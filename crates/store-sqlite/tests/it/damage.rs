@@ -3,6 +3,7 @@
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::store::{Page, Position, SessionFilter, StateStore as _};
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{Attempt, Effect};
 use helix_agents_test::within;
 
@@ -116,7 +117,7 @@ async fn chunks_that_cannot_be_read_end_the_reader() {
         let store = folder.open().await;
         let session = id("damaged");
         streams(&store)
-            .append(batch_id(), &session, None, vec![text(&session, "a")])
+            .append_chunks(batch_id(), &session, None, vec![text(&session, "a")])
             .await
             .unwrap();
         folder.sql().execute_batch(sql).unwrap();
@@ -131,10 +132,14 @@ async fn attempts_that_cannot_be_read_are_corrupt() {
     let folder = Folder::new();
     let store = folder.open().await;
     let session = id("damaged");
-    streams(&store).append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
+    streams(&store)
+        .append_chunks(batch_id(), &session, None, vec![text(&session, "a")])
+        .await
+        .unwrap();
     folder.sql().execute_batch("UPDATE streams SET open = '[[1]]'").unwrap();
     assert_names_session(&streams(&store).info(&session).await.unwrap_err());
-    let late = streams(&store).append(batch_id(), &session, None, vec![text(&session, "b")]).await;
+    let late =
+        streams(&store).append_chunks(batch_id(), &session, None, vec![text(&session, "b")]).await;
     assert_names_session(&late.unwrap_err());
 }
 

@@ -6,6 +6,7 @@ use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::store::{Append, LeaseChange, SessionStatus, StateStore as _, Summary};
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
 
 use super::support::{Folder, append, create, id, streams, text};
@@ -57,7 +58,7 @@ async fn sessions_are_counted_by_their_state() {
     let failed = Summary { runtime: "temporal".into(), ..summary(SessionStatus::Failed, None) };
     session(&store, "failed", failed, LeaseChange::Clear).await;
     let chunks = vec![text(&id("one"), "a"), text(&id("one"), "b")];
-    streams(&store).append(batch_id(), &id("one"), None, chunks).await.unwrap();
+    streams(&store).append_chunks(batch_id(), &id("one"), None, chunks).await.unwrap();
 
     // Once while the store has the file open, and once after it was closed.
     for _ in 0..2 {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::error::{ErrorCode, ErrorKind};
 use helix_agents_core::store::StateStore as _;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
 
@@ -128,7 +129,7 @@ async fn a_full_disk_refuses_a_batch_of_a_stream_as_a_whole() {
     let folder = Folder::new();
     let store = SqliteStore::builder(folder.file()).max_pages(64).open().await.unwrap();
     let (session, streams) = (id("s"), streams(&store));
-    streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
+    streams.append_chunks(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     let before = streams.info(&session).await.unwrap();
     let chunks = |delta: &str| StreamOp::Chunks {
         attempt: Some(AttemptRef::Started(0)),
@@ -146,7 +147,7 @@ async fn a_full_disk_refuses_a_batch_of_a_stream_as_a_whole() {
     assert_eq!(error.code(), ErrorCode::StoreFull);
     assert_eq!(streams.info(&session).await.unwrap(), before);
     assert_eq!(
-        streams.append(batch_id(), &session, None, vec![text(&session, "d")]).await.unwrap(),
+        streams.append_chunks(batch_id(), &session, None, vec![text(&session, "d")]).await.unwrap(),
         2
     );
 }

@@ -8,6 +8,7 @@ use futures_util::StreamExt as _;
 
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::store::Position;
+use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_test::within;
 
@@ -38,7 +39,7 @@ async fn other_process() {
         "write chunks" => {
             for number in 0..20 {
                 let chunks = vec![text(&session, &number.to_string()); 2];
-                streams(&store).append(batch_id(), &session, None, chunks).await.unwrap();
+                streams(&store).append_chunks(batch_id(), &session, None, chunks).await.unwrap();
             }
         }
         other => panic!("unknown action: {other}"),
@@ -146,7 +147,7 @@ async fn a_reader_does_not_wait_for_the_poll_to_see_what_its_own_process_writes(
         seen
     });
     for _ in 0..50 {
-        streams.append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        streams.append_chunks(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
         tokio::task::yield_now().await;
     }
     assert_eq!(within(reading).await.unwrap(), (1..=50).collect::<Vec<_>>());

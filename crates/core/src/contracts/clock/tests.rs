@@ -1,5 +1,6 @@
 //! Tests of timestamps and ids.
 
+use crate::clock::IdSourceExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents_conformance::faults::Fault;
 use helix_agents_core::clock::Clock as _;
+use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Event, SCHEMA, encode};
 use helix_agents_core::guarantee::Guarantee;
