@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use helix_agents::RuntimeBuilder as _;
 use helix_agents::agent::AgentRegistry;
 use helix_agents::executor::AgentExecutor;
 use helix_agents::llm::LlmAdapter;

@@ -13,6 +13,7 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use helix_agents_runtime::Settings;
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_testkit::trees::{Family, ProcessLife};
 
 use crate::engine::in_work_items;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use helix_agents::AnyStore;
+use helix_agents::RuntimeBuilder as _;
 use helix_agents::agent::{AgentRegistry, AnyAgent};
 use helix_agents::agent_file::{AgentFile, BuildOptions, BuiltAgent, RecordedFile};
 use helix_agents::error::{Error, ErrorCode};

@@ -62,7 +62,7 @@ pub use helix_agents_macros::{tool, tools};
 
 pub use any_store::AnyStore;
 pub use error::{Error, Result};
-pub use helix_agents_runtime::{Sessions, Sweeper};
+pub use helix_agents_runtime::{RuntimeBuilder, Sessions, Sweeper};
 pub use store_diagnosis::StoreDiagnosis;
 pub use store_url::{StoreOptions, StoreUrl, open_store};
 

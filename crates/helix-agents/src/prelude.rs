@@ -17,7 +17,7 @@ pub use crate::stream::{ChunkKind, StreamManager};
 pub use crate::tool::{
     EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError, ToolFunction, ToolMethods,
 };
-pub use crate::{Sessions, Sweeper};
+pub use crate::{RuntimeBuilder, Sessions, Sweeper};
 
 #[cfg(feature = "llm")]
 pub use helix_agents_llm::ProviderRegistry;

@@ -35,7 +35,7 @@ pub const TOOL_LOGS_CHUNK: &str = "tool_logs";
 /// use helix_agents_core::agent::Agent;
 /// use helix_agents_core::executor::AgentExecutorExt as _;
 /// use helix_agents_planner::{PlanOptions, PlanningLlm};
-/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 /// use helix_agents_store_memory::MemoryStore;
 /// # use helix_agents_core::tool::{NoInput, Tool, ToolContext};
 /// # use helix_agents_test::{PlanningScript, Reply, ScriptedLlm};

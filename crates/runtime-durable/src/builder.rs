@@ -5,7 +5,7 @@ use std::time::Duration;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::store::StoreScope;
-use helix_agents_runtime::{BuiltEngine, Settings, builder_methods};
+use helix_agents_runtime::{BuiltEngine, RuntimeBuilder, Settings};
 
 use crate::config::Database;
 use crate::engine::DurableEngine;
@@ -19,7 +19,7 @@ use crate::runtime::{self, DurableRuntime};
 ///
 /// ```
 /// use helix_agents_core::agent::{Agent, AgentRegistry};
-/// use helix_agents_runtime_durable::DurableRuntime;
+/// use helix_agents_runtime_durable::{DurableRuntime, RuntimeBuilder as _};
 ///
 /// # fn main() -> helix_agents_core::error::Result<()> {
 /// # let agent = Agent::builder("guide").system_prompt("You know cities.").build()?;
@@ -45,9 +45,13 @@ impl BuiltEngine for DurableEngine {
     type Builder = DurableRuntimeBuilder;
 }
 
-impl DurableRuntimeBuilder {
-    builder_methods!();
+impl RuntimeBuilder for DurableRuntimeBuilder {
+    fn settings(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+}
 
+impl DurableRuntimeBuilder {
     /// Sets the URL of the PostgreSQL database for DBOS's tables. The database is created if it does not exist.
     /// It can be the store's database, because the store and DBOS use separate schemas.
     ///

@@ -23,5 +23,5 @@ mod workflow;
 
 pub use builder::DurableRuntimeBuilder;
 pub use engine::DurableEngine;
-pub use helix_agents_runtime::{SystemIds, TokioClock};
+pub use helix_agents_runtime::{RuntimeBuilder, SystemIds, TokioClock};
 pub use runtime::DurableRuntime;

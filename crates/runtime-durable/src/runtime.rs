@@ -29,7 +29,7 @@ const LAUNCH: Duration = Duration::from_secs(60);
 /// # Examples
 /// ```no_run
 /// use helix_agents_core::executor::{AgentExecutor as _, AgentExecutorExt as _};
-/// use helix_agents_runtime_durable::DurableRuntime;
+/// use helix_agents_runtime_durable::{DurableRuntime, RuntimeBuilder as _};
 /// use helix_agents_store_postgres::PostgresStore;
 ///
 /// # use helix_agents_core::{agent::Agent, error::Result, llm::LlmAdapter};

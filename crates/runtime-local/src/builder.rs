@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::session::Durability;
-use helix_agents_runtime::{BuiltEngine, Settings, builder_methods};
+use helix_agents_runtime::{BuiltEngine, RuntimeBuilder, Settings};
 
 use crate::guarantees;
 use crate::runtime::{LocalEngine, LocalRuntime};
@@ -16,7 +16,7 @@ use crate::runtime::{LocalEngine, LocalRuntime};
 /// ```
 /// use std::time::Duration;
 ///
-/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 /// use helix_agents_store_memory::MemoryStore;
 /// # use helix_agents_test::ScriptedLlm;
 ///
@@ -44,9 +44,13 @@ impl BuiltEngine for LocalEngine {
     type Builder = LocalRuntimeBuilder;
 }
 
-impl LocalRuntimeBuilder {
-    builder_methods!();
+impl RuntimeBuilder for LocalRuntimeBuilder {
+    fn settings(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+}
 
+impl LocalRuntimeBuilder {
     /// Sets the durability mode: whether replies and results are appended as they arrive, or once per step. Default:
     /// [`Durability::PerEffect`].
     pub fn durability(mut self, durability: Durability) -> Self {

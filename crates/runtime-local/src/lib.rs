@@ -9,5 +9,5 @@ mod runtime;
 mod step_site;
 
 pub use builder::LocalRuntimeBuilder;
-pub use helix_agents_runtime::{SystemIds, TokioClock};
+pub use helix_agents_runtime::{RuntimeBuilder, SystemIds, TokioClock};
 pub use runtime::{LocalEngine, LocalRuntime};

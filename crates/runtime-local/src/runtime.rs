@@ -22,7 +22,7 @@ use crate::step_site;
 /// ```
 /// use helix_agents_core::agent::Agent;
 /// use helix_agents_core::executor::{AgentExecutor as _, AgentExecutorExt as _};
-/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 /// use helix_agents_store_memory::MemoryStore;
 /// use helix_agents_test::{Reply, ScriptedLlm};
 ///

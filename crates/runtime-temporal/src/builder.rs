@@ -6,7 +6,7 @@ use std::time::Duration;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::store::StoreScope;
-use helix_agents_runtime::{BuiltEngine, Settings, builder_methods};
+use helix_agents_runtime::{BuiltEngine, RuntimeBuilder, Settings};
 use temporalio_client::{ClientOptions, ConnectionOptions, GrpcCompression, Url};
 
 use crate::guarantees;
@@ -77,9 +77,13 @@ impl BuiltEngine for TemporalEngine {
     type Builder = TemporalRuntimeBuilder;
 }
 
-impl TemporalRuntimeBuilder {
-    builder_methods!();
+impl RuntimeBuilder for TemporalRuntimeBuilder {
+    fn settings(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+}
 
+impl TemporalRuntimeBuilder {
     /// Sets the URL of the server. `https` URLs use TLS, and the server's certificate must be trusted by the system,
     /// unless [`connection_options`](Self::connection_options) are set. Default: `http://localhost:7233`.
     pub fn target(mut self, target: impl Into<String>) -> Self {

@@ -21,6 +21,6 @@ mod worker;
 mod workflow;
 
 pub use builder::TemporalRuntimeBuilder;
-pub use helix_agents_runtime::{SystemIds, TokioClock};
+pub use helix_agents_runtime::{RuntimeBuilder, SystemIds, TokioClock};
 pub use runtime::{TemporalEngine, TemporalRuntime};
 pub use worker::{TemporalWorker, TemporalWorkerBuilder};

@@ -24,7 +24,7 @@ use crate::server::{Server, WorkflowStatus};
 /// # Examples
 /// ```no_run
 /// use helix_agents_core::executor::AgentExecutorExt as _;
-/// use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
+/// use helix_agents_runtime_temporal::{RuntimeBuilder as _, TemporalRuntime, TemporalWorker};
 /// use helix_agents_store_postgres::PostgresStore;
 ///
 /// # use helix_agents_core::{agent::Agent, agent::AgentRegistry, error::Result, llm::LlmAdapter};

@@ -5,9 +5,7 @@
 //! engine receives each started run as a [`Driver`] and executes it, in a task of this process or on
 //! remote workers. Applications depend on a concrete runtime; this crate is for runtime authors.
 
-#[doc(hidden)]
-pub use helix_agents_core as core;
-
+mod builder;
 mod cancel;
 mod children;
 mod clock;
@@ -43,6 +41,7 @@ mod tools;
 mod wakeups;
 mod work_item;
 
+pub use builder::RuntimeBuilder;
 pub use cancel::CancelReason;
 pub use children::ChildRun;
 pub use clock::{SystemIds, TokioClock};
@@ -60,7 +59,5 @@ pub use starts::{Start, Starts};
 pub use stream_writer::AttemptHandle;
 pub use sweeper::Sweeper;
 pub use tasks::Tasks;
-#[doc(hidden)]
-pub use tokio::runtime::Handle;
 pub use tools::{CallEnd, CallRun};
 pub use work_item::{ChildRef, Next, WorkItem};

@@ -24,7 +24,7 @@ const MIN_LEASE: Duration = Duration::from_millis(300);
 /// The longest lease duration. A session waits this long after its owner crashed.
 const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The options of a runtime that is being built. [`builder_methods!`](crate::builder_methods) sets them.
+/// The options of a runtime that is being built. The methods of [`RuntimeBuilder`](crate::RuntimeBuilder) set them.
 #[derive(Debug)]
 pub struct Settings {
     /// The store of session logs.
@@ -117,114 +117,4 @@ impl Settings {
             stream_wait,
         }))
     }
-}
-
-/// Defines the builder methods that all runtimes share, inside an `impl` block of a type with a field
-/// `settings` of type [`Settings`].
-#[macro_export]
-macro_rules! builder_methods {
-    () => {
-        /// Sets a store that keeps both session logs and streams.
-        pub fn store<S>(self, store: S) -> Self
-        where
-            S: $crate::core::store::StateStore + $crate::core::stream::StreamManager + Clone,
-        {
-            self.state_store(::std::sync::Arc::new(store.clone()))
-                .stream_manager(::std::sync::Arc::new(store))
-        }
-
-        /// Sets the store of session logs.
-        pub fn state_store(
-            mut self,
-            store: ::std::sync::Arc<dyn $crate::core::store::StateStore>,
-        ) -> Self {
-            self.settings.store = Some(store);
-            self
-        }
-
-        /// Sets the store of session streams.
-        pub fn stream_manager(
-            mut self,
-            streams: ::std::sync::Arc<dyn $crate::core::stream::StreamManager>,
-        ) -> Self {
-            self.settings.streams = Some(streams);
-            self
-        }
-
-        /// Sets the LLM adapter that answers model calls.
-        pub fn llm(self, llm: impl $crate::core::llm::LlmAdapter) -> Self {
-            self.llm_adapter(::std::sync::Arc::new(llm))
-        }
-
-        /// Sets the LLM adapter from an existing `Arc`.
-        pub fn llm_adapter(
-            mut self,
-            llm: ::std::sync::Arc<dyn $crate::core::llm::LlmAdapter>,
-        ) -> Self {
-            self.settings.llm = Some(llm);
-            self
-        }
-
-        /// Sets the registry, in which the runtime finds agents by name if the caller gives none: in
-        /// [`recover`]($crate::core::executor::AgentExecutor::recover),
-        /// [`sweep`]($crate::core::executor::AgentExecutor::sweep),
-        /// [`abort`]($crate::core::executor::AgentExecutor::abort) and with
-        /// [`auto_resume`](Self::auto_resume).
-        pub fn registry(mut self, registry: $crate::core::agent::AgentRegistry) -> Self {
-            self.settings.registry = registry;
-            self
-        }
-
-        /// Sets the lease duration: how long a run of this process counts as owned after its last
-        /// renewal or append. After a crash, another process can take over the session once the lease
-        /// has expired. At least 300 ms and at most a day. Default: 15 s.
-        pub fn lease(mut self, lease: ::std::time::Duration) -> Self {
-            self.settings.lease = lease;
-            self
-        }
-
-        /// Sets how long operations on an unavailable store are retried before a run stops, or before
-        /// pending stream chunks are dropped. Default: two thirds of the lease, because after that
-        /// the lease is lost anyway. See [`RetryingStore`]($crate::core::store::RetryingStore) and
-        /// [`RetryingStreams`]($crate::core::stream::RetryingStreams).
-        pub fn store_retry_timeout(mut self, store_retry_timeout: ::std::time::Duration) -> Self {
-            self.settings.store_retry_timeout = Some(store_retry_timeout);
-            self
-        }
-
-        /// Sets the grace period: how long a call may keep running after an abort before it is dropped. In
-        /// the local and the durable runtime, also how long a shutdown waits for running effects.
-        /// Default: 5 s.
-        pub fn grace(mut self, grace: ::std::time::Duration) -> Self {
-            self.settings.grace = grace;
-            self
-        }
-
-        /// Sets whether a session is resumed automatically when an answer to one of its pending calls
-        /// is submitted through this runtime. The session's agent must then be in the registry. With
-        /// `false`, the session continues with the next `resume` or sweep. Default: `false`.
-        pub fn auto_resume(mut self, auto_resume: bool) -> Self {
-            self.settings.auto_resume = auto_resume;
-            self
-        }
-
-        /// Sets the tokio runtime whose threads execute runs. Default: the runtime on which `execute`
-        /// and `resume` are called.
-        pub fn tasks_on(mut self, tasks: $crate::Handle) -> Self {
-            self.settings.tasks_on = Some(tasks);
-            self
-        }
-
-        /// Replaces the clock, for tests.
-        pub fn clock(mut self, clock: ::std::sync::Arc<dyn $crate::core::clock::Clock>) -> Self {
-            self.settings.clock = Some(clock);
-            self
-        }
-
-        /// Replaces the id source, for tests.
-        pub fn ids(mut self, ids: ::std::sync::Arc<dyn $crate::core::clock::IdSource>) -> Self {
-            self.settings.ids = Some(ids);
-            self
-        }
-    };
 }

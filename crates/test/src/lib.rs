@@ -10,7 +10,7 @@
 //! use helix_agents_core::agent::Agent;
 //! use helix_agents_core::executor::AgentExecutorExt as _;
 //! use helix_agents_core::tool::{NoInput, Tool, ToolContext};
-//! use helix_agents_runtime_local::LocalRuntime;
+//! use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 //! use helix_agents_store_memory::MemoryStore;
 //! use helix_agents_test::{Reply, ScriptedLlm};
 //! use serde_json::json;

@@ -28,7 +28,7 @@ use crate::gate::Gate;
 /// # use helix_agents_core::agent::Agent;
 /// # use helix_agents_core::executor::AgentExecutorExt as _;
 /// # use helix_agents_core::tool::{NoInput, Tool, ToolContext};
-/// # use helix_agents_runtime_local::LocalRuntime;
+/// # use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 /// # use helix_agents_store_memory::MemoryStore;
 ///
 /// # #[tokio::main]
@@ -209,7 +209,7 @@ pub struct SeenRequest {
 ///
 /// ```
 /// use helix_agents_core::executor::AgentExecutorExt as _;
-/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 /// use helix_agents_store_memory::MemoryStore;
 /// use helix_agents_test::{Reply, ScriptedLlm};
 /// # use helix_agents_core::agent::Agent;
@@ -446,7 +446,7 @@ impl SeenRequest {
 ///
 /// ```
 /// use helix_agents_core::executor::AgentExecutorExt as _;
-/// use helix_agents_runtime_local::LocalRuntime;
+/// use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 /// use helix_agents_store_memory::MemoryStore;
 /// use helix_agents_test::{Reply, RoutingScriptedLlm, ScriptedLlm};
 /// # use helix_agents_core::agent::Agent;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use helix_agents::RuntimeBuilder as _;
 use helix_agents::error::ErrorCode;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents::id::{CallId, MAX_ID_BYTES, SessionId};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use helix_agents::RuntimeBuilder as _;
 use helix_agents::runtime_local::LocalRuntime;
 use helix_agents_conformance::runtime_suite::processes::{
     Boot, ProcessConfig, Processes, StartedProcess,

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use helix_agents::RuntimeBuilder as _;
 use helix_agents::guarantee::Guarantee;
 use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::Durability;

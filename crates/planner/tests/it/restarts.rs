@@ -13,6 +13,7 @@ use helix_agents_core::stream::StreamManager;
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_planner::{PlanOptions, tool_logs};
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_test::{Gate, PlanningScript, Reply, ScriptedLlm, within};

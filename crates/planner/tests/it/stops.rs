@@ -8,6 +8,7 @@ use helix_agents_core::session::RunStatus;
 use helix_agents_core::tool::{NoInput, Tool, ToolContext};
 use helix_agents_planner::{PlanOptions, RoundState, Stop, tool_logs};
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, PlanningScript, Reply, ScriptedLlm, within};
 use serde_json::json;

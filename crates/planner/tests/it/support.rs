@@ -15,6 +15,7 @@ use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_planner::{PlanOptions, PlanningLlm};
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{PlanningScript, Reply, ScriptedLlm, within};
 use schemars::JsonSchema;

@@ -6,6 +6,7 @@ use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::hooks::AgentHooks;
+use helix_agents_runtime_durable::RuntimeBuilder as _;
 use helix_agents_runtime_durable::{DurableRuntime, DurableRuntimeBuilder};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{ScriptedLlm, within};

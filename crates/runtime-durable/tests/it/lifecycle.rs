@@ -15,6 +15,7 @@ use helix_agents_core::session::{RunStatus, load};
 use helix_agents_core::store::StateStore as _;
 use helix_agents_core::tool::{Tool, ToolContext};
 use helix_agents_runtime_durable::DurableRuntime;
+use helix_agents_runtime_durable::RuntimeBuilder as _;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use serde_json::json;

@@ -1,5 +1,6 @@
 //! Outages of DBOS's database while the session store is available.
 
+use helix_agents_runtime::RuntimeBuilder as _;
 use std::time::Duration;
 
 use helix_agents_core::error::ErrorCode;

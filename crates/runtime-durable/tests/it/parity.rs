@@ -1,5 +1,6 @@
 //! The parity suite on every store that processes can share.
 
+use helix_agents_runtime::RuntimeBuilder as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;

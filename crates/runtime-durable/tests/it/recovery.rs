@@ -15,6 +15,7 @@ use helix_agents_core::session::{RunStatus, load};
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_runtime_durable::DurableRuntimeBuilder;
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use serde_json::json;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use dbos::{Client, ClientConfig};
 use helix_agents_core::agent::{Agent, AgentBuilder, AgentRegistry};
 use helix_agents_core::tool::{Tool, ToolContext};
+use helix_agents_runtime_durable::RuntimeBuilder as _;
 use helix_agents_runtime_durable::{DurableRuntime, DurableRuntimeBuilder};
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_test::{Reply, ScriptedLlm, within};

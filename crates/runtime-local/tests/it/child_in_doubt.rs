@@ -11,6 +11,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::{SessionFilter, StateStore, list_all};
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Reply, ScriptedLlm, within};
 use serde_json::json;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::session::Durability;
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
 

@@ -14,6 +14,7 @@ use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, Llm
 use helix_agents_core::session::{RunStatus, export_session, import_session};
 use helix_agents_core::store::{Append, Guard, LeaseChange, Page, SessionFilter, StateStore};
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use serde_json::json;

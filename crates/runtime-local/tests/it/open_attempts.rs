@@ -11,6 +11,7 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager as _;
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext, ToolError};
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use serde_json::{Value, json};

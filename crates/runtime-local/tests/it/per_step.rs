@@ -11,6 +11,7 @@ use helix_agents_core::session::{Durability, RunStatus, load, load_events};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 use schemars::JsonSchema;

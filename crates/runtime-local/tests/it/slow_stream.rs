@@ -16,6 +16,7 @@ use helix_agents_core::stream::{
 };
 use helix_agents_core::usage::Usage;
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, within};
 use tokio::sync::Notify;

@@ -7,6 +7,7 @@ use helix_agents_conformance::faults::{Fault, FaultStore, LIST};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_runtime::Sweeper;
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, ScriptedLlm};
 

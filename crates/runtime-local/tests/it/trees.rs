@@ -12,6 +12,7 @@ use helix_agents_conformance::chaos::ChaosStore;
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::trees::{Booted, Open, Process, Redelivery, Stores, run_all};
 

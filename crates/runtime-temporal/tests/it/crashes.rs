@@ -1,5 +1,6 @@
 //! Workers that crash while executing a run.
 
+use helix_agents_runtime::RuntimeBuilder as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

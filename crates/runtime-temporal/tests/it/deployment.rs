@@ -6,6 +6,7 @@ use std::time::Duration;
 use helix_agents_core::agent::{AgentRegistry, AnyAgent};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, Resumable, RunHandle};
 use helix_agents_core::llm::LlmAdapter;
+use helix_agents_runtime_temporal::RuntimeBuilder as _;
 use helix_agents_runtime_temporal::options::Url;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalRuntimeBuilder, TemporalWorker};
 use helix_agents_store_sqlite::SqliteStore;

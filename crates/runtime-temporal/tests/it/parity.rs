@@ -8,6 +8,7 @@ use helix_agents_conformance::runtime_suite::processes::{
     Boot, ProcessConfig, Processes, StartedProcess,
 };
 use helix_agents_core::id::SessionId;
+use helix_agents_runtime_temporal::RuntimeBuilder as _;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_testkit::servers;
 

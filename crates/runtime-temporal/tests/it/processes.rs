@@ -1,5 +1,6 @@
 //! Runs that are started and executed by different processes.
 
+use helix_agents_runtime::RuntimeBuilder as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents::RuntimeBuilder as _;
 use helix_agents::agent::{Agent, AgentRegistry};
 use helix_agents::clock::{Clock, Timestamp};
 use helix_agents::error::ErrorCode;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use helix_agents::RuntimeBuilder as _;
 use helix_agents::agent::Agent;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents::id::SessionId;
