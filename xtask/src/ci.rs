@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 
 use crate::test::tier::Tier;
 use crate::{
-    behaviour, circles, compat, deny, docs, e2e, fmt, layers, lint, report, storeys, suites, test,
-    tidy, words,
+    behaviour, compat, cycles, deny, docs, e2e, fmt, layers, lint, report, suites, test, tidy,
+    words,
 };
 
 struct Gate {
@@ -22,8 +22,7 @@ struct Gate {
 const GATES: &[Gate] = &[
     Gate { name: "fmt",       run: |_| fmt::check() },
     Gate { name: "layers",    run: |_| report::gate("layers", layers::complaints) },
-    Gate { name: "storeys",   run: |_| report::gate("storeys", storeys::complaints) },
-    Gate { name: "circles",   run: |_| report::gate("circles", circles::complaints) },
+    Gate { name: "cycles",    run: |_| report::gate("cycles", cycles::complaints) },
     Gate { name: "tidy",      run: |_| report::gate("tidy", tidy::complaints) },
     Gate { name: "words",     run: |_| report::gate("words", words::complaints) },
     Gate { name: "deny",      run: |_| report::gate("deny", deny::complaints) },

@@ -1,8 +1,9 @@
-//! `compat`: programs that use sqlx beside our default features resolve, and our SQLite store compiles in them.
+//! `compat`: programs that depend on sqlx and on our default features resolve, and the SQLite store compiles with the
+//! oldest driver.
 //!
-//! Cargo permits only one version of `libsqlite3-sys` in a program. Our SQLite store and sqlx both need it, so the
-//! store permits a range of versions of its driver. The lock file of the workspace contains the newest one. This gate
-//! resolves programs that need older ones, and compiles the store with the oldest.
+//! Only one package of a program can link `sqlite3`, so the SQLite store and sqlx must agree on a version of
+//! `libsqlite3-sys`. The store therefore accepts a range of rusqlite versions. The lock file of the workspace contains the
+//! newest; this gate resolves programs that need older ones, and compiles the store with the oldest.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ struct Program {
     name: &'static str,
     /// The value of `sqlx` in its manifest.
     sqlx: &'static str,
-    /// `true` if it needs the oldest driver, so that the store is compiled as well.
+    /// `true` if this program selects the oldest rusqlite. Only then is the store compiled.
     is_oldest: bool,
 }
 
@@ -46,11 +47,11 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     for program in PROGRAMS {
         let manifest = write(program, &facade)?;
-        if let Some(problem) = failed(&["metadata", "--format-version", "1"], &manifest)? {
+        if let Some(problem) = failure(&["metadata", "--format-version", "1"], &manifest)? {
             complaints.push(format!("{}: does not resolve\n{problem}", program.name));
         } else if program.is_oldest {
             let check = ["check", "--package", "helix-agents-store-sqlite"];
-            if let Some(problem) = failed(&check, &manifest)? {
+            if let Some(problem) = failure(&check, &manifest)? {
                 complaints.push(format!("{}: does not compile\n{problem}", program.name));
             }
         }
@@ -82,7 +83,7 @@ fn text(program: &Program, facade: &Path) -> String {
 }
 
 /// Runs cargo on a manifest. Returns its messages if it fails.
-fn failed(args: &[&str], manifest: &Path) -> Result<Option<String>> {
+fn failure(args: &[&str], manifest: &Path) -> Result<Option<String>> {
     let mut cargo = process::cargo(args);
     cargo.arg("--quiet").arg("--manifest-path").arg(manifest);
     // All programs have the same name, and at most one of them is compiled.

@@ -1,6 +1,6 @@
 //! The imports between the files of one crate, read from their tokens.
 //!
-//! A path counts wherever it stands: in a `use` declaration, in an expression, in a type or in the arguments of a macro.
+//! Every path counts: in `use` declarations, expressions, types and macro arguments.
 //! A name that a module re-exports leads to the file that defines it. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ mod paths;
 #[cfg(test)]
 mod tests;
 
-use paths::{Imported, Written};
+use paths::{FilePaths, Imported};
 
 /// The maximum number of re-exports between a path and the definition that it leads to.
 const HOPS: usize = 8;
@@ -29,7 +29,7 @@ pub(crate) struct Crate {
 
 struct File {
     path: String,
-    written: Written,
+    written: FilePaths,
 }
 
 impl Crate {
@@ -48,7 +48,7 @@ impl Crate {
         Ok(Self { files: modules })
     }
 
-    /// Returns the files that each file imports from.
+    /// Maps each file to the files that it imports from, except those of its ancestor modules.
     pub(crate) fn imports(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let of = |(module, file): (&Module, &'_ File)| -> BTreeSet<&str> {
             let targets =

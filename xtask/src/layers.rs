@@ -1,4 +1,5 @@
-//! `layers`: the table of permitted dependencies. A new crate is an error until it has a row.
+//! `layers`: the table of permitted dependencies between crates, and the layers within the core crate. A new crate is an
+//! error until it has a row.
 //!
 //! Direct dependencies on our own crates come from `cargo metadata`. Indirect dependencies and their features come from
 //! `cargo tree` of that crate alone, so that another crate's features cannot hide or add anything. Only normal
@@ -10,6 +11,7 @@ use anyhow::Result;
 use crate::process;
 use crate::workspace::{self, Package, name_matches};
 
+mod core;
 mod features;
 
 #[cfg(test)]
@@ -195,6 +197,7 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
         }
     }
     complaints.extend(features::complaints()?);
+    complaints.extend(core::complaints()?);
     Ok(complaints)
 }
 

@@ -17,8 +17,8 @@ use anyhow::{Result, bail};
 mod behaviour;
 mod bench;
 mod ci;
-mod circles;
 mod compat;
+mod cycles;
 mod deny;
 mod docs;
 mod e2e;
@@ -30,7 +30,6 @@ mod process;
 mod report;
 mod servers;
 mod sim;
-mod storeys;
 mod suites;
 mod test;
 mod tidy;
@@ -46,9 +45,8 @@ usage: cargo xtask <command>
   ci [--deep]         every gate below up to `docs`; what .ci/run calls
   fmt [--fix]         rustfmt
   lint                clippy, warnings are errors
-  layers              permitted dependencies between crates
-  storeys             imports between the storeys of the core crate lead down
-  circles             no circle of imports has more than three files
+  layers              permitted dependencies between crates, and between the layers of the core crate
+  cycles              no import cycle spans more than three files
   tidy                rules about text, manifests and ARCHITECTURE.md
   words               the language of documentation, comments and messages
   deny                licences, bans and sources of all packages, by deny.toml
@@ -96,8 +94,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["fmt", "--fix"] => fmt::fix(),
         ["lint"] => lint::run(),
         ["layers"] => report::gate("layers", layers::complaints),
-        ["storeys"] => report::gate("storeys", storeys::complaints),
-        ["circles"] => report::gate("circles", circles::complaints),
+        ["cycles"] => report::gate("cycles", cycles::complaints),
         ["tidy"] => report::gate("tidy", tidy::complaints),
         ["words"] => report::gate("words", words::complaints),
         ["deny"] => report::gate("deny", deny::complaints),

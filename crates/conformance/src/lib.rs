@@ -15,8 +15,8 @@
 //! Every scenario has a [deadline](scenario::LIMIT), so a back end that hangs fails a test instead of blocking
 //! the test run. A back end conforms to a contract if it passes all scenarios of the suite.
 //!
-//! [`chaos`] wraps a harness and injects random faults: expand the suites for the wrapped harness, too.
-//! [`faults`] and [`retrying`] wrap a store, for tests of your own. [`normalise`] renders logs and streams as
+//! [`chaos`] wraps a harness and injects random faults: run the suites against the wrapped harness as well.
+//! [`faults`] and [`retrying`] wrap a store, for use in your own tests. [`normalise`] renders logs and streams as
 //! text that can be compared.
 //!
 //! Add the crate to the development dependencies of the back end. The macros need no other crate. A harness is

@@ -1,5 +1,5 @@
-//! The contracts: the types that everything else shares, and the traits that models, stores, streams, tools and hooks
-//! implement. They know nothing of the machine and the journal above them.
+//! Contracts: shared types, and the traits that models, stores, streams, tools and hooks implement. This layer does not
+//! depend on the state machine or the journal.
 
 pub mod agent;
 pub mod budget;

@@ -1,4 +1,5 @@
-//! The journal: how a run appends facts and decisions to its log while others append to it as well.
+//! The journal: appends a run's facts and decisions to its log despite concurrent writers. This layer also contains the
+//! other operations on logs, such as loading, forking, exporting and stream repair.
 
 mod batch;
 mod cache;
@@ -347,7 +348,7 @@ impl Journal {
         self.flush_with(true).await
     }
 
-    /// If `decides` is `true`, decisions are derived again when facts are reapplied.
+    /// Appends the staged events. After a conflict, derives the decisions again if `decides` is `true`.
     async fn flush_with(&mut self, decides: bool) -> Result<Committed> {
         // Workers that only append facts conflict with each other, and each conflict means that one
         // of them has succeeded.

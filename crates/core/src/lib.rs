@@ -4,8 +4,9 @@
 //! runs that write to them. This crate decides what happens next, with pure functions of the
 //! recorded events; runtimes execute these decisions.
 //!
-//! The code has three storeys: contracts, the state machine, and the journal, which reads and writes
-//! logs. The public modules are by subject. `session` and `stream` combine several storeys.
+//! The code has three layers: contracts, the state machine, and the journal, which reads and writes
+//! logs. Public modules are organised by subject: `session` and `stream` re-export items from several
+//! layers.
 
 mod contracts;
 mod journal;

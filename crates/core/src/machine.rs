@@ -1,5 +1,5 @@
 //! The state machine: pure functions of the recorded events. It computes the state of a session, decides what happens
-//! next, and applies the rules of streams. It never waits.
+//! next, and applies the rules of streams. It contains no `async` code.
 
 pub(crate) mod agent_result;
 pub(crate) mod child_status;

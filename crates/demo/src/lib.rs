@@ -1,7 +1,7 @@
 //! The agent of `helix demo`: it looks up facts in a table of the Solar System and submits a report.
 //!
-//! [`researcher`] creates the agent, and [`script`] a model whose replies are fixed, for machines without
-//! a model. The tools that the script calls are real.
+//! [`researcher`] creates the agent, and [`script`] creates a scripted model, for machines without a model
+//! server. The tools that the script calls are real.
 
 mod agent;
 mod bodies;

@@ -56,7 +56,7 @@ impl StoreDiagnosis {
 
 #[cfg(any(feature = "store-postgres", feature = "store-redis"))]
 fn about(url: &str, findings: Vec<Finding>) -> Vec<Finding> {
-    findings.into_iter().map(|finding| finding.about(url)).collect()
+    findings.into_iter().map(|finding| finding.with_subject(url)).collect()
 }
 
 impl StoreUrl {

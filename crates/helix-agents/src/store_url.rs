@@ -1,4 +1,4 @@
-//! The URLs of stores, and opening a store by its URL.
+//! Store URLs, and a function that opens the store at a URL.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 
 use crate::any_store::AnyStore;
 
-/// The forms of URLs, for error messages.
+/// The supported URL forms, for error messages.
 const FORMS: &str = "`memory:`, `sqlite:FILE`, `postgres://…` and `redis://…`";
 
 /// Opens the store at a URL, with the default options.
 ///
 /// | URL | store | feature |
 /// |---|---|---|
-/// | `memory:` | in memory, each opened one separate | `store-memory` |
+/// | `memory:` | a new store in memory for each call | `store-memory` |
 /// | `sqlite:FILE` | a SQLite file, created if it does not exist | `store-sqlite` |
 /// | `postgres://…`, `postgresql://…` | a PostgreSQL database, in the schema `?schema=…` | `store-postgres` |
 /// | `redis://…`, `rediss://…` | a Redis server, with the key prefix `?prefix=…` | `store-redis` |
@@ -48,7 +48,8 @@ pub async fn open_store(url: &str) -> Result<AnyStore> {
     StoreUrl::parse(url)?.open(&StoreOptions::new()).await
 }
 
-/// The parsed URL of a store. `Display` and `Debug` omit passwords.
+/// A parsed store URL. `Display` and `Debug` omit the password and all query parameters except `schema`, `prefix` and
+/// `pooler`, so the text may not parse back to the same URL.
 ///
 /// # Examples
 ///
@@ -91,7 +92,7 @@ impl StoreOptions {
         Self { connections: None, migrate: true, busy_timeout: None, read_only: false }
     }
 
-    /// Sets the maximum number of connections to PostgreSQL. Default: that of the store.
+    /// Sets the maximum number of connections to PostgreSQL. Defaults to the store's own default.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.connections = Some(most);
@@ -105,7 +106,7 @@ impl StoreOptions {
         self
     }
 
-    /// Sets how long an operation waits for a SQLite file that another process has locked. Default: that of the store.
+    /// Sets how long an operation waits for a SQLite file that another process has locked. Defaults to the store's own default.
     #[must_use]
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = Some(timeout);
@@ -127,7 +128,7 @@ impl Default for StoreOptions {
 }
 
 impl StoreUrl {
-    /// Parses a URL in one of the forms that [`open_store`] lists. It does not matter which features are enabled.
+    /// Parses a URL in one of the forms that [`open_store`] lists. Parses all forms, even if the feature of the store is not enabled.
     ///
     /// # Errors
     /// [`ErrorCode::ConfigInvalid`] if the URL has none of these forms. The message contains only its scheme.
@@ -201,7 +202,7 @@ impl StoreUrl {
         }
     }
 
-    /// The error for a store whose feature is not enabled.
+    /// Returns the error for a store whose feature is not enabled.
     pub(crate) fn without_feature(&self) -> Error {
         let (store, feature) = match self {
             Self::Memory => ("in-memory stores", "store-memory"),

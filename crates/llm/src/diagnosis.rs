@@ -81,7 +81,7 @@ impl ConfigDiagnosis {
         }
     }
 
-    /// Returns the problem if the configuration is invalid.
+    /// Returns a problem if the configuration is invalid, and nothing otherwise.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let remedy = if self.file.found {
@@ -111,13 +111,13 @@ pub struct ChosenModel {
 pub struct ProviderDiagnosis {
     /// The provider's name.
     pub name: String,
-    /// Whether the provider serves models that name no provider.
+    /// Whether the provider is used for model names without a `provider:` prefix.
     pub is_default: bool,
     /// The base URL, if the registry knows it.
     pub base_url: Option<String>,
-    /// The model of calls that name no model.
+    /// The model used when a call specifies none.
     pub default_model: Option<String>,
-    /// `set`, `none` or `missing`.
+    /// The state of the API key: `set`, `none` if it is not needed, or `missing`.
     pub key: &'static str,
     /// The variable that should hold the key but is not set.
     pub key_variable: Option<String>,
@@ -139,7 +139,7 @@ pub struct ModelsDiagnosis {
     pub chosen: Option<ChosenModel>,
     /// The configured providers, and a server on this machine.
     pub providers: Vec<ProviderDiagnosis>,
-    /// The problems of the default model, which its name and the providers do not show.
+    /// The problems of the default model that the other fields do not show.
     #[serde(skip)]
     problems: Vec<Finding>,
 }
@@ -161,13 +161,13 @@ impl ModelsDiagnosis {
         let (chosen, problems) = match SelectedModel::select(None).await {
             Ok(Some(model)) => {
                 let config = LlmConfig { model: model.name.clone(), ..LlmConfig::default() };
-                let problem = |error: Error| Finding::of_error(&error, remedy(error.code()));
+                let problem = |error: Error| Finding::from_error(&error, remedy(error.code()));
                 let problems = model.registry.check(&config).err().map(problem);
                 let chosen = ChosenModel { name: model.name, why: model.source.to_string() };
                 (Some(chosen), problems.into_iter().collect())
             }
             Ok(None) => (None, vec![no_model()]),
-            Err(error) => (None, vec![Finding::of_error(&error, NAME_A_MODEL)]),
+            Err(error) => (None, vec![Finding::from_error(&error, NAME_A_MODEL)]),
         };
         Self { chosen, providers, problems }
     }

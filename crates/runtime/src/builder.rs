@@ -12,10 +12,10 @@ use tokio::runtime::Handle;
 
 use crate::settings::Settings;
 
-/// The builder of a runtime. This trait has the options of all runtimes; the builder of a runtime has the others, and
-/// the method that builds it. The prelude of `helix-agents` contains the trait.
+/// The options that the builders of all runtimes share. Each builder adds its own options and the method that builds the
+/// runtime. The trait is in the prelude of `helix-agents`.
 pub trait RuntimeBuilder: Sized {
-    /// Returns the options that this trait sets. Builders implement only this method.
+    /// Returns the shared settings. This is the only method that a builder implements.
     fn settings(&mut self) -> &mut Settings;
 
     /// Sets a store that keeps both session logs and streams.

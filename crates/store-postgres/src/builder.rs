@@ -1,4 +1,4 @@
-//! Opening, migrating and inspecting a database.
+//! A builder that opens, migrates and inspects a database.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Connecting to a server and inspecting it.
+//! A builder that connects to a server and inspects it.
 
 use std::sync::Arc;
 use std::time::Duration;

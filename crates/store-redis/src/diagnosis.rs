@@ -27,8 +27,8 @@ pub struct Diagnosis {
 }
 
 impl RedisBuilder {
-    /// Inspects the server without changing anything. A server that [`open`](Self::open) would refuse
-    /// is part of the result, and [`Diagnosis::findings`] returns what needs attention.
+    /// Inspects the server without changing anything. If [`open`](Self::open) would refuse the server,
+    /// the error is in [`Diagnosis::error`] and in [`Diagnosis::findings`].
     pub async fn diagnose(&self) -> Diagnosis {
         Diagnosis::new(self.inspect().await, self.kept_chunks())
     }

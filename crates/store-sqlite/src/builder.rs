@@ -1,4 +1,4 @@
-//! Opening and inspecting a file.
+//! A builder that opens and inspects a store file.
 
 use std::path::Path;
 use std::time::Duration;

@@ -11,11 +11,11 @@ use helix_agents_core::guarantee::Guarantee;
 use crate::config::Config;
 use crate::{Folder, Inspection, SqliteBuilder, guarantees, inspect, worker};
 
-/// The runtime that needs no separate workers.
+/// The name of the local runtime, whose runs need no separate workers.
 const LOCAL: &str = "local";
 
-/// The free disk space in bytes below which there is advice.
-const LITTLE: u64 = 100 * 1024 * 1024;
+/// The free disk space, in bytes, below which the findings contain advice.
+const LOW_DISK_SPACE: u64 = 100 * 1024 * 1024;
 
 /// The state of a store file, its folder and the guarantees of the store.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,9 +56,9 @@ fn diagnose(config: &Config) -> Diagnosis {
 }
 
 impl SqliteBuilder {
-    /// Inspects the file, its folder and the disk without creating or changing a file. A file that
-    /// [`open`](Self::open) would refuse is part of the result, and
-    /// [`Diagnosis::findings`] returns what needs attention.
+    /// Inspects the file, its folder and the disk without creating or changing a file. If
+    /// [`open`](Self::open) would refuse the file, the error is in [`Diagnosis::error`] and in
+    /// [`Diagnosis::findings`].
     ///
     /// # Errors
     /// [`StoreUnavailable`](helix_agents_core::error::ErrorCode::StoreUnavailable) if the operating
@@ -95,7 +95,7 @@ impl Diagnosis {
 }
 
 impl Folder {
-    /// Checks that the folder exists and is writable, and finds risks of its disk.
+    /// Checks that the folder exists and is writable, and checks its disk for risks.
     fn check(&self, findings: &mut Vec<Finding>) {
         let path = self.path.display();
         if !self.exists {
@@ -112,7 +112,7 @@ impl Folder {
                 "choose a file on a local disk, because SQLite's locks need one",
             ));
         }
-        if let Some(free) = self.free_bytes.filter(|free| *free < LITTLE) {
+        if let Some(free) = self.free_bytes.filter(|free| *free < LOW_DISK_SPACE) {
             findings.push(Finding::advice(
                 "disk_nearly_full",
                 format!("the disk of the database has only {} MB left", free / 1_000_000),
@@ -154,7 +154,7 @@ fn remedy(code: ErrorCode) -> &'static str {
         ErrorCode::StoreForeign => "choose another file",
         ErrorCode::StoreNewer => "upgrade this program, or choose another file",
         ErrorCode::StoreCorrupt => {
-            "restore the file from a backup or keep it for a repair, and choose another one"
+            "restore the file from a backup, or choose another file and keep this one for a repair"
         }
         ErrorCode::StoreReadOnly => "make the file and its folder writable, or choose another file",
         ErrorCode::StoreBusy => "another process has locked the file: try again when it is done",

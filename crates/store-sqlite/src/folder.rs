@@ -60,7 +60,7 @@ fn free_bytes(_: &Path) -> Option<u64> {
 
 /// The magic numbers of network file systems on Linux.
 #[cfg(target_os = "linux")]
-const REMOTE: [(i128, &str); 8] = [
+const NETWORK_FILE_SYSTEMS: [(i128, &str); 8] = [
     (0x6969, "NFS"),
     (0x517b, "SMB"),
     (0xff53_4d42, "CIFS"),
@@ -81,7 +81,7 @@ fn network_file_system(path: &Path) -> Option<&'static str> {
 fn name_of(number: i128) -> Option<&'static str> {
     // On some architectures it is a signed 32-bit number.
     let number = number & 0xffff_ffff;
-    REMOTE.iter().find(|(remote, _)| *remote == number).map(|(_, name)| *name)
+    NETWORK_FILE_SYSTEMS.iter().find(|(remote, _)| *remote == number).map(|(_, name)| *name)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,5 +1,5 @@
-//! Unsigned integers as columns. SQLite has only signed integers, and the versions of rusqlite that this crate
-//! permits convert unsigned ones differently, so the conversion is explicit.
+//! Conversion of unsigned integers to and from SQLite columns. SQLite has only signed integers, and the versions of
+//! rusqlite that this crate permits convert unsigned ones differently, so the conversion is explicit.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Error, Result, Row};
@@ -7,12 +7,12 @@ use rusqlite::{Error, Result, Row};
 #[cfg(test)]
 mod tests;
 
-/// An unsigned integer in a column. Values above `i64::MAX` and negative columns are errors.
+/// An unsigned integer in a column. The conversion fails for values above `i64::MAX` and for negative columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unsigned(pub(crate) u64);
 
 impl Unsigned {
-    /// Returns an unsigned column of a row.
+    /// Reads an unsigned integer from a column.
     pub(crate) fn get(row: &Row<'_>, column: usize) -> Result<u64> {
         Ok(row.get::<_, Self>(column)?.0)
     }

@@ -1,9 +1,9 @@
-//! Runs of agents on a terminal.
+//! Displays agent runs in a terminal.
 //!
-//! [`LiveView`] shows the chunks of a stream as text, with a status line while none arrive. [`Screen`] is
-//! standard output, as text for users or as JSON for programs. Both write through [`output`], where
-//! text of models, tools and web pages loses its control characters, so that it cannot imitate the
-//! program's own output.
+//! [`LiveView`] shows the chunks of a stream as text, with a status line while none arrive. [`Screen`]
+//! writes a program's output, as text for users or as JSON for programs. Both write through [`output`],
+//! which replaces control characters in text from models, tools and web pages by visible symbols, so
+//! that it cannot imitate the program's own output.
 //!
 //! # Examples
 //!

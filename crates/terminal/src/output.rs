@@ -1,8 +1,8 @@
-//! The terminal, which standard output, standard error and the status line share. Every write hides the
-//! status line first, and only text and the program's own colours are passed to a terminal.
+//! Output to the terminal, which standard output, standard error and the status line share. Every write
+//! hides the status line first, and replaces control characters except the program's own colours.
 //!
-//! There is only one terminal, so this module is the only one with process-wide state. `NO_COLOR` disables
-//! colours, and `TERM=dumb` also the status line.
+//! There is only one terminal, so this module has process-wide state. `NO_COLOR` disables colours, and
+//! `TERM=dumb` disables colours and the status line.
 
 use std::env;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -61,10 +61,11 @@ pub(crate) fn has_status() -> bool {
     terminal().has_status()
 }
 
-/// Writes text: unchanged to a pipe or file, without control characters to a terminal.
+/// Writes text. On a terminal, control characters are replaced by visible symbols; a pipe or file receives
+/// the text unchanged.
 ///
 /// # Errors
-/// The error of the output.
+/// Returns an error if writing fails.
 pub fn write(output: Output, text: &str) -> io::Result<()> {
     terminal().write(output, text)
 }
@@ -77,7 +78,7 @@ pub(crate) fn is_line_open() -> bool {
 /// Ends an open line on this output.
 ///
 /// # Errors
-/// The error of the output.
+/// Returns an error if writing fails.
 pub fn end_line(output: Output) -> io::Result<()> {
     let mut terminal = terminal();
     let is_open = match output {
@@ -87,7 +88,7 @@ pub fn end_line(output: Output) -> io::Result<()> {
     if is_open { terminal.write(output, "\n") } else { Ok(()) }
 }
 
-/// Writes lines to standard error, on a terminal never in the middle of a line of text. They have no
+/// Writes lines to standard error. On a terminal, an unfinished line of text is ended first. They have no
 /// colours, because quoted text could imitate the program's own output.
 pub(crate) fn notice(lines: &str) -> io::Result<()> {
     let mut terminal = terminal();

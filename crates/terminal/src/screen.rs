@@ -1,4 +1,4 @@
-//! Standard output: text with colours for users, or JSON for programs.
+//! A program's output: text with colours for users, or JSON for programs.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,7 +11,9 @@ use serde::Serialize;
 use crate::output::{self, Output};
 use helix_agents_tools::text::one_line;
 
-/// Standard output. After a broken pipe, output is discarded, so that a closed pipe does not stop a run.
+/// The output of a program: text or JSON. Answers go to standard output; other text goes to standard output
+/// or, with [`for_answers`](Self::for_answers), to standard error. After a broken pipe, further output is
+/// discarded, so that a closed pipe does not stop a run.
 #[derive(Debug)]
 pub struct Screen {
     json: bool,
@@ -71,10 +73,11 @@ impl Screen {
         self.closed.get()
     }
 
-    /// Writes text: unchanged to a pipe or file, without control characters to a terminal.
+    /// Writes text. On a terminal, control characters are replaced by visible symbols; a pipe or file
+    /// receives the text unchanged.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns an error if writing fails.
     pub fn text(&self, text: &str) -> io::Result<()> {
         self.write(self.talk, text)
     }
@@ -82,7 +85,7 @@ impl Screen {
     /// Writes an answer and a line break.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns an error if writing fails.
     pub fn answer(&self, answer: impl Display) -> io::Result<()> {
         self.write(Output::Out, &format!("{answer}\n"))
     }
@@ -111,7 +114,7 @@ impl Screen {
     /// Writes one line.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns an error if writing fails.
     pub fn line(&self, line: impl Display) -> io::Result<()> {
         self.text(&format!("{line}\n"))
     }
@@ -119,7 +122,7 @@ impl Screen {
     /// Writes a name and its value, escaped to one line.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns an error if writing fails.
     pub fn field(&self, name: &str, value: impl Display) -> io::Result<()> {
         self.line(format!("{name:<8} {}", one_line(&value.to_string())))
     }
@@ -128,7 +131,7 @@ impl Screen {
     /// standard output or to a terminal, not to a redirected standard error.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns an error if writing fails.
     pub fn error(&self, error: &ErrorRecord) -> io::Result<()> {
         let text = if self.talk == Output::Out || output::is_shown(self.talk) {
             format!("{}: {}", error.code, error.in_full())
@@ -138,10 +141,10 @@ impl Screen {
         self.line(self.styled(Style::Bad, one_line(&text)))
     }
 
-    /// Writes a line of the program itself, in contrast to the agent's output. JSON output omits it.
+    /// Writes a message of the program itself, as opposed to the agent's output. Does nothing in JSON mode.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns an error if writing fails.
     pub fn aside(&self, line: &str) -> io::Result<()> {
         if self.json { Ok(()) } else { self.line(self.styled(Style::Dim, line)) }
     }
@@ -149,7 +152,7 @@ impl Screen {
     /// Writes one JSON value as one line.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns an error if writing fails.
     pub fn json<T: Serialize>(&self, value: &T) -> io::Result<()> {
         self.line(serde_json::to_string(value)?)
     }
@@ -157,7 +160,7 @@ impl Screen {
     /// Ends an open line of text.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns an error if writing fails.
     pub fn end_line(&self) -> io::Result<()> {
         if self.closed.get() { Ok(()) } else { output::end_line(self.talk) }
     }

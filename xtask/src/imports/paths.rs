@@ -7,24 +7,24 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The paths of a file.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct FilePaths {
     /// Every path of at least two names, and every path of a `use` declaration.
     pub(super) paths: Vec<Vec<String>>,
-    /// The names that `use` declarations bring in.
+    /// The names that `use` declarations import.
     pub(super) imports: Vec<Imported>,
     /// The modules whose names are all imported with `*`.
     pub(super) globs: Vec<Vec<String>>,
     defined: Vec<String>,
 }
 
-impl Written {
+impl FilePaths {
     /// Returns `true` if the file itself defines an item of this name.
     pub(super) fn defines(&self, name: &str) -> bool {
         self.defined.iter().any(|defined| defined == name)
     }
 }
 
-/// A name that a `use` declaration brings in.
+/// A name that a `use` declaration imports.
 #[derive(Debug)]
 pub(super) struct Imported {
     pub(super) name: String,
@@ -32,8 +32,8 @@ pub(super) struct Imported {
 }
 
 /// Reads the tokens of a file.
-pub(super) fn read(tokens: TokenStream) -> Written {
-    let mut written = Written::default();
+pub(super) fn read(tokens: TokenStream) -> FilePaths {
+    let mut written = FilePaths::default();
     scan(tokens, 0, &mut written);
     written
 }
@@ -41,7 +41,7 @@ pub(super) fn read(tokens: TokenStream) -> Written {
 type Tokens = Peekable<IntoIter>;
 
 /// Scans tokens. `depth` is the number of inline modules around them.
-fn scan(tokens: TokenStream, depth: usize, written: &mut Written) {
+fn scan(tokens: TokenStream, depth: usize, written: &mut FilePaths) {
     let mut tokens = tokens.into_iter().peekable();
     let mut after_colons = false;
     while let Some(token) = tokens.next() {
@@ -74,7 +74,7 @@ fn scan(tokens: TokenStream, depth: usize, written: &mut Written) {
 }
 
 /// Scans an inline module. Test modules are skipped.
-fn inline_module(tokens: &mut Tokens, depth: usize, written: &mut Written) {
+fn inline_module(tokens: &mut Tokens, depth: usize, written: &mut FilePaths) {
     let Some(TokenTree::Ident(name)) = tokens.next() else { return };
     let body = tokens.next_if(|token| matches!(token, TokenTree::Group(_)));
     if let Some(TokenTree::Group(body)) = body
@@ -97,7 +97,7 @@ fn is_colons(tokens: &mut Tokens) -> bool {
 }
 
 /// Reads the rest of a path outside of a `use` declaration, after its first `::`.
-fn path(tokens: &mut Tokens, first: String, depth: usize, written: &mut Written) {
+fn path(tokens: &mut Tokens, first: String, depth: usize, written: &mut FilePaths) {
     let mut names = vec![first];
     while let Some(TokenTree::Ident(name)) =
         tokens.next_if(|token| matches!(token, TokenTree::Ident(_)))
@@ -111,7 +111,7 @@ fn path(tokens: &mut Tokens, first: String, depth: usize, written: &mut Written)
 }
 
 /// Reads a `use` tree after the names before it.
-fn tree(tokens: &mut Tokens, mut names: Vec<String>, depth: usize, written: &mut Written) {
+fn tree(tokens: &mut Tokens, mut names: Vec<String>, depth: usize, written: &mut FilePaths) {
     loop {
         match tokens.next() {
             Some(TokenTree::Ident(name)) => {
@@ -159,14 +159,14 @@ fn alias(tokens: &mut Tokens) -> Option<String> {
     tokens.next().map(|name| name.to_string())
 }
 
-fn add(names: Vec<String>, depth: usize, written: &mut Written) -> Option<Vec<String>> {
+fn add(names: Vec<String>, depth: usize, written: &mut FilePaths) -> Option<Vec<String>> {
     let path = within(names, depth)?;
     written.paths.push(path.clone());
     Some(path)
 }
 
-/// Returns a path as seen from the file, given that it stands in `depth` inline modules. A path that stays in them has
-/// no meaning outside.
+/// Returns a path as seen from the file, given that it is in `depth` inline modules. Returns `None` for a path that does
+/// not leave those modules.
 fn within(names: Vec<String>, depth: usize) -> Option<Vec<String>> {
     let up = names.iter().take_while(|name| *name == "super").count();
     match (names.first().map(String::as_str), up) {

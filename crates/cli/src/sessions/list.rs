@@ -45,7 +45,7 @@ pub(crate) async fn show(page: Page, store: &AnyStore, screen: &Screen) -> Resul
         .map(|(head, model)| {
             [
                 head.session.to_string(),
-                head.standing().to_owned(),
+                head.state_name().to_owned(),
                 head.created.agent.to_string(),
                 head.position.version.to_string(),
                 head.updated_at.to_string(),
@@ -61,5 +61,5 @@ pub(crate) async fn show(page: Page, store: &AnyStore, screen: &Screen) -> Resul
 
 /// The JSON form of a session, with its status.
 fn row(head: &Head, model: Option<&str>) -> serde_json::Value {
-    json!({ "session": head.session, "standing": head.standing(), "model": model, "head": head })
+    json!({ "session": head.session, "standing": head.state_name(), "model": model, "head": head })
 }

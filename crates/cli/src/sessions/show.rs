@@ -29,7 +29,7 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
         let runs: Vec<_> = session.runs().collect();
         screen.json(&json!({
             "session": head.session,
-            "standing": head.standing(),
+            "standing": head.state_name(),
             "head": head,
             "runs": runs,
             "turns": session.turn(),
@@ -46,7 +46,7 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
     let usage = session.usage();
     screen.field("session", &head.session)?;
     screen.field("agent", &head.created.agent)?;
-    screen.field("status", head.standing())?;
+    screen.field("status", head.state_name())?;
     screen.field("created", head.created_at)?;
     screen.field("updated", head.updated_at)?;
     screen.field("events", head.position.version)?;

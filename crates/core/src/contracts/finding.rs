@@ -1,7 +1,7 @@
-//! Findings of checks: problems that have to be fixed, and advice, each with a remedy.
+//! Problems and advice that configuration checks report, each with a remedy.
 //!
-//! Stores and model providers check their configuration and return findings, so that every program
-//! reports the same ones.
+//! Stores and model providers check their own configuration, so that every program reports the same
+//! findings.
 
 use std::borrow::Cow;
 
@@ -14,23 +14,24 @@ use crate::error::Error;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Severity {
-    /// It has to be fixed before agents can run.
+    /// A problem that prevents agents from running.
     Problem,
-    /// It may need attention.
+    /// Advice about something that may need attention.
     Advice,
 }
 
-/// The result of a check that needs attention.
+/// A problem or advice that a check reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The stable code, for programs: that of an error, or one of the check.
+    /// The stable code for programs: an [`ErrorCode`](crate::error::ErrorCode), or a code specific to the
+    /// check.
     pub code: Cow<'static, str>,
     /// The severity.
     pub severity: Severity,
     /// The description for humans, without a trailing full stop.
     pub message: String,
-    /// The description of how to fix it. It names no command of a program.
+    /// Instructions to fix it, without the commands of any particular program.
     pub remedy: Cow<'static, str>,
 }
 
@@ -54,14 +55,14 @@ impl Finding {
         Self { severity: Severity::Advice, ..Self::problem(code, message, remedy) }
     }
 
-    /// Creates the problem that an error describes.
-    pub fn of_error(error: &Error, remedy: impl Into<Cow<'static, str>>) -> Self {
+    /// Creates a problem from an error.
+    pub fn from_error(error: &Error, remedy: impl Into<Cow<'static, str>>) -> Self {
         Self::problem(error.code().as_str(), error.message(), remedy)
     }
 
-    /// Returns the finding with the name of what was checked in front of its message.
+    /// Prefixes the message with the name of what was checked.
     #[must_use]
-    pub fn about(self, subject: &str) -> Self {
+    pub fn with_subject(self, subject: &str) -> Self {
         Self { message: format!("{subject}: {}", self.message), ..self }
     }
 

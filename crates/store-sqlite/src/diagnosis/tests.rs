@@ -26,7 +26,7 @@ fn healthy() -> Diagnosis {
             path: "/data".into(),
             exists: true,
             writable: true,
-            free_bytes: Some(LITTLE),
+            free_bytes: Some(LOW_DISK_SPACE),
             network_file_system: None,
         },
         stream_retention: 1,
@@ -75,7 +75,7 @@ fn an_unusable_folder_is_a_problem() {
 fn risks_of_the_disk_and_sessions_that_need_attention_are_advice() {
     let mut diagnosis = healthy();
     diagnosis.folder.network_file_system = Some("NFS");
-    diagnosis.folder.free_bytes = Some(LITTLE - 1);
+    diagnosis.folder.free_bytes = Some(LOW_DISK_SPACE - 1);
     let file = diagnosis.file.as_mut().unwrap();
     file.sessions.stopped = 2;
     file.runtimes = vec!["local".to_owned(), "temporal".to_owned()];

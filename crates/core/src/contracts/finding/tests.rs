@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorCode};
 #[test]
 fn an_error_is_a_problem_with_its_code() {
     let error = Error::new(ErrorCode::StoreNewer, "a newer version wrote the file");
-    let finding = Finding::of_error(&error, "upgrade this program").about("agents.db");
+    let finding = Finding::from_error(&error, "upgrade this program").with_subject("agents.db");
     assert!(finding.is_problem());
     assert_eq!(
         serde_json::to_value(&finding).unwrap(),

@@ -90,7 +90,7 @@ impl Head {
     /// Returns the state of the session as one word: `running` or `stopped` if it has an unfinished
     /// run, `waiting` or `answered` if it is suspended, otherwise the name of its status.
     #[must_use]
-    pub fn standing(&self) -> &'static str {
+    pub fn state_name(&self) -> &'static str {
         match (&self.summary.run, self.summary.status) {
             (Some(_), _) if self.is_leased() => "running",
             (Some(_), _) => "stopped",

@@ -35,6 +35,6 @@ fn a_session_has_one_word_for_its_state() {
         (head(SessionStatus::Failed, None, 0, None), "failed"),
         (head(SessionStatus::Completed, None, 0, None), "completed"),
     ] {
-        assert_eq!(head.standing(), word);
+        assert_eq!(head.state_name(), word);
     }
 }

@@ -1,7 +1,7 @@
-//! `storeys`: the core crate has three storeys, and imports lead down.
+//! The layers within the core crate.
 //!
-//! The contracts are the lowest storey, the state machine is above them, and the journal, which awaits, is at the top.
-//! The machine has no `async`, so that it can be tested without an executor.
+//! `contracts` is the lowest layer, `machine` is above it, and `journal` is at the top. `machine` contains no `async`, so
+//! that it can be tested without an executor.
 
 use anyhow::Result;
 
@@ -14,14 +14,14 @@ mod tests;
 /// The folder of the crate.
 const FOLDER: &str = "crates/core/src";
 
-/// The storeys from the lowest to the highest.
-const STOREYS: [&str; 3] = ["contracts", "machine", "journal"];
+/// The layers from the lowest to the highest.
+const LAYERS: [&str; 3] = ["contracts", "machine", "journal"];
 
-/// The storey without `async`.
+/// The layer without `async`.
 const WITHOUT_ASYNC: &str = "machine";
 
-/// Returns every import that leads up, and every line of the machine that awaits.
-pub(crate) fn complaints() -> Result<Vec<String>> {
+/// Returns a complaint for every import from a higher layer, and for every line of the machine with `async` or `await`.
+pub(super) fn complaints() -> Result<Vec<String>> {
     let files = tidy::files()?;
     let texts = files.iter().map(|file| (file.path.as_str(), file.text.as_str()));
     let texts: Vec<(&str, &str)> = texts.filter(|(path, _)| path.starts_with(FOLDER)).collect();
@@ -30,20 +30,20 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// Returns every import from a lower to a higher storey.
+/// Returns a complaint for every import from a higher layer.
 fn upward(core: &Crate) -> Vec<String> {
     let imports = core.imports();
     let arrows =
         imports.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (*from, *to)));
-    let up = arrows
-        .filter(|(from, to)| storey(from).zip(storey(to)).is_some_and(|(from, to)| from < to));
-    up.map(|(from, to)| format!("{from}: imports {to}, which is in a higher storey")).collect()
+    let up =
+        arrows.filter(|(from, to)| layer(from).zip(layer(to)).is_some_and(|(from, to)| from < to));
+    up.map(|(from, to)| format!("{from}: imports {to}, which is in a higher layer")).collect()
 }
 
 /// Returns every line of the machine that contains `async` or `await`.
 fn awaiting(path: &str, text: &str) -> Vec<String> {
-    let machine = STOREYS.iter().position(|storey| *storey == WITHOUT_ASYNC);
-    if storey(path) != machine || path.contains("tests") {
+    let machine = LAYERS.iter().position(|layer| *layer == WITHOUT_ASYNC);
+    if layer(path) != machine || path.contains("tests") {
         return Vec::new();
     }
     let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
@@ -53,9 +53,9 @@ fn awaiting(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the number of a file's storey. The crate's root is in none.
-fn storey(path: &str) -> Option<usize> {
+/// Returns the number of a file's layer. The root of the crate is in none.
+fn layer(path: &str) -> Option<usize> {
     let below = path.strip_prefix(FOLDER)?.strip_prefix('/')?;
     let top = below.split(['/', '.']).next()?;
-    STOREYS.iter().position(|storey| *storey == top)
+    LAYERS.iter().position(|layer| *layer == top)
 }

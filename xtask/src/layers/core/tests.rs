@@ -1,4 +1,4 @@
-//! Imports between storeys, and `async` in them.
+//! Imports between the layers of the core crate, and `async` in them.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn imports_lead_down() {
     let contract = ("crates/core/src/contracts/id.rs", "use crate::machine::Step;");
     let machine = ("crates/core/src/machine.rs", "pub struct Step; use crate::contracts::id::Id;");
     let root = ("crates/core/src/lib.rs", "pub use machine::Step;");
-    let complaint = "crates/core/src/contracts/id.rs: imports crates/core/src/machine.rs, which is in a higher storey";
+    let complaint = "crates/core/src/contracts/id.rs: imports crates/core/src/machine.rs, which is in a higher layer";
     assert_eq!(up(&[root, machine, contract]), [complaint]);
     assert_eq!(
         up(&[root, machine, ("crates/core/src/contracts/id.rs", "pub struct Id;")]),

@@ -1,4 +1,4 @@
-//! Circles of small graphs.
+//! Cycles of small graphs.
 
 use super::*;
 
@@ -8,11 +8,11 @@ fn found(arrows: &[(&'static str, &'static str)]) -> Vec<String> {
         imports.entry(to).or_default();
         imports.entry(from).or_default().insert(to);
     }
-    circles(&imports).iter().map(|circle| circle.iter().copied().collect::<String>()).collect()
+    cycles(&imports).iter().map(|cycle| cycle.iter().copied().collect::<String>()).collect()
 }
 
 #[test]
-fn files_that_reach_each_other_are_one_circle() {
+fn files_that_reach_each_other_are_one_cycle() {
     assert_eq!(found(&[("a", "b"), ("b", "c")]), [""; 0]);
     assert_eq!(found(&[("a", "b"), ("b", "a"), ("b", "c")]), ["ab"]);
     assert_eq!(found(&[("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "c")]), ["abcd"]);
