@@ -274,7 +274,7 @@ impl Driver {
         let step = self.journal.session().last_step();
         let mut has_recorded = false;
         if self.calls_result_hooks(&facts) {
-            has_recorded = self.record_facts(lease, &facts).await?;
+            has_recorded = Box::pin(self.record_facts(lease, &facts)).await?;
             facts.clear();
         }
         let mut decided = self.stage(&facts)?;
@@ -286,7 +286,7 @@ impl Driver {
         if !self.hooks.is_empty() {
             let results = self.results.take(&self.journal.next());
             let mut hook_call = Box::pin(self.result_hooks(&results, &decided));
-            let changes = self.under_lease(lease, hook_call.as_mut()).await?;
+            let changes = Box::pin(self.under_lease(lease, hook_call.as_mut())).await?;
             drop(hook_call);
             self.journal.stage(&changes)?;
         }
@@ -296,7 +296,7 @@ impl Driver {
                 let place = self.place(session.last_step());
                 let mut hook_call =
                     Box::pin(self.hooks.ends(&place, session.step_state(), &outcome));
-                let change = self.under_lease(lease, hook_call.as_mut()).await?;
+                let change = Box::pin(self.under_lease(lease, hook_call.as_mut())).await?;
                 drop(hook_call);
                 self.journal.stage(change.as_slice())?;
             }

@@ -124,7 +124,8 @@ impl RunControl for Control {
     async fn result(&self) -> Result<AgentResult> {
         match &self.live {
             Some(live) => live.result().await,
-            None => self.follow().await,
+            // Boxed, because most callers wait for a run of this process.
+            None => Box::pin(self.follow()).await,
         }
     }
 

@@ -135,7 +135,8 @@ impl LeaseKeeper {
                 biased;
                 () = self.shutdown.cancelled() => return LeaseEvent::Cancel(CancelReason::ShuttingDown),
                 () = self.wakeup.notified() => {
-                    if let Some(event) = self.requested(known).await {
+                    // Boxed, like every rare branch here: a waiting run keeps the memory of the largest one.
+                    if let Some(event) = Box::pin(self.requested(known)).await {
                         return event;
                     }
                 }
@@ -159,13 +160,13 @@ impl LeaseKeeper {
     /// Renews a lease that is not at risk yet.
     async fn renew(&mut self, known: u64) -> Option<LeaseEvent> {
         let left = (self.ttl * 2 / 3).saturating_sub(self.ownership.age());
-        self.renew_within(left, known).await.unwrap_or(None)
+        Box::pin(self.renew_within(left, known)).await.unwrap_or(None)
     }
 
     /// Tries one last time to renew a lease that has expired or is about to expire. The run continues if it still owns
     /// the session.
     async fn renew_late(&mut self, known: u64) -> LeaseEvent {
-        match self.renew_within(self.ttl / 6, known).await {
+        match Box::pin(self.renew_within(self.ttl / 6, known)).await {
             Ok(None) if self.ownership.has(LeaseMargin::Third) => LeaseEvent::Renewed,
             Ok(Some(event)) => event,
             Ok(None) | Err(_) => LeaseEvent::Cancel(CancelReason::LeaseLost),
