@@ -60,8 +60,8 @@ fn about(url: &str, findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 impl StoreUrl {
-    /// Inspects the store without creating or changing anything. A store that cannot be used is part of
-    /// the result, and [`StoreDiagnosis::findings`] returns what needs attention.
+    /// Inspects the store without creating or changing anything. If the store cannot be used, the error is
+    /// in the result and in [`StoreDiagnosis::findings`].
     ///
     /// # Errors
     /// [`ErrorCode::Unsupported`](helix_agents_core::error::ErrorCode::Unsupported) if the feature of the
@@ -87,7 +87,7 @@ impl StoreUrl {
     /// # #[cfg(not(feature = "store-sqlite"))]
     /// # fn main() {}
     /// ```
-    #[expect(clippy::allow_attributes, reason = "it depends on the features which code is used")]
+    #[expect(clippy::allow_attributes, reason = "the enabled features decide which code is used")]
     #[allow(unused_variables, unreachable_patterns, clippy::unused_async, reason = "likewise")]
     pub async fn diagnose(&self) -> Result<StoreDiagnosis> {
         Ok(match self {

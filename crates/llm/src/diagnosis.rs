@@ -127,7 +127,7 @@ pub struct ProviderDiagnosis {
     pub error: Option<ErrorRecord>,
     /// The models that the provider lists.
     pub models: Vec<String>,
-    /// How the provider handles the settings of agents.
+    /// The provider's handling of agent settings.
     pub traits: Vec<ServerTrait>,
 }
 

@@ -20,7 +20,7 @@ use helix_agents_core::step::{CallTask, complete_record, to_outcome};
 use helix_agents_core::stream::{ChunkKind, Effect};
 use helix_agents_core::tool::{ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolError};
 use serde_json::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::hook_chain::HookChain;
@@ -149,10 +149,10 @@ impl CallRun {
     /// Makes one attempt. Returns `None` if the tool was not called because this process must not run the call.
     async fn run_attempt(&self, number: u32, attempt: AttemptHandle) -> Option<AttemptOutcome> {
         let cancel = self.cancel.child_token();
-        // A timeout beyond the range of the clock is none.
-        let mut deadline = Instant::now().checked_add(self.timeout);
+        // Only the parts of the attempt count, not the waits between them.
+        let mut remaining = self.timeout;
         let prepare = self.prepare(number, attempt, cancel.clone());
-        let prepared = match self.within(deadline, &cancel, prepare).await {
+        let prepared = match self.within(&mut remaining, &cancel, prepare).await {
             Ok(Ok(prepared)) => prepared,
             Ok(Err(done)) | Err(done) => return Some(done),
         };
@@ -164,9 +164,8 @@ impl CallRun {
                 () = self.cancel.cancelled() => return None,
                 () = self.clock.sleep(self.doubt) => {}
             }
-            deadline = deadline.and_then(|deadline| deadline.checked_add(self.doubt));
             let reconcile = self.reconcile(input.to_value(), &prepared.context);
-            match self.within(deadline, &cancel, reconcile).await {
+            match self.within(&mut remaining, &cancel, reconcile).await {
                 Ok(Ok(result)) => return Some(self.ended(prepared, Ok(result))),
                 Ok(Err(None)) => {}
                 Ok(Err(Some(message))) => {
@@ -184,7 +183,7 @@ impl CallRun {
             fault::point("tool.after");
             returned
         };
-        Some(match self.within(deadline, &cancel, invoke).await {
+        Some(match self.within(&mut remaining, &cancel, invoke).await {
             Ok(returned) => self.ended(prepared, returned),
             Err(done) => done,
         })
@@ -226,30 +225,29 @@ impl CallRun {
         }
     }
 
-    /// Runs a part of an attempt until the deadline of the attempt.
+    /// Runs a part of an attempt within the remaining time of the call.
     ///
     /// # Errors
     /// Returns a failed attempt if the part panicked or timed out.
     async fn within<T>(
         &self,
-        deadline: Option<Instant>,
+        remaining: &mut Duration,
         cancel: &CancellationToken,
         work: impl Future<Output = T> + Send,
     ) -> Result<T, AttemptOutcome> {
         // Pinned here, because the timeout would move the work with it.
         let work = pin!(work);
         let work = pin!(caught_async("the tool", || work));
-        let done = match deadline {
-            Some(deadline) => timeout_at(deadline, work).await.ok(),
-            None => Some(work.await),
-        };
+        let started = Instant::now();
+        let done = timeout(*remaining, work).await;
+        *remaining = remaining.saturating_sub(started.elapsed());
         match done {
-            Some(Ok(done)) => Ok(done),
-            Some(Err(panic)) => {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(panic)) => {
                 tracing::error!(tool = %self.call.name, call = %self.call.id, "the tool panicked");
                 Err(AttemptOutcome::failed(ErrorCode::ToolPanicked, panic.in_full()))
             }
-            None => {
+            Err(_) => {
                 cancel.cancel();
                 let message = format!("the tool did not finish within {:?}", self.timeout);
                 let mut done = AttemptOutcome::failed(ErrorCode::ToolTimeout, message);

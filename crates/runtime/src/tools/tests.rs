@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use helix_agents_core::agent::{Agent, AnyAgent};
-use helix_agents_core::event::Event;
+use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::step::Action;
 use helix_agents_core::tool::{EffectClass, Tool};
 use helix_agents_test::Reply;
@@ -68,6 +68,27 @@ async fn an_at_most_once_call_starts_with_half_of_the_lease_left() {
     run.lease.extended(run.lease.now());
     assert!(call.await.is_some());
     assert_eq!(payments.load(Ordering::Relaxed), 1);
+}
+
+/// A slow append of the start does not use up the time of the tool.
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_the_recorded_start_does_not_count_towards_the_timeout() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let schema = json!({"type": "object"});
+    let slow = Tool::dynamic("pay", "Pays.", schema, |input: serde_json::Value, _| async {
+        tokio::time::sleep(SECOND).await;
+        Ok(input)
+    });
+    let (agent, scene) = payer(slow.effect(EffectClass::AtMostOnce).timeout(2 * SECOND));
+    let mut run = scene.begin(&agent).await;
+    let (call, starts) = first_call(&mut run).await;
+    let mut call = pin!(call.drive());
+    assert!(call.as_mut().now_or_never().is_none());
+    advance(5 * SECOND).await;
+    starts.take().pop().unwrap().grant();
+    let end = call.await.unwrap();
+    let is_success = |event: &Event| matches!(event, Event::ToolFinished(finish) if matches!(finish.outcome, ToolOutcome::Success(_)));
+    assert!(end.facts().any(|event| is_success(&event)));
 }
 
 #[tokio::test(start_paused = true)]
