@@ -111,7 +111,7 @@ impl HttpClient {
             // A redirect could send the key and the conversation to any host.
             .redirect(Policy::none())
             // Retries are counted in one place only.
-            .retry(reqwest::retry::never());
+            .retry(reqwest::retry::never().max_retries_per_request(0));
         let builder = match route {
             Route::Loopback => builder.no_proxy().tls_certs_only([]),
             Route::Plain => builder.tls_certs_only([]),

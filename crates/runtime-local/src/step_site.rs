@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) async fn drive(started: StartedRun) -> Result<AgentResult> {
     let StartedRun { mut driver, mut lease, events, .. } = started;
     let driven = steps(&mut driver, &mut lease, &events).await;
-    driver.end(&lease, driven).await
+    driver.end(&mut lease, driven).await
 }
 
 async fn steps(driver: &mut Driver, lease: &mut LeaseKeeper, start_events: &[Event]) -> Result<()> {

@@ -4,6 +4,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::Either;
 use helix_agents_core::error::Result;
 use helix_agents_core::event::ModelReply;
 use helix_agents_core::hooks::HookContext;
@@ -200,13 +201,11 @@ impl Driver {
         aborts: bool,
     ) -> Result<T, CancelReason> {
         let known = self.journal.acknowledged();
-        let ownership = lease.ownership().clone();
         let watched = pin!(async {
             loop {
-                let event = tokio::select! {
-                    biased;
-                    done = ownership.while_owned(work.as_mut()) => return Ok(done),
-                    event = lease.watch(known) => event,
+                let event = match lease.watch_while(known, work.as_mut()).await {
+                    Either::Left(done) => return Ok(done),
+                    Either::Right(event) => event,
                 };
                 match event {
                     // The run handles the abort when the work is done.

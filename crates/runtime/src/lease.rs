@@ -1,8 +1,13 @@
 //! Renews a run's lease and detects requests to the run.
 
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, Either};
 use helix_agents_core::clock::Clock;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{RequestId, RunId, SessionId};
@@ -15,6 +20,7 @@ use crate::context::RuntimeContext;
 use crate::ownership::{LeaseMargin, Ownership};
 use crate::run_ref::RunRef;
 use crate::wakeups::WakeupReceiver;
+use crate::woken::Woken;
 
 /// An event that a run has to handle while an effect is running.
 #[derive(Debug)]
@@ -40,6 +46,30 @@ pub struct LeaseKeeper {
     shutdown: CancellationToken,
     /// The id of the last interrupt request that was detected.
     interrupt: Option<RequestId>,
+    timer: Timer,
+    woken: Arc<Woken>,
+}
+
+/// The timer for the next check of the lease. It is kept between effects, because most of them are much shorter than
+/// the time until the next renewal. Appends extend the lease meanwhile, so it may end too early, but not too late.
+struct Timer(Option<BoxFuture<'static, ()>>);
+
+impl Timer {
+    /// Waits until the timer ends, and starts it with this duration if it is not running.
+    async fn ended(&mut self, clock: &Arc<dyn Clock>, wait: Duration) {
+        let timer = self.0.get_or_insert_with(|| {
+            let clock = Arc::clone(clock);
+            Box::pin(async move { clock.sleep(wait).await })
+        });
+        timer.as_mut().await;
+        self.0 = None;
+    }
+}
+
+impl fmt::Debug for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Timer").field(&self.0.is_some()).finish()
+    }
 }
 
 impl LeaseKeeper {
@@ -60,6 +90,8 @@ impl LeaseKeeper {
             ownership: Ownership::new(Arc::clone(&context.clock), context.lease, until),
             shutdown: context.tasks.shutdown.clone(),
             interrupt: None,
+            timer: Timer(None),
+            woken: Arc::new(Woken::new()),
         }
     }
 
@@ -114,6 +146,26 @@ impl LeaseKeeper {
         self.interrupt = Some(request.id.clone());
     }
 
+    /// Waits for an effect and keeps the lease in the meantime. Returns the output of the effect, or an event that the
+    /// run has to handle first.
+    pub(crate) async fn watch_while<T>(
+        &mut self,
+        known: u64,
+        mut effect: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> Either<T, LeaseEvent> {
+        let (ownership, woken) = (self.ownership.clone(), Arc::clone(&self.woken));
+        let mut watch = pin!(self.watch(known));
+        woken.restart();
+        poll_fn(|cx| {
+            // Nearly every poll is for the effect.
+            if let Poll::Ready(done) = ownership.poll_owned(effect.as_mut(), cx) {
+                return Poll::Ready(Either::Left(done));
+            }
+            woken.poll(watch.as_mut(), cx).map(Either::Right)
+        })
+        .await
+    }
+
     /// Renews the lease until there is an event for the current effect. `known` is the log version that the run's
     /// journal has read.
     ///
@@ -145,7 +197,7 @@ impl LeaseKeeper {
                         return event;
                     }
                 }
-                () = self.clock.sleep(wait) => {
+                () = self.timer.ended(&self.clock, wait) => {
                     let age = self.ownership.age();
                     if (due..lost).contains(&age)
                         && let Some(event) = self.renew(known).await
@@ -218,7 +270,7 @@ impl LeaseKeeper {
     }
 
     /// Releases the lease, so that another process can take over immediately.
-    pub(crate) async fn release(&self) {
+    pub(crate) async fn release(&mut self) {
         release(&*self.store, &self.session, &self.run, self.ttl).await;
     }
 }

@@ -39,6 +39,7 @@ mod tasks;
 mod testing;
 mod tools;
 mod wakeups;
+mod woken;
 mod work_item;
 
 pub use builder::RuntimeBuilder;

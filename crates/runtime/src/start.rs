@@ -487,7 +487,7 @@ async fn start_and_end(mut driver: Box<Driver>) -> Result<StartOutcome> {
             stream_writer(&context, &driver.agent, driver.journal.session(), run);
         let mut lease = lease(&driver, sent);
         let opened = driver.open(&mut lease, &start_events).await;
-        driver.end(&lease, opened).await?;
+        driver.end(&mut lease, opened).await?;
     }
     Ok(started)
 }

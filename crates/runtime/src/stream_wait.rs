@@ -91,7 +91,8 @@ impl StreamWait {
     }
 
     fn are_unavailable(&self) -> bool {
-        self.0.clock.monotonic() < *self.unavailable_until()
+        let until = *self.unavailable_until();
+        !until.is_zero() && self.0.clock.monotonic() < until
     }
 
     fn unavailable_until(&self) -> MutexGuard<'_, Duration> {

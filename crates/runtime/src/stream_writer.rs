@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helix_agents_core::clock::IdSourceExt as _;
-use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::clock::{Clock, IdSource, Timestamp};
 use helix_agents_core::fault;
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::mutant;
@@ -86,15 +86,14 @@ impl StreamWriter {
         }))
     }
 
-    pub(crate) fn chunk(&self, step: u32, kind: ChunkKind) -> Chunk {
-        Chunk {
-            agent: Arc::clone(&self.0.agent),
-            session: self.0.writer.session.clone(),
-            run: self.0.run.clone(),
-            step,
-            at: self.0.clock.now(),
-            kind,
-        }
+    fn chunk(&self, step: u32, kind: ChunkKind) -> Arc<Chunk> {
+        self.chunk_at(self.0.clock.now(), step, kind)
+    }
+
+    fn chunk_at(&self, at: Timestamp, step: u32, kind: ChunkKind) -> Arc<Chunk> {
+        let Inner { agent, writer: Writer { session, .. }, run, .. } = &*self.0;
+        let (agent, session, run) = (Arc::clone(agent), session.clone(), run.clone());
+        Arc::new(Chunk { agent, session, run, step, at, kind })
     }
 
     /// Returns the boundaries for chunks of events, each with its log version.
@@ -103,9 +102,10 @@ impl StreamWriter {
         step: u32,
         shown: Vec<(u64, ChunkKind)>,
     ) -> impl Iterator<Item = Boundary> {
+        let at = self.0.clock.now();
         shown
             .into_iter()
-            .map(move |(version, kind)| Boundary { version, chunk: self.chunk(step, kind) })
+            .map(move |(version, kind)| Boundary { version, chunk: self.chunk_at(at, step, kind) })
     }
 
     /// Starts an attempt of an effect. An earlier attempt of the same effect is discarded.

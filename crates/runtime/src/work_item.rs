@@ -500,11 +500,11 @@ impl AttachedRun {
 
     /// Completes an item, and the run if it is over.
     async fn close(self, next: Next) -> Result<Next> {
-        let Self { driver, lease } = self;
+        let Self { driver, mut lease } = self;
         let context = Arc::clone(driver.context());
         if next == Next::Over {
             context.local_runs().remove(&driver.live().run);
-            driver.end(&lease, Ok(())).await?;
+            driver.end(&mut lease, Ok(())).await?;
         } else {
             driver.stream_writer.flush().await;
             if let Some(fold) = driver.journal.into_session() {

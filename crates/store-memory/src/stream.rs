@@ -32,9 +32,7 @@ impl Stream {
             return Ok(written.clone());
         }
         let change = self.state.apply(batch)?;
-        for (attempt, chunk) in change.chunks(&batch.ops) {
-            self.push(attempt, chunk, retention);
-        }
+        change.for_each_chunk(&batch.ops, |attempt, chunk| self.push(attempt, chunk, retention));
         self.discard(&change.discarded);
         self.receipts.insert(batch.id, change.written.clone());
         Ok(change.written)
@@ -102,9 +100,8 @@ impl Stream {
         self.trimmed + self.chunks.len() as u64
     }
 
-    fn push(&mut self, attempt: Option<Attempt>, chunk: Chunk, retention: usize) {
+    fn push(&mut self, attempt: Option<Attempt>, chunk: Arc<Chunk>, retention: usize) {
         let seq = self.last_seq() + 1;
-        let chunk = Arc::new(chunk);
         self.chunks.push_back(Some(StoredChunk { seq, attempt, chunk }));
         while self.chunks.len() > retention.max(1) {
             self.chunks.pop_front();

@@ -176,15 +176,15 @@ async fn write(streams: &dyn StreamManager, stage: &Stage, phase: Phase) -> Resu
 
 /// Returns a batch whose chunks contain the time of the write.
 fn batch(stage: &Stage, stream: &SessionId) -> Batch {
-    let chunk = Chunk {
+    let chunk = Arc::new(Chunk {
         agent: "bench".into(),
         session: stream.clone(),
         run: RunId::from("run"),
         step: 1,
         at: Timestamp(i64::try_from(stage.nanos()).unwrap_or(i64::MAX)),
         kind: ChunkKind::TextDelta { delta: WORD.to_owned() },
-    };
-    let chunks = vec![chunk; stage.load.chunks as usize];
+    });
+    let chunks = std::iter::repeat_n(chunk, stage.load.chunks as usize).collect();
     let id = BatchId(stage.batches.fetch_add(1, Ordering::Relaxed).into());
     Batch::new(id, Writer::without_run(stream), [StreamOp::Chunks { attempt: None, chunks }])
 }

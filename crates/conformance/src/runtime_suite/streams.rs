@@ -82,7 +82,7 @@ pub async fn leftovers_of_an_earlier_session_hide_no_chunks_of_the_next(
     let streams = harness.streams();
     streams.append_chunks(batch_id(), &S.into(), None, vec![origin.clone()]).await.unwrap();
     let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
-    let mark = Watermark { version: 1000, settled, discarded, origin, boundaries };
+    let mark = Watermark { version: 1000, settled, discarded, origin: origin.into(), boundaries };
     streams.mark(batch_id(), &S.into(), mark).await.unwrap();
     let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;

@@ -18,7 +18,7 @@ use super::StreamHarness;
 use super::support::{begin, check, id, mark, model, origin, replay, text, texts, tool, write};
 
 pub(super) fn start_op(session: &SessionId, effect: Effect) -> StreamOp {
-    StreamOp::Begin { effect, origin: origin(session) }
+    StreamOp::Begin { effect, origin: origin(session).into() }
 }
 
 pub(super) fn write_op(
@@ -26,7 +26,7 @@ pub(super) fn write_op(
     attempt: Option<AttemptRef>,
     texts: &[&str],
 ) -> StreamOp {
-    let chunks = texts.iter().map(|delta| text(session, delta)).collect();
+    let chunks = texts.iter().map(|delta| text(session, delta).into()).collect();
     StreamOp::Chunks { attempt, chunks }
 }
 

@@ -164,7 +164,7 @@ pub async fn boundaries_of_an_earlier_watermark_are_skipped(harness: &impl Strea
     let (streams, other) = (harness.open().await, harness.open().await);
     let (root, child) = (id("s"), id("s-sub-1.0"));
     for session in [&root, &child] {
-        let said = |version, delta| Boundary { version, chunk: text(session, delta) };
+        let said = |version, delta| Boundary { version, chunk: text(session, delta).into() };
         let one = Watermark {
             boundaries: vec![closing(session, 2), said(4, "ends"), closing(session, 4)],
             ..mark(session, 5)

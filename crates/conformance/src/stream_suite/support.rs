@@ -58,14 +58,14 @@ pub(crate) fn mark(session: &SessionId, version: u64) -> Watermark {
         version,
         settled: Vec::new(),
         discarded: Vec::new(),
-        origin: origin(session),
+        origin: origin(session).into(),
         boundaries: Vec::new(),
     }
 }
 
 /// Returns the boundary of a step that the event of that version closed.
 pub(crate) fn closing(session: &SessionId, version: u64) -> Boundary {
-    Boundary { version, chunk: chunk(session, ChunkKind::Checkpoint { version }) }
+    Boundary { version, chunk: chunk(session, ChunkKind::Checkpoint { version }).into() }
 }
 
 /// Starts an attempt at `effect`.

@@ -249,7 +249,8 @@ pub async fn a_batch_for_another_session_than_its_writers_writes_nothing(
     let (session, child) = (id("s"), id("child"));
     let before = streams.info(&session).await.unwrap();
     for op in [start_op(&child, model(1)), watermark_op(mark(&child, 3))] {
-        let ops = [StreamOp::Chunks { attempt: None, chunks: vec![text(&session, "a")] }, op];
+        let ops =
+            [StreamOp::Chunks { attempt: None, chunks: vec![text(&session, "a").into()] }, op];
         let batch = Batch::new(batch_id(), run_of(&session, 3), ops);
         let error = streams.write(&session, batch).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::InputInvalid);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -213,9 +214,10 @@ pub trait StreamManagerExt: StreamManager {
         id: BatchId,
         stream: &SessionId,
         effect: &Effect,
-        origin: Chunk,
+        origin: impl Into<Arc<Chunk>> + Send,
     ) -> Result<Attempt> {
-        let (writer, effect) = (Writer::without_run(&origin.session), effect.clone());
+        let (origin, effect) = (origin.into(), effect.clone());
+        let writer = Writer::without_run(&origin.session);
         let batch = Batch::new(id, writer, [StreamOp::Begin { effect, origin }]);
         write_unless_superseded(self, stream, batch).await?.attempt(AttemptRef::Started(0))
     }
@@ -232,6 +234,7 @@ pub trait StreamManagerExt: StreamManager {
         attempt: Option<Attempt>,
         chunks: Vec<Chunk>,
     ) -> Result<u64> {
+        let chunks = chunks.into_iter().map(Arc::new).collect();
         let op = StreamOp::Chunks { attempt: attempt.map(AttemptRef::Existing), chunks };
         let batch = Batch::new(id, Writer::without_run(stream), [op]);
         let written = write_unless_superseded(self, stream, batch).await?;

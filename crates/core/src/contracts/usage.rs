@@ -2,6 +2,7 @@
 //! themselves.
 
 mod bounded;
+mod by_name;
 mod entry;
 mod groups;
 mod rollup;
@@ -9,6 +10,7 @@ mod tokens;
 mod totals;
 
 pub use bounded::{MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHER_NAMES};
+pub use by_name::UsageByName;
 pub use entry::{UsageEntry, UsageKind};
 pub use groups::{UsageGroup, UsageSource};
 pub use rollup::{CustomRecords, ModelUsage, SubAgentUsage, ToolUsage, UsageRollup};

@@ -34,12 +34,10 @@ pub(super) enum Origin {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     events: Vec<Event>,
-    /// The origin of each event.
-    origins: Vec<Origin>,
+    /// The origin of each event, and the end of its text in `body`.
+    placed: Vec<(Origin, usize)>,
     /// The output of [`encode`](crate::event::encode), without the closing bracket.
     body: Vec<u8>,
-    /// The end of each event's text in `body`.
-    ends: Vec<usize>,
 }
 
 impl Batch {
@@ -71,18 +69,16 @@ impl Batch {
             self.body.truncate(before);
             return Err(error);
         }
-        self.ends.push(self.body.len());
         self.events.push(event.clone());
-        self.origins.push(origin);
+        self.placed.push((origin, self.body.len()));
         Ok(self.body.len() - before - 1)
     }
 
     /// Removes the event that was pushed last.
     pub(super) fn pop(&mut self) {
         self.events.pop();
-        self.origins.pop();
-        self.ends.pop();
-        self.body.truncate(self.ends.last().copied().unwrap_or(0));
+        self.placed.pop();
+        self.body.truncate(self.end(self.events.len()));
     }
 
     /// Adds the events of another batch.
@@ -97,9 +93,8 @@ impl Batch {
             *bracket = b',';
         }
         self.body.append(&mut other.body);
-        self.ends.extend(other.ends.iter().map(|end| end + before));
         self.events.append(&mut other.events);
-        self.origins.append(&mut other.origins);
+        self.placed.extend(other.placed.iter().map(|(origin, end)| (*origin, end + before)));
     }
 
     pub(super) fn into_events(self) -> Vec<Event> {
@@ -108,8 +103,8 @@ impl Batch {
 
     /// Returns the facts among the events.
     pub(super) fn into_facts(self) -> Vec<Event> {
-        let events = self.events.into_iter().zip(self.origins);
-        let fact = |(event, origin)| (origin == Origin::Fact).then_some(event);
+        let events = self.events.into_iter().zip(self.placed);
+        let fact = |(event, (origin, _))| (origin == Origin::Fact).then_some(event);
         events.filter_map(fact).collect()
     }
 
@@ -148,7 +143,7 @@ impl Batch {
     /// Returns the ranges of events that stay together.
     fn units(&self, limit: usize) -> Vec<Range<usize>> {
         let mut units: Vec<Range<usize>> = Vec::new();
-        for (index, (event, origin)) in self.events.iter().zip(&self.origins).enumerate() {
+        for (index, (event, (origin, _))) in self.events.iter().zip(&self.placed).enumerate() {
             let before = index.checked_sub(1).and_then(|before| self.events.get(before));
             match units.last_mut() {
                 Some(unit)
@@ -168,12 +163,15 @@ impl Batch {
         self.text(events).len() + 2
     }
 
+    /// Returns the end of the text of the first `count` events in the body.
+    fn end(&self, count: usize) -> usize {
+        let last = count.checked_sub(1).and_then(|last| self.placed.get(last));
+        last.map_or(0, |(_, end)| *end)
+    }
+
     /// Returns the events' text in the body, without the surrounding brackets or commas.
     fn text(&self, events: &Range<usize>) -> &[u8] {
-        let end = |index: usize| self.ends.get(index).copied().unwrap_or(0);
-        let start = events.start.checked_sub(1).map_or(0, end) + 1;
-        let end = events.end.checked_sub(1).map_or(0, end);
-        self.body.get(start..end).unwrap_or_default()
+        self.body.get(self.end(events.start) + 1..self.end(events.end)).unwrap_or_default()
     }
 
     fn slice(&self, range: Range<usize>) -> Self {
@@ -181,14 +179,12 @@ impl Batch {
         let mut body = Vec::with_capacity(text.len() + 2);
         body.push(b'[');
         body.extend_from_slice(text);
-        let start = range.start.checked_sub(1).and_then(|before| self.ends.get(before));
-        let start = start.copied().unwrap_or(0);
-        let ends = self.ends.get(range.clone()).unwrap_or_default();
+        let start = self.end(range.start);
+        let placed = self.placed.get(range.clone()).unwrap_or_default();
         Self {
-            origins: self.origins.get(range.clone()).unwrap_or_default().to_vec(),
             events: self.events.get(range).unwrap_or_default().to_vec(),
+            placed: placed.iter().map(|(origin, end)| (*origin, end - start)).collect(),
             body,
-            ends: ends.iter().map(|end| end - start).collect(),
         }
     }
 }

@@ -122,7 +122,9 @@ async fn missing_operations(
                 }
                 let version = recorded.seq;
                 let chunks = kinds.into_iter().map(|kind| chunk(clock, session, run, kind));
-                found.boundaries.extend(chunks.map(|chunk| Boundary { version, chunk }));
+                found
+                    .boundaries
+                    .extend(chunks.map(|chunk| Boundary { version, chunk: Arc::new(chunk) }));
             }
         }
     }
@@ -259,6 +261,7 @@ pub async fn repair_ended_stream(
     let StreamRepair { settled, discarded, boundaries } =
         missing_operations(logs.store, clock, &fold, version, info).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
+    let origin = Arc::new(origin);
     let watermark = Watermark { version, settled, discarded, origin, boundaries };
     let watermark = StreamOp::Watermark(Box::new(watermark));
     // The stream ignores this if a run has started meanwhile. That run repairs the stream itself.

@@ -71,7 +71,7 @@ fn usage_with(
     rollup.sub_agents.values_mut().for_each(|used| used.tokens = Default::default());
     for child in children.get(&head.session).into_iter().flatten() {
         let below = usage_with(child, children);
-        let used = rollup.sub_agents.entry(Arc::clone(&child.0.created.agent)).or_default();
+        let used = rollup.sub_agents.get_or_default(Arc::clone(&child.0.created.agent));
         used.tokens += below.tokens;
         rollup += &below;
     }

@@ -88,7 +88,7 @@ async fn try_call_as(
     call: &str,
 ) -> Attempt {
     let (effect, origin) = (Effect::Tool { call: call.into() }, origin(run));
-    let operation = StreamOp::Begin { effect, origin };
+    let operation = StreamOp::Begin { effect, origin: origin.into() };
     streams.write(&id(), Batch::new(batch_id(), writer, [operation])).await.unwrap().started[0]
 }
 
@@ -96,7 +96,7 @@ async fn try_call_as(
 async fn mark(streams: &dyn StreamManager, journal: &Journal, run: &str) {
     let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
     let (version, origin) = (journal.acknowledged(), origin(run));
-    let watermark = Watermark { version, settled, discarded, origin, boundaries };
+    let watermark = Watermark { version, settled, discarded, origin: origin.into(), boundaries };
     let watermark = StreamOp::Watermark(Box::new(watermark));
     let batch = Batch::new(batch_id(), journal.session().stream_writer(), [watermark]);
     streams.write(&id(), batch).await.unwrap();
@@ -376,7 +376,7 @@ async fn an_outcome_settles_only_attempts_of_the_run_that_recorded_it() {
         let mut first = world.create().await;
         let memory = MemoryStore::new();
         let (effect, origin) = (Effect::Model { step: 1 }, origin("r1"));
-        let ops = [StreamOp::Begin { effect, origin }];
+        let ops = [StreamOp::Begin { effect, origin: origin.into() }];
         let batch = Batch::new(batch_id(), first.session().stream_writer(), ops);
         memory.write(&id(), batch).await.unwrap();
         let answer = [reply(1, text("Done."))];

@@ -50,7 +50,7 @@ impl Refusing {
 }
 
 fn shows_a_result(op: &StreamOp) -> bool {
-    let is_end = |chunk: &Chunk| matches!(chunk.kind, ChunkKind::ToolEnd { .. });
+    let is_end = |chunk: &Arc<Chunk>| matches!(chunk.kind, ChunkKind::ToolEnd { .. });
     matches!(op, StreamOp::Chunks { chunks, .. } if chunks.iter().any(is_end))
 }
 

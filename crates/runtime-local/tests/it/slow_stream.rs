@@ -29,7 +29,7 @@ struct Held {
 }
 
 fn shows_text(op: &StreamOp) -> bool {
-    let is_text = |chunk: &Chunk| matches!(chunk.kind, ChunkKind::TextDelta { .. });
+    let is_text = |chunk: &Arc<Chunk>| matches!(chunk.kind, ChunkKind::TextDelta { .. });
     matches!(op, StreamOp::Chunks { chunks, .. } if chunks.iter().any(is_text))
 }
 

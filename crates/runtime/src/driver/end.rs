@@ -18,7 +18,7 @@ impl Driver {
     /// Returns the error of `driven`, or [`ErrorCode::Superseded`] if another run replaced this one.
     pub async fn end(
         mut self: Box<Self>,
-        lease: &LeaseKeeper,
+        lease: &mut LeaseKeeper,
         driven: Result<()>,
     ) -> Result<AgentResult> {
         let failed = driven.as_ref().err().map(Error::code);
@@ -40,7 +40,10 @@ impl Driver {
             return Err(self.error(CancelReason::Superseded));
         };
         let Self { journal, context, .. } = *self;
-        if let Some(fold) = journal.into_session() {
+        // Most sessions have one run. A session that waits or that had earlier runs is likely to be used again.
+        if let Some(fold) = journal.into_session()
+            && (fold.past_runs() > 0 || fold.parent().is_some() || result.status.is_suspended())
+        {
             context.folds.keep(fold);
         }
         Ok(result)

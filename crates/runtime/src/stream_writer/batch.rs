@@ -1,5 +1,7 @@
 //! The buffer of chunks between two writes of a stream.
 
+use std::sync::Arc;
+
 use helix_agents_core::stream::{
     Attempt, AttemptRef, Boundary, Chunk, ChunkKind, Effect, StreamOp, Watermark,
 };
@@ -26,7 +28,7 @@ pub(super) struct Batch {
     carried_over: Vec<Attempt>,
     /// Attempts that were discarded while their start was being written, with the origin of the discard. They are
     /// discarded in the stream once their numbers are known.
-    discarded_early: Vec<(AttemptHandle, Chunk)>,
+    discarded_early: Vec<(AttemptHandle, Arc<Chunk>)>,
 }
 
 #[derive(Debug)]
@@ -34,11 +36,11 @@ enum Pending {
     Begin {
         handle: AttemptHandle,
         effect: Effect,
-        origin: Chunk,
+        origin: Arc<Chunk>,
     },
     Chunks {
         handle: Option<AttemptHandle>,
-        chunks: Vec<Chunk>,
+        chunks: Vec<Arc<Chunk>>,
     },
     /// A watermark with the attempts that it settles. Their numbers may not be known yet.
     Watermark {
@@ -81,7 +83,7 @@ pub(crate) struct WatermarkUpdate {
 }
 
 impl Batch {
-    pub(super) fn begin(&mut self, effect: Effect, origin: Chunk) -> AttemptHandle {
+    pub(super) fn begin(&mut self, effect: Effect, origin: Arc<Chunk>) -> AttemptHandle {
         self.last_handle += 1;
         let handle = AttemptHandle(self.last_handle);
         self.open.retain(|open| open.effect != effect);
@@ -96,12 +98,12 @@ impl Batch {
         &mut self,
         handle: Option<AttemptHandle>,
         kind: ChunkKind,
-        chunk: impl FnOnce(ChunkKind) -> Chunk,
+        chunk: impl FnOnce(ChunkKind) -> Arc<Chunk>,
     ) {
         self.bytes += weight(&kind);
         match self.pending.last_mut() {
             Some(Pending::Chunks { handle: owner, chunks }) if *owner == handle => {
-                let last = chunks.last_mut().map(|chunk| &mut chunk.kind);
+                let last = chunks.last_mut().and_then(kind_mut);
                 if let Some(kind) = merged(last, kind) {
                     chunks.push(chunk(kind));
                 }
@@ -121,7 +123,7 @@ impl Batch {
             return false;
         };
         let last = chunks.last_mut().filter(|_| *owner == Some(handle));
-        let Some(ChunkKind::TextDelta { delta: before }) = last.map(|chunk| &mut chunk.kind) else {
+        let Some(ChunkKind::TextDelta { delta: before }) = last.and_then(kind_mut) else {
             return false;
         };
         before.push_str(delta);
@@ -139,7 +141,7 @@ impl Batch {
         self.bytes >= MAX_PENDING.0 || self.pending.len() >= MAX_PENDING.1
     }
 
-    pub(super) fn watermark(&mut self, watermark: WatermarkUpdate, origin: Chunk) {
+    pub(super) fn watermark(&mut self, watermark: WatermarkUpdate, origin: Arc<Chunk>) {
         let WatermarkUpdate { version, settled, settled_before, discarded, boundaries } = watermark;
         let watermark =
             Watermark { version, settled: settled_before, discarded, origin, boundaries };
@@ -164,7 +166,7 @@ impl Batch {
     }
 
     /// Drops the pending operations of attempts, and discards their written chunks.
-    pub(super) fn discard(&mut self, handles: &[AttemptHandle], origin: Chunk) {
+    pub(super) fn discard(&mut self, handles: &[AttemptHandle], origin: Arc<Chunk>) {
         let mut unwritten = Vec::new();
         self.pending.retain(|pending| match pending {
             Pending::Begin { handle, .. } if handles.contains(handle) => {
@@ -180,13 +182,13 @@ impl Batch {
             match open.attempt {
                 Some(attempt) => discarded.push(attempt),
                 None if unwritten.contains(&open.handle) => {}
-                None => self.discarded_early.push((open.handle, origin.clone())),
+                None => self.discarded_early.push((open.handle, Arc::clone(&origin))),
             }
         }
         self.discard_written(discarded, origin);
     }
 
-    fn discard_written(&mut self, discarded: Vec<Attempt>, origin: Chunk) {
+    fn discard_written(&mut self, discarded: Vec<Attempt>, origin: Arc<Chunk>) {
         if !discarded.is_empty() {
             // Version 0 leaves the watermark version unchanged: a later watermark may be pending.
             self.watermark(
@@ -276,6 +278,11 @@ impl Batch {
     fn attempt(&self, handle: AttemptHandle) -> Option<Attempt> {
         self.open.iter().find(|open| open.handle == handle)?.attempt
     }
+}
+
+/// Returns the kind of a buffered chunk. A buffered chunk is not shared yet.
+fn kind_mut(chunk: &mut Arc<Chunk>) -> Option<&mut ChunkKind> {
+    Arc::get_mut(chunk).map(|chunk| &mut chunk.kind)
 }
 
 /// Merges a delta into the previous chunk if both belong to the same content. Otherwise returns it.

@@ -70,11 +70,13 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
     streams.append_chunks(batch_id(), &session, None, vec![text(&session, "0")]).await.unwrap();
     for number in 1..20 {
         proxy.lose(1);
-        let begin =
-            StreamOp::Begin { effect: Effect::Model { step: number }, origin: text(&session, "") };
+        let begin = StreamOp::Begin {
+            effect: Effect::Model { step: number },
+            origin: text(&session, "").into(),
+        };
         let chunks = StreamOp::Chunks {
             attempt: Some(AttemptRef::Started(0)),
-            chunks: vec![text(&session, &number.to_string())],
+            chunks: vec![text(&session, &number.to_string()).into()],
         };
         let written = streams
             .write(&session, Batch::new(batch_id(), Writer::without_run(&session), [begin, chunks]))
@@ -103,7 +105,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
         let before = streams.append_chunks(batch_id(), &session, None, before).await.unwrap();
         // After the notification was sent, only the batch has a response that can be lost.
         while within(reader.next()).await.unwrap().unwrap().seq < before {}
-        let chunks = vec![text(&session, &number.to_string())];
+        let chunks = vec![text(&session, &number.to_string()).into()];
         let batch = Batch::new(
             batch_id(),
             Writer::without_run(&session),

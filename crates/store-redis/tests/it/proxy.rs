@@ -37,9 +37,11 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
     for number in 1..20 {
         // The store sends the batch again. That response may be lost, too.
         proxy.lose(1 + number % 2);
-        let begin =
-            StreamOp::Begin { effect: Effect::Model { step: number }, origin: text(&session, "") };
-        let chunks = vec![text(&session, MARK)];
+        let begin = StreamOp::Begin {
+            effect: Effect::Model { step: number },
+            origin: text(&session, "").into(),
+        };
+        let chunks = vec![text(&session, MARK).into()];
         let chunks = StreamOp::Chunks { attempt: Some(AttemptRef::Started(0)), chunks };
         let batch = Batch::new(batch_id(), Writer::without_run(&session), [begin, chunks]);
         let written = within(streams.write(&session, batch)).await.unwrap();
@@ -62,7 +64,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
     for number in 0..BATCHES {
         let before = vec![text(&session, "before")];
         streams.append_chunks(batch_id(), &session, None, before).await.unwrap();
-        let chunks = vec![text(&session, MARK)];
+        let chunks = vec![text(&session, MARK).into()];
         let batch = Batch::new(
             batch_id(),
             Writer::without_run(&session),

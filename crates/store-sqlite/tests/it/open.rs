@@ -133,12 +133,14 @@ async fn a_full_disk_refuses_a_batch_of_a_stream_as_a_whole() {
     let before = streams.info(&session).await.unwrap();
     let chunks = |delta: &str| StreamOp::Chunks {
         attempt: Some(AttemptRef::Started(0)),
-        chunks: vec![text(&session, delta)],
+        chunks: vec![text(&session, delta).into()],
     };
     let beginning =
-        StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: text(&session, "") };
-    let large =
-        StreamOp::Chunks { attempt: None, chunks: vec![text(&session, &"x".repeat(1 << 20))] };
+        StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: text(&session, "").into() };
+    let large = StreamOp::Chunks {
+        attempt: None,
+        chunks: vec![text(&session, &"x".repeat(1 << 20)).into()],
+    };
     let batch = vec![beginning, chunks("b"), large, chunks("c")];
     let error = streams
         .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))

@@ -56,14 +56,14 @@ pub enum StreamOp {
         effect: Effect,
         /// The template of the chunk that announces the discard of an earlier attempt. Its kind is
         /// ignored. Its session owns the effect.
-        origin: Chunk,
+        origin: Arc<Chunk>,
     },
     /// Writes chunks, in order.
     Chunks {
         /// The attempt that the chunks belong to; `None` for boundaries.
         attempt: Option<AttemptRef>,
         /// The chunks to write.
-        chunks: Vec<Chunk>,
+        chunks: Vec<Arc<Chunk>>,
     },
     /// Brings the stream into line with the log.
     Watermark(Box<Watermark>),
@@ -71,7 +71,7 @@ pub enum StreamOp {
 
 impl StreamOp {
     /// Returns the template of the operation's announcements; `None` if it makes none.
-    pub(crate) fn origin(&self) -> Option<&Chunk> {
+    pub(crate) fn origin(&self) -> Option<&Arc<Chunk>> {
         match self {
             Self::Begin { origin, .. } => Some(origin),
             Self::Watermark(mark) => Some(&mark.origin),
@@ -157,7 +157,7 @@ pub struct Watermark {
     /// The attempts whose outcome will never be in the log. They are announced by `step_discarded`.
     pub discarded: Vec<Attempt>,
     /// The template of the announcements. Its kind is ignored. Its session owns the watermark.
-    pub origin: Chunk,
+    pub origin: Arc<Chunk>,
     /// The chunks that the log's events show, in log order. They are written after the
     /// announcements. Boundaries up to the last watermark are dropped.
     pub boundaries: Vec<Boundary>,
@@ -169,5 +169,5 @@ pub struct Boundary {
     /// The log version of the event. It is not above the version of the watermark.
     pub version: u64,
     /// The chunk to show.
-    pub chunk: Chunk,
+    pub chunk: Arc<Chunk>,
 }

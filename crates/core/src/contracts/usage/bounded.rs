@@ -1,10 +1,10 @@
 //! Bounds the size of usage data: totals stay exact, and rare names are merged.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
+use super::by_name::UsageByName;
 use super::rollup::{UsageRollup, add_amount};
 
 /// The name under which usage is merged if the maximum number of names is reached.
@@ -33,9 +33,9 @@ impl UsageRollup {
     }
 
     fn is_bounded(&self) -> bool {
-        fn fits<T>(names: &BTreeMap<Arc<str>, T>) -> bool {
+        fn fits<T>(names: &UsageByName<T>) -> bool {
             names.len() <= MAX_SESSION_SOURCES
-                && names.keys().all(|name| name.len() <= MAX_SOURCE_BYTES)
+                && names.names().all(|name| name.len() <= MAX_SOURCE_BYTES)
         }
         fits(&self.models)
             && fits(&self.tools)
@@ -55,36 +55,36 @@ impl UsageRollup {
         add_each(&mut self.models, &other.models, most);
         add_each(&mut self.tools, &other.tools, most);
         add_each(&mut self.sub_agents, &other.sub_agents, most);
-        for (source_type, names) in &other.custom {
-            for (name, amount) in names {
+        for (source_type, names) in other.custom.iter() {
+            for (name, amount) in names.iter() {
                 let amount_of = |to: &mut f64| add_amount(to, *amount);
                 place(&mut self.custom, source_type, name, most, amount_of);
             }
         }
-        for (source_type, names) in &other.custom_records {
-            for (name, records) in names {
+        for (source_type, names) in other.custom_records.iter() {
+            for (name, records) in names.iter() {
                 place(&mut self.custom_records, source_type, name, most, |to| *to += *records);
             }
         }
     }
 }
 
-type ByTypeAndName<T> = BTreeMap<Arc<str>, BTreeMap<Arc<str>, T>>;
+type ByTypeAndName<T> = UsageByName<UsageByName<T>>;
 
 fn count<T>(sources: &ByTypeAndName<T>) -> usize {
-    sources.values().map(BTreeMap::len).sum()
+    sources.values().map(UsageByName::len).sum()
 }
 
 fn add_each<T: Copy + Default + AddAssign>(
-    to: &mut BTreeMap<Arc<str>, T>,
-    from: &BTreeMap<Arc<str>, T>,
+    to: &mut UsageByName<T>,
+    from: &UsageByName<T>,
     most: usize,
 ) {
-    for (name, more) in from {
+    for (name, more) in from.iter() {
         let name = cut(name, most);
-        let has_place = to.contains_key(&*name) || to.len() < most.saturating_sub(1);
+        let has_place = to.get(&name).is_some() || to.len() < most.saturating_sub(1);
         let name = if has_place { name.into_owned() } else { OTHER_NAMES.into() };
-        *to.entry(name).or_default() += *more;
+        *to.get_or_default(name) += *more;
     }
 }
 
@@ -97,13 +97,13 @@ fn place<T: Default>(
     add: impl FnOnce(&mut T),
 ) {
     let (source_type, name) = (cut(source_type, most), cut(name, most));
-    let is_there = to.get(&*source_type).is_some_and(|names| names.contains_key(&*name));
+    let is_there = to.get(&source_type).is_some_and(|names| names.get(&name).is_some());
     let has_place = is_there || most == usize::MAX || count(to) < most.saturating_sub(1);
     let (source_type, name) = match has_place {
         true => (source_type.into_owned(), name.into_owned()),
         false => (OTHER_NAMES.into(), OTHER_NAMES.into()),
     };
-    add(to.entry(source_type).or_default().entry(name).or_default());
+    add(to.get_or_default(source_type).get_or_default(name));
 }
 
 /// Returns the name, truncated if it is too long and names are bounded.

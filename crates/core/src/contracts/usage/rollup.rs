@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::by_name::UsageByName;
 use super::entry::{UsageEntry, UsageKind};
 use super::tokens::Usage;
 use crate::budget::Cost;
@@ -30,20 +31,20 @@ pub struct UsageRollup {
     #[serde(skip_serializing_if = "Cost::is_zero")]
     pub cost: Cost,
     /// The usage by model, as named by the provider.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<Arc<str>, ModelUsage>,
+    #[serde(skip_serializing_if = "UsageByName::is_empty")]
+    pub models: UsageByName<ModelUsage>,
     /// The usage by tool, including client tools.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tools: BTreeMap<Arc<str>, ToolUsage>,
+    #[serde(skip_serializing_if = "UsageByName::is_empty")]
+    pub tools: UsageByName<ToolUsage>,
     /// The usage by sub-agent.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub sub_agents: BTreeMap<Arc<str>, SubAgentUsage>,
+    #[serde(skip_serializing_if = "UsageByName::is_empty")]
+    pub sub_agents: UsageByName<SubAgentUsage>,
     /// The amounts recorded by tools and hooks, by source type and name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub custom: BTreeMap<Arc<str>, BTreeMap<Arc<str>, f64>>,
+    #[serde(skip_serializing_if = "UsageByName::is_empty")]
+    pub custom: UsageByName<UsageByName<f64>>,
     /// The number of those records, by source type and name. Older versions did not record it.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub custom_records: BTreeMap<Arc<str>, BTreeMap<Arc<str>, CustomRecords>>,
+    #[serde(skip_serializing_if = "UsageByName::is_empty")]
+    pub custom_records: UsageByName<UsageByName<CustomRecords>>,
 }
 
 /// The calls of one model.
@@ -153,26 +154,26 @@ impl UsageRollup {
                 self.cost += cost;
                 let model = model.clone().unwrap_or_else(|| UNKNOWN.into());
                 let (failed, took_ms) = (u64::from(!*success), *took_ms);
-                *self.models.entry(model).or_default() +=
+                *self.models.get_or_default(model) +=
                     ModelUsage { calls: 1, failed, tokens: *tokens, cost, took_ms };
             }
             UsageKind::Tool { tool, success, took_ms, attempts, .. } => {
                 self.tool_calls += u64::from(*attempts > 0);
                 let (failed, took_ms) = (u64::from(!*success), *took_ms);
-                *self.tools.entry(Arc::clone(tool)).or_default() +=
+                *self.tools.get_or_default(Arc::clone(tool)) +=
                     ToolUsage { calls: 1, failed, took_ms };
             }
             UsageKind::SubAgent { agent, success, used, .. } => {
                 let before = before.map(|before| before.tokens).unwrap_or_default();
                 let (failed, tokens) = (u64::from(!*success), used.tokens.since(&before));
-                *self.sub_agents.entry(Arc::clone(agent)).or_default() +=
+                *self.sub_agents.get_or_default(Arc::clone(agent)) +=
                     SubAgentUsage { calls: 1, failed, tokens };
             }
             UsageKind::Custom { source_type, source_name, amount, success, .. } => {
-                let of_type = self.custom.entry(Arc::clone(source_type)).or_default();
-                add_amount(of_type.entry(Arc::clone(source_name)).or_default(), *amount);
-                let of_type = self.custom_records.entry(Arc::clone(source_type)).or_default();
-                *of_type.entry(Arc::clone(source_name)).or_default() +=
+                let of_type = self.custom.get_or_default(Arc::clone(source_type));
+                add_amount(of_type.get_or_default(Arc::clone(source_name)), *amount);
+                let of_type = self.custom_records.get_or_default(Arc::clone(source_type));
+                *of_type.get_or_default(Arc::clone(source_name)) +=
                     CustomRecords { calls: 1, failed: u64::from(!*success) };
             }
         }

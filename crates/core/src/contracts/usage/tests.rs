@@ -6,8 +6,8 @@ use expect_test::expect;
 use proptest::prelude::*;
 
 use super::{
-    MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHER_NAMES, Usage, UsageEntry, UsageKind, UsageRollup,
-    UsageTotals,
+    MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHER_NAMES, Usage, UsageByName, UsageEntry, UsageKind,
+    UsageRollup, UsageTotals,
 };
 use crate::budget::{BudgetUsage, Cost};
 use crate::event::ToolFinish;
@@ -234,7 +234,7 @@ fn many_names_are_bounded_and_totals_stay_exact() {
 fn a_long_name_is_cut_between_characters() {
     let long = "ü".repeat(MAX_SOURCE_BYTES);
     let bounded = Arc::new(UsageRollup::of(&[custom(&long, 2.0), tool(&long, true, 1)])).bounded();
-    let name = bounded.tools.keys().next().unwrap();
+    let name = bounded.tools.names().next().unwrap();
     assert!(name.len() <= MAX_SOURCE_BYTES && name.ends_with("ü…"), "{name}");
     assert_eq!(bounded.custom["pages"][name], 2.0);
     assert_eq!(bounded.custom_records["pages"][name].calls, 1);
@@ -294,7 +294,7 @@ proptest! {
         let mut top = above.clone();
         top.push(child(UsageRollup::of_tree(&middle), true));
         let mut tree = UsageRollup::of_tree(&top);
-        tree.sub_agents.clear();
+        tree.sub_agents = UsageByName::new();
         let all: Vec<_> = above.into_iter().chain(below).chain(deeper).collect();
         prop_assert_eq!(&tree, &UsageRollup::of(&all));
         prop_assert_eq!(BudgetUsage::of_child(&tree), BudgetUsage::of_child(&UsageRollup::of(&all)));

@@ -10,14 +10,15 @@ use super::rollup::UsageRollup;
 use crate::id::SessionId;
 
 /// The usage of a session, aggregated while its log is read, so that no list of entries is kept.
+/// Cheap to clone: each part is copied when it changes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct UsageTotals {
     /// The usage of the session itself.
     own: Arc<UsageRollup>,
     /// The usage of sub-agents that end with their call.
-    below: UsageRollup,
+    below: Arc<UsageRollup>,
     /// The last report of each companion. Each report contains the companion's whole usage.
-    staying: BTreeMap<SessionId, Arc<UsageRollup>>,
+    staying: Arc<BTreeMap<SessionId, Arc<UsageRollup>>>,
 }
 
 impl UsageTotals {
@@ -28,10 +29,11 @@ impl UsageTotals {
             if stays {
                 before = self.staying.get(session).cloned();
                 if before.as_ref().is_none_or(|before| !used.is_before(before)) {
-                    self.staying.insert(session.clone(), Arc::clone(used));
+                    let staying = Arc::make_mut(&mut self.staying);
+                    staying.insert(session.clone(), Arc::clone(used));
                 }
             } else {
-                self.below += used;
+                *Arc::make_mut(&mut self.below) += used;
             }
         }
         Arc::make_mut(&mut self.own).add(kind, before.as_deref());
@@ -44,7 +46,7 @@ impl UsageTotals {
 
     /// Returns the usage of the session and its children.
     pub(crate) fn tree(&self) -> UsageRollup {
-        let mut below = self.below.clone();
+        let mut below = UsageRollup::clone(&self.below);
         self.staying.values().for_each(|used| below += used);
         let mut rollup = UsageRollup::clone(&self.own);
         rollup += &below;

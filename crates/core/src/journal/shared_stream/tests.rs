@@ -99,7 +99,7 @@ fn batch(id: u128) -> Batch {
     Batch::new(
         BatchId(id),
         Writer::without_run(&"s".into()),
-        [StreamOp::Chunks { attempt: None, chunks: vec![chunk()] }],
+        [StreamOp::Chunks { attempt: None, chunks: vec![chunk().into()] }],
     )
 }
 
@@ -209,7 +209,7 @@ fn after_a_server_lost_the_latest_writes_writing_continues_from_its_state() {
 fn an_attempt_whose_answer_was_lost_is_open_only_once() {
     let (mut server, mut one, mut other) =
         (Server::default(), CacheEntry::default(), CacheEntry::default());
-    let begin = StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk() };
+    let begin = StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk().into() };
     let begin = Batch::new(BatchId(7), Writer::without_run(&"s".into()), [begin]);
     server.next.push_back(Next::Unanswered);
     write(&mut server, &mut one, &begin).unwrap_err();

@@ -180,7 +180,7 @@ impl SessionOverview {
         run: Option<&RunId>,
         sink: &mut HistorySink<'_>,
     ) {
-        Arc::make_mut(&mut self.fold_state.totals).add(&kind, stays);
+        self.fold_state.totals.add(&kind, stays);
         let step = self.fold_state.last_step;
         sink.add(|history| {
             history.usage_entries.push(UsageEntry { run: run.cloned(), step, at: None, kind });

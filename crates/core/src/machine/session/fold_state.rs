@@ -70,7 +70,7 @@ pub(super) struct FoldState {
     pub rewound_at: u64,
     pub usage: Usage,
     /// The usage of the session and of its tree, added up.
-    pub totals: Arc<UsageTotals>,
+    pub totals: UsageTotals,
     pub tool_calls: u64,
     #[serde(with = "pairs")]
     pub recorded_usage: Arc<BTreeMap<(String, String), f64>>,
@@ -191,7 +191,7 @@ impl FoldState {
             checkpoint: None,
             rewound_at: 0,
             usage: Usage::default(),
-            totals: Arc::default(),
+            totals: UsageTotals::default(),
             tool_calls: 0,
             recorded_usage: Arc::default(),
             unpaired: Vec::new(),

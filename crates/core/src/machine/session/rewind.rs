@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::Event;
 use crate::id::{RunId, SessionId};
 use crate::store::SessionStatus;
-use crate::usage::Usage;
+use crate::usage::{Usage, UsageTotals};
 
 impl Session {
     /// Returns the checkpoint at a version.
@@ -109,7 +109,7 @@ impl SessionOverview {
         let (session, step) = (from.clone(), fold_state.last_step);
         fold_state.forked = Some(Arc::new(ForkOrigin { session, version: at, step }));
         fold_state.usage = Usage::default();
-        fold_state.totals = Arc::default();
+        fold_state.totals = UsageTotals::default();
         fold_state.tool_calls = 0;
         fold_state.recorded_usage = Arc::default();
         fold_state.spent = BudgetUsage::default();

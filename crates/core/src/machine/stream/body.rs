@@ -137,8 +137,8 @@ impl Encoder {
         Ok(Origin { text: self.beginning(origin)?, at: origin.at })
     }
 
-    fn parts(&mut self, chunks: &[Chunk]) -> Result<Vec<Part>> {
-        let alike = |a: &Chunk, b: &Chunk| {
+    fn parts(&mut self, chunks: &[Arc<Chunk>]) -> Result<Vec<Part>> {
+        let alike = |a: &Arc<Chunk>, b: &Arc<Chunk>| {
             (&a.agent, &a.session, &a.run, a.step) == (&b.agent, &b.session, &b.run, b.step)
         };
         let groups = chunks.chunk_by(alike);

@@ -2,6 +2,7 @@
 //! makes to it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::contracts::stream::batch::check;
 use crate::contracts::stream::{
@@ -148,35 +149,36 @@ impl StreamState {
 }
 
 impl Change {
-    /// Returns the chunks with their attempts one by one, for a store that keeps them individually.
-    pub fn chunks<'a>(
-        &'a self,
-        batch: &'a [StreamOp],
-    ) -> impl Iterator<Item = (Option<Attempt>, Chunk)> + 'a {
-        self.placed.iter().flat_map(|placed| placed.chunks(batch))
+    /// Passes the chunks with their attempts one by one, in order, to a store that keeps them
+    /// individually.
+    pub fn for_each_chunk(
+        &self,
+        batch: &[StreamOp],
+        mut keep: impl FnMut(Option<Attempt>, Arc<Chunk>),
+    ) {
+        for placed in &self.placed {
+            match (placed, batch.get(placed.op())) {
+                (ChunkPlacement::Chunks { attempt, .. }, Some(StreamOp::Chunks { chunks, .. })) => {
+                    chunks.iter().for_each(|chunk| keep(*attempt, Arc::clone(chunk)));
+                }
+                (ChunkPlacement::Boundaries { above, .. }, Some(StreamOp::Watermark(mark))) => {
+                    let above = mark.boundaries.iter().filter(|boundary| boundary.version > *above);
+                    above.for_each(|boundary| keep(None, Arc::clone(&boundary.chunk)));
+                }
+                (ChunkPlacement::Announcement { kind, .. }, Some(operation)) => {
+                    if let Some(origin) = operation.origin() {
+                        let chunk = Chunk { kind: kind.clone(), ..Chunk::clone(origin) };
+                        keep(None, Arc::new(chunk));
+                    }
+                }
+                // The placement belongs to another batch.
+                _ => {}
+            }
+        }
     }
 }
 
 impl ChunkPlacement {
-    fn chunks(&self, batch: &[StreamOp]) -> Vec<(Option<Attempt>, Chunk)> {
-        match (self, batch.get(self.op())) {
-            (Self::Chunks { attempt, .. }, Some(StreamOp::Chunks { chunks, .. })) => {
-                chunks.iter().map(|chunk| (*attempt, chunk.clone())).collect()
-            }
-            (Self::Boundaries { above, .. }, Some(StreamOp::Watermark(mark))) => {
-                let above = mark.boundaries.iter().filter(|boundary| boundary.version > *above);
-                above.map(|boundary| (None, boundary.chunk.clone())).collect()
-            }
-            (Self::Announcement { kind, .. }, Some(operation)) => {
-                let origin = operation.origin().cloned();
-                let chunk = origin.map(|origin| Chunk { kind: kind.clone(), ..origin });
-                chunk.map(|chunk| (None, chunk)).into_iter().collect()
-            }
-            // The placement belongs to another batch.
-            _ => Vec::new(),
-        }
-    }
-
     pub(super) fn op(&self) -> usize {
         match self {
             Self::Chunks { op, .. }
@@ -208,7 +210,7 @@ impl Writing<'_> {
         self.change.is_changed = true;
     }
 
-    fn add(&mut self, op: usize, attempt: Option<Attempt>, chunks: &[Chunk]) {
+    fn add(&mut self, op: usize, attempt: Option<Attempt>, chunks: &[Arc<Chunk>]) {
         match attempt {
             Some(attempt) if !self.state.is_open(attempt) => {
                 self.change.written.refused.push(attempt);

@@ -37,18 +37,18 @@ fn watermarks(ops: Vec<StreamOp>) -> Vec<(u64, Vec<Attempt>, Vec<Attempt>)> {
 #[test]
 fn an_attempt_in_a_pending_watermark_is_not_discarded() {
     let mut batch = Batch::default();
-    let recorded = batch.begin(Effect::Model { step: 1 }, discarded(Vec::new()));
-    let open = batch.begin(Effect::Model { step: 2 }, discarded(Vec::new()));
+    let recorded = batch.begin(Effect::Model { step: 1 }, discarded(Vec::new()).into());
+    let open = batch.begin(Effect::Model { step: 2 }, discarded(Vec::new()).into());
     let taken = batch.take();
     let (first, second) = (Attempt(1), Attempt(2));
     batch.set_numbers(taken.started, &[first, second]);
     let watermark =
         WatermarkUpdate { version: 7, settled: vec![recorded], ..WatermarkUpdate::default() };
-    batch.watermark(watermark, chunk(ChunkKind::Checkpoint { version: 7 }));
+    batch.watermark(watermark, chunk(ChunkKind::Checkpoint { version: 7 }).into());
 
     assert_eq!(batch.unsettled(), [open]);
     let unsettled = batch.unsettled();
-    batch.discard(&unsettled, discarded(Vec::new()));
+    batch.discard(&unsettled, discarded(Vec::new()).into());
 
     assert_eq!(watermarks(batch.take().ops), [(7, vec![first], vec![]), (0, vec![], vec![second])]);
 }
@@ -58,18 +58,18 @@ fn an_attempt_in_a_pending_watermark_is_not_discarded() {
 #[test]
 fn the_next_watermark_settles_the_attempts_of_a_lost_one() {
     let mut batch = Batch::default();
-    let own = batch.begin(Effect::Model { step: 2 }, discarded(Vec::new()));
+    let own = batch.begin(Effect::Model { step: 2 }, discarded(Vec::new()).into());
     let started = batch.take().started;
     batch.set_numbers(started, &[Attempt(2)]);
     let (settled_before, settled) = (vec![Attempt(1)], vec![own]);
     let watermark =
         WatermarkUpdate { version: 7, settled_before, settled, ..WatermarkUpdate::default() };
-    batch.watermark(watermark, chunk(ChunkKind::Checkpoint { version: 7 }));
+    batch.watermark(watermark, chunk(ChunkKind::Checkpoint { version: 7 }).into());
     let lost = batch.take().ops;
     batch.lost(&lost);
     for version in [8, 9] {
         let watermark = WatermarkUpdate { version, ..WatermarkUpdate::default() };
-        batch.watermark(watermark, chunk(ChunkKind::Checkpoint { version }));
+        batch.watermark(watermark, chunk(ChunkKind::Checkpoint { version }).into());
     }
     let settled = vec![Attempt(1), Attempt(2)];
     assert_eq!(watermarks(batch.take().ops), [(8, settled, vec![]), (9, vec![], vec![])]);
@@ -79,10 +79,10 @@ fn the_next_watermark_settles_the_attempts_of_a_lost_one() {
 #[test]
 fn an_attempt_that_is_discarded_while_its_start_is_written_is_discarded_afterwards() {
     let mut batch = Batch::default();
-    let written = batch.begin(Effect::Model { step: 1 }, discarded(Vec::new()));
+    let written = batch.begin(Effect::Model { step: 1 }, discarded(Vec::new()).into());
     let started = batch.take().started;
-    let pending = batch.begin(Effect::Model { step: 2 }, discarded(Vec::new()));
-    batch.discard(&[written, pending], discarded(Vec::new()));
+    let pending = batch.begin(Effect::Model { step: 2 }, discarded(Vec::new()).into());
+    batch.discard(&[written, pending], discarded(Vec::new()).into());
     assert!(batch.take().ops.is_empty(), "the number is not known yet");
     batch.set_numbers(started, &[Attempt(7)]);
     assert!(batch.has_discard());

@@ -72,7 +72,7 @@ async fn the_log_is_as_durable_as_configured_and_streams_and_leases_are_not() {
         assert_eq!(level_of(&store, creating).await, log);
         let next = append(&session, Position { version: 1, append: "a".into() });
         assert_eq!(level_of(&store, sessions.append(next)).await, log);
-        let chunks = StreamOp::Chunks { attempt: None, chunks: vec![chunk(&session)] };
+        let chunks = StreamOp::Chunks { attempt: None, chunks: vec![chunk(&session).into()] };
         assert_eq!(
             level_of(
                 &store,

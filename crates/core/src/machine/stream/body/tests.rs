@@ -1,5 +1,7 @@
 //! Encoding and decoding of chunks.
 
+use std::sync::Arc;
+
 use crate::clock::Timestamp;
 use crate::id::{BatchId, SessionId};
 use crate::stream::{
@@ -21,7 +23,7 @@ fn chunk(step: u32, at: i64, delta: &str) -> Chunk {
 }
 
 fn saying(attempt: Option<AttemptRef>, chunks: &[Chunk]) -> StreamOp {
-    StreamOp::Chunks { attempt, chunks: chunks.to_vec() }
+    StreamOp::Chunks { attempt, chunks: chunks.iter().cloned().map(Arc::new).collect() }
 }
 
 /// Returns the body that a new stream gets from a batch, and the chunks that it encodes.
@@ -29,7 +31,10 @@ fn body(batch: &[StreamOp]) -> (String, Vec<(Option<Attempt>, Chunk)>) {
     let writer = Writer::without_run(&"s".into());
     let change = StreamState::default().apply(&Batch::new(BatchId(1), writer, batch)).unwrap();
     let text = Encoded::new(batch).unwrap().body(&change.placed).unwrap();
-    let chunks: Vec<_> = change.chunks(batch).collect();
+    let mut chunks = Vec::new();
+    change.for_each_chunk(batch, |attempt, chunk| {
+        chunks.push((attempt, Arc::unwrap_or_clone(chunk)))
+    });
     assert_eq!(decode(&text).unwrap(), chunks);
     assert_eq!(chunks.len() as u64, change.count);
     (String::from_utf8(text).unwrap(), chunks)
@@ -41,7 +46,7 @@ fn chunks_of_one_origin_and_attempt_share_both() {
     let more = [chunk(1, 3, "y"), chunk(2, 4, "z")];
     let started = Some(AttemptRef::Started(0));
     let (text, chunks) = body(&[
-        StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk(1, 0, "") },
+        StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk(1, 0, "").into() },
         saying(None, &one),
         saying(None, &more),
         saying(started, &one),
@@ -65,21 +70,21 @@ fn chunks_of_one_origin_and_attempt_share_both() {
 #[test]
 fn announcements_and_boundaries_look_like_their_origins() {
     let (effect, origin) = (Effect::Model { step: 1 }, chunk(3, 7, ""));
-    let boundary = |version, delta| Boundary { version, chunk: chunk(4, 9, delta) };
+    let boundary = |version, delta| Boundary { version, chunk: chunk(4, 9, delta).into() };
     let mark = Watermark {
         version: 2,
         settled: vec![Attempt(2)],
         discarded: Vec::new(),
-        origin: chunk(5, 8, ""),
+        origin: chunk(5, 8, "").into(),
         boundaries: vec![boundary(0, "old"), boundary(2, "new")],
     };
-    let begin = StreamOp::Begin { effect, origin: origin.clone() };
+    let begin = StreamOp::Begin { effect, origin: origin.clone().into() };
     let (_, chunks) = body(&[begin.clone(), begin, StreamOp::Watermark(Box::new(mark.clone()))]);
     let discarded = ChunkKind::StepDiscarded { attempts: vec![Attempt(1)] };
     let committed = ChunkKind::StepCommitted { attempts: vec![Attempt(2)], version: 2 };
     let expected = [
         Chunk { kind: discarded, ..origin },
-        Chunk { kind: committed, ..mark.origin },
+        Chunk { kind: committed, ..Chunk::clone(&mark.origin) },
         chunk(4, 9, "new"),
     ];
     assert_eq!(chunks, expected.map(|chunk| (None, chunk)));

@@ -1,0 +1,145 @@
+//! A map of usage by name that is cheap to copy.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Index;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Usage by the name of its source, sorted by name.
+///
+/// Every append contains the totals of its session, so they are copied often, and nearly all
+/// sessions use only a few models and tools. The entries are therefore stored in one allocation.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::usage::{ToolUsage, UsageByName};
+///
+/// let mut tools = UsageByName::<ToolUsage>::default();
+/// tools.get_or_default("search".into()).calls += 1;
+/// assert_eq!(tools["search"].calls, 1);
+/// assert_eq!(tools.get("fetch"), None);
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct UsageByName<V>(Vec<(Arc<str>, V)>);
+
+impl<V> UsageByName<V> {
+    /// Creates an empty map.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Returns the number of names.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns `true` if there are no names.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the usage under this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&V> {
+        let index = self.find(name).ok()?;
+        self.0.get(index).map(|(_, used)| used)
+    }
+
+    /// Returns the usage under this name. A missing name is added with no usage.
+    pub fn get_or_default(&mut self, name: Arc<str>) -> &mut V
+    where
+        V: Default,
+    {
+        let index = self.find(&name).unwrap_or_else(|index| {
+            // Exact, because most maps never have more than one name.
+            self.0.reserve_exact(1);
+            self.0.insert(index, (name, V::default()));
+            index
+        });
+        #[expect(clippy::indexing_slicing, reason = "the index was found or inserted above")]
+        let (_, used) = &mut self.0[index];
+        used
+    }
+
+    /// Returns the names with their usage, sorted by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &V)> {
+        self.0.iter().map(|(name, used)| (name, used))
+    }
+
+    /// Returns the names in order.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
+        self.0.iter().map(|(name, _)| name)
+    }
+
+    /// Returns the usage of each name, sorted by name.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &V> {
+        self.0.iter().map(|(_, used)| used)
+    }
+
+    /// Returns the usage of each name, sorted by name.
+    pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V> {
+        self.0.iter_mut().map(|(_, used)| used)
+    }
+
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(other, _)| (**other).cmp(name))
+    }
+}
+
+impl<V> Default for UsageByName<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// # Panics
+/// Panics if the name is missing.
+impl<V> Index<&str> for UsageByName<V> {
+    type Output = V;
+
+    fn index(&self, name: &str) -> &V {
+        #[expect(clippy::expect_used, reason = "indexing panics, as for the maps of std")]
+        self.get(name).expect("usage under this name")
+    }
+}
+
+impl<V> FromIterator<(Arc<str>, V)> for UsageByName<V> {
+    /// If a name occurs more than once, the last one counts.
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, V)>>(entries: I) -> Self {
+        Self(entries.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
+    }
+}
+
+impl<V, const N: usize> From<[(Arc<str>, V); N]> for UsageByName<V> {
+    fn from(entries: [(Arc<str>, V); N]) -> Self {
+        entries.into_iter().collect()
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for UsageByName<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<V: Serialize> Serialize for UsageByName<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for UsageByName<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let entries = BTreeMap::<Arc<str>, V>::deserialize(deserializer)?;
+        Ok(Self(entries.into_iter().collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

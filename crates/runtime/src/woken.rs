@@ -1,0 +1,68 @@
+//! Polls a future only after it was woken.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::task::AtomicWaker;
+
+/// Polls futures that share a task with other work, each only when it was woken itself.
+///
+/// A reply of a model wakes the task of its run with each piece. Without this, the run would look at its timers and
+/// notifications each time.
+#[derive(Debug)]
+pub(crate) struct Woken {
+    state: Arc<State>,
+    waker: Waker,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `true` if the future was woken since its last poll.
+    is_woken: AtomicBool,
+    /// The task that polls the future.
+    task: AtomicWaker,
+}
+
+impl Wake for State {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.task.wake();
+    }
+}
+
+impl Woken {
+    pub(crate) fn new() -> Self {
+        let state = Arc::<State>::default();
+        let waker = Waker::from(Arc::clone(&state));
+        Self { state, waker }
+    }
+
+    /// Requests that the next future is polled at once. Call this before another future is polled.
+    pub(crate) fn restart(&self) {
+        self.state.is_woken.store(true, Ordering::Release);
+    }
+
+    /// Polls the future if it was woken. The task is woken when the future is.
+    pub(crate) fn poll<F: Future>(
+        &self,
+        future: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        // Registered first, so that no wakeup is missed.
+        self.state.task.register(cx.waker());
+        if self.state.is_woken.swap(false, Ordering::AcqRel) {
+            future.poll(&mut Context::from_waker(&self.waker))
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+
+use tokio::sync::Notify;
+
+use super::Woken;
+
+/// A future is polled at its start and after each wakeup of its own, and not when other work wakes the task.
+#[tokio::test]
+async fn a_future_is_polled_only_after_it_was_woken() {
+    let (notify, polls, woken) = (Notify::new(), AtomicU32::new(0), Woken::new());
+    let mut future = pin!(async {
+        let mut inner = pin!(notify.notified());
+        poll_fn(|cx| {
+            polls.fetch_add(1, Ordering::Relaxed);
+            inner.as_mut().poll(cx)
+        })
+        .await;
+    });
+    woken.restart();
+    let mut rounds = 0;
+    poll_fn(|cx| {
+        if woken.poll(future.as_mut(), cx).is_ready() {
+            return Poll::Ready(());
+        }
+        rounds += 1;
+        match rounds {
+            1..=9 => cx.waker().wake_by_ref(),
+            // Nothing else wakes the task from here on.
+            10 => notify.notify_one(),
+            _ => panic!("polled without a wakeup"),
+        }
+        Poll::Pending
+    })
+    .await;
+    assert_eq!((rounds, polls.load(Ordering::Relaxed)), (10, 2));
+}
