@@ -151,10 +151,15 @@ impl CallRun {
         let cancel = self.cancel.child_token();
         // Only the parts of the attempt count, not the waits between them.
         let mut remaining = self.timeout;
-        let prepare = self.prepare(number, attempt, cancel.clone());
-        let prepared = match self.within(&mut remaining, &cancel, prepare).await {
-            Ok(Ok(prepared)) => prepared,
-            Ok(Err(done)) | Err(done) => return Some(done),
+        let prepared = if self.hooks.is_empty() {
+            let context = self.context(number, attempt, cancel.clone(), Arc::clone(&self.state));
+            Prepared { context, changed: None, before: Patch::default() }
+        } else {
+            let prepare = Box::pin(self.prepare(number, attempt, cancel.clone()));
+            match self.within(&mut remaining, &cancel, prepare).await {
+                Ok(Ok(prepared)) => prepared,
+                Ok(Err(done)) | Err(done) => return Some(done),
+            }
         };
         let input = prepared.changed.as_ref().unwrap_or(&self.input);
         if self.task.in_doubt {

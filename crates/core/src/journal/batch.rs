@@ -112,6 +112,8 @@ impl Batch {
     pub(super) fn take_body(&mut self) -> Bytes {
         let mut body = std::mem::take(&mut self.body);
         body.push(b']');
+        // Stores in memory keep the body.
+        body.shrink_to_fit();
         body.into()
     }
 
