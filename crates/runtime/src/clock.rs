@@ -30,7 +30,7 @@ impl Default for TokioClock {
 #[async_trait]
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        Timestamp(i64::try_from(since_epoch().as_millis()).unwrap_or(i64::MAX))
+        Timestamp(i64::try_from(epoch_millis()).unwrap_or(i64::MAX))
     }
 
     fn monotonic(&self) -> Duration {
@@ -51,16 +51,17 @@ impl IdSource for SystemIds {
         // `Uuid::now_v7` also orders the ids of one millisecond, for which it reads the clock twice and keeps a counter
         // under a lock. Nothing needs that order, and a step needs four ids.
         let [a, b, c, d, e, f, _, _, _, g, h, i, j, ..] = uuid::Uuid::new_v4().into_bytes();
-        let millis = u64::try_from(since_epoch().as_millis()).unwrap_or(u64::MAX);
         let random = [a, b, c, d, e, f, g, h, i, j];
-        uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().as_u128()
+        uuid::Builder::from_unix_timestamp_millis(epoch_millis(), &random).into_uuid().as_u128()
     }
 }
 
-fn since_epoch() -> Duration {
+/// Returns the time since 1970 in milliseconds.
+fn epoch_millis() -> u64 {
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the single place that reads the system time"
     )]
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs().saturating_mul(1000).saturating_add(since.subsec_millis().into())
 }

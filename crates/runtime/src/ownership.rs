@@ -27,6 +27,8 @@ pub struct Ownership(Arc<Inner>);
 struct Inner {
     clock: Arc<dyn Clock>,
     ttl: Duration,
+    /// The same in nanoseconds.
+    ttl_ns: u64,
     /// The monotonic time at which the lease expires, in nanoseconds.
     until: AtomicU64,
     /// Notifies all waiting calls after the lease was extended.
@@ -47,8 +49,9 @@ pub(crate) enum LeaseMargin {
 impl Ownership {
     /// Creates a view of a lease that expires at this monotonic time.
     pub(crate) fn new(clock: Arc<dyn Clock>, ttl: Duration, until: Duration) -> Self {
-        let until = AtomicU64::new(nanoseconds(until));
-        Self(Arc::new(Inner { clock, ttl, until, extended: Notify::new(), wanted: Notify::new() }))
+        let (ttl_ns, until) = (nanoseconds(ttl), AtomicU64::new(nanoseconds(until)));
+        let (extended, wanted) = (Notify::new(), Notify::new());
+        Self(Arc::new(Inner { clock, ttl, ttl_ns, until, extended, wanted }))
     }
 
     /// Extends the lease after an acknowledged renewal or append that was sent at this time.
@@ -72,11 +75,17 @@ impl Ownership {
         if mutant!("lease-not-checked") {
             return true;
         }
-        let age = self.age();
-        match margin {
-            LeaseMargin::Third => age < self.0.ttl * 2 / 3,
-            LeaseMargin::Half => age < self.0.ttl / 2,
-        }
+        // In plain numbers: this runs each time a run is polled.
+        let least = match margin {
+            LeaseMargin::Third => self.0.ttl_ns / 3,
+            LeaseMargin::Half => self.0.ttl_ns / 2,
+        };
+        let left = self.0.until.load(Ordering::Relaxed).checked_sub(self.now_ns());
+        left.is_some_and(|left| left > least)
+    }
+
+    fn now_ns(&self) -> u64 {
+        nanoseconds(self.0.clock.monotonic())
     }
 
     /// Waits until this fraction of the lease remains, and requests a renewal from the keeper. If the lease is
@@ -123,7 +132,7 @@ impl Ownership {
 }
 
 fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos().into())
 }
 
 impl fmt::Debug for Ownership {

@@ -283,7 +283,7 @@ impl Session {
         match effect {
             Effect::Model { step } => *step <= self.fold_state.last_step,
             Effect::Tool { call } | Effect::Child { call }
-                if self.fold_state.dropped.contains(call) =>
+                if self.fold_state.rare.dropped.contains(call) =>
             {
                 false
             }
@@ -323,8 +323,8 @@ impl Session {
         history.checkpoints.truncate(savepoint.checkpoints);
         history.checkpoint_states.truncate(savepoint.checkpoints);
         history.changes.split_off(savepoint.changes);
-        let unpaired = &savepoint.overview.fold_state.unpaired;
-        if self.overview.fold_state.unpaired.is_empty() {
+        let unpaired = &savepoint.overview.fold_state.rare.unpaired;
+        if self.overview.fold_state.rare.unpaired.is_empty() {
             history.unshift_checkpoints(unpaired);
             // Healing is the only change in the middle of the transcript.
             for (shift, open) in unpaired.iter().enumerate().rev() {

@@ -168,14 +168,15 @@ impl SessionOverview {
     /// Keeps late results of earlier runs until the current run appends, because the stream may not
     /// show them before.
     fn note_late(&mut self, event: &Event, run: Option<&RunId>) {
-        let FoldState { run: current, late, position, .. } = &mut self.fold_state;
-        match (current, run) {
-            (Some(current), Some(run)) if current.id == *run => late.clear(),
+        let fold_state = &mut self.fold_state;
+        match (&fold_state.run, run) {
+            (Some(current), Some(run)) if current.id == *run => fold_state.clear_late(),
             (Some(_), Some(_)) => {
                 if let Event::ToolFinished(finish) = event
                     && finish.attempts > 0
                 {
-                    late.push((position.version, Arc::clone(finish)));
+                    let version = fold_state.position.version;
+                    fold_state.rare_mut().late.push((version, Arc::clone(finish)));
                 }
             }
             _ => {}
@@ -193,7 +194,8 @@ impl SessionOverview {
             }
             Event::RunStarted { run, trigger, runtime, stream_from, budget, clears, .. } => {
                 if let Some(budget) = budget {
-                    self.fold_state.budget = Some(Arc::new(budget.or(*self.recorded_budget())));
+                    let budget = Arc::new(budget.or(*self.recorded_budget()));
+                    self.fold_state.rare_mut().budget = Some(budget);
                 }
                 self.fold_state.seen = None;
                 if let Some(request) = clears {
@@ -247,12 +249,12 @@ impl SessionOverview {
             }
             Event::ToolFinished(finish) => self.take_finish(finish, run, sink),
             Event::InterruptRequested { request, reason, .. } => {
-                self.fold_state.interrupt =
-                    Some(self.fold_state.record_request(request, reason.as_deref()));
+                let request = self.fold_state.record_request(request, reason.as_deref());
+                self.fold_state.rare_mut().interrupt = Some(request);
             }
             Event::AbortRequested { request, reason, .. } => {
-                self.fold_state.abort =
-                    Some(self.fold_state.record_request(request, reason.as_deref()));
+                let request = self.fold_state.record_request(request, reason.as_deref());
+                self.fold_state.rare_mut().abort = Some(request);
             }
             Event::Submitted { request, call, answer, by } => {
                 self.take_answer(request, call, answer, by.as_deref());
@@ -262,7 +264,8 @@ impl SessionOverview {
                     self.take_notice(notice, run, sink);
                 }
                 let (request, message) = (request.clone(), message.clone());
-                self.fold_state.queue.push(Arc::new(QueuedMessage { request, message }));
+                let queued = Arc::new(QueuedMessage { request, message });
+                self.fold_state.rare_mut().queue.push(queued);
             }
             Event::MessagesTaken { requests } => self.take_queued(requests.len(), sink),
             Event::StateChanged { patch, .. } => {
@@ -280,7 +283,7 @@ impl SessionOverview {
                 {
                     Arc::make_mut(waiting).accounted = true;
                 }
-                let totals = Arc::make_mut(&mut self.fold_state.recorded_usage);
+                let totals = Arc::make_mut(&mut self.fold_state.rare_mut().recorded_usage);
                 *totals.entry((source_type.clone(), source_name.clone())).or_default() += amount;
                 let kind = UsageKind::Custom {
                     source_type: source_type.as_str().into(),
@@ -312,10 +315,10 @@ impl SessionOverview {
         if let Some(mut past) = fold_state.run.take() {
             if past.status == RunStatus::Running {
                 if mutant!("interrupt-dropped") {
-                    fold_state.interrupt = None;
+                    fold_state.rare_mut().interrupt = None;
                 }
                 if mutant!("abort-dropped") {
-                    fold_state.abort = None;
+                    fold_state.rare_mut().abort = None;
                 }
                 past.status = RunStatus::Superseded;
                 fold_state.count_takeover();
@@ -346,7 +349,7 @@ impl SessionOverview {
         }
         fold_state.rewound = false;
         // The run brings its stream into line with all earlier events.
-        fold_state.late.clear();
+        fold_state.clear_late();
         fold_state.status = SessionStatus::Active;
         fold_state.run = Some(RunRecord {
             id: id.clone(),
@@ -492,9 +495,10 @@ impl SessionOverview {
         // A healed result is inserted right after the other results of the message that made the
         // call.
         let insert_at = self.fold_state.messages;
-        self.fold_state
-            .unpaired
-            .extend(unpaired.into_iter().map(|call| Unpaired { call, insert_at }));
+        if !unpaired.is_empty() {
+            let unpaired = unpaired.into_iter().map(|call| Unpaired { call, insert_at });
+            self.fold_state.rare_mut().unpaired.extend(unpaired);
+        }
         if let Some(correction) = &step.correction {
             self.push_message(sink, || Message::User(correction.clone()));
         }
@@ -509,7 +513,7 @@ impl SessionOverview {
     }
 
     fn heal(&mut self, results: &[(CallId, ToolOutcome)], sink: &mut HistorySink<'_>) {
-        let unpaired = std::mem::take(&mut self.fold_state.unpaired);
+        let unpaired = std::mem::take(&mut self.fold_state.rare_mut().unpaired);
         sink.add(|history| history.shift_checkpoints(&unpaired));
         for (shift, open) in unpaired.into_iter().enumerate() {
             let outcome = results.iter().find(|(id, _)| *id == open.call.id);

@@ -48,7 +48,7 @@ impl SessionOverview {
     #[must_use]
     pub fn recorded_budget(&self) -> &Budget {
         const UNLIMITED: &Budget = &Budget::new();
-        self.fold_state.budget.as_deref().unwrap_or(UNLIMITED)
+        self.fold_state.rare.budget.as_deref().unwrap_or(UNLIMITED)
     }
 
     /// Returns the effective limits: the session's, and the agent's where the session has none.
@@ -154,7 +154,7 @@ impl SessionOverview {
         let mut before = BudgetUsage::default();
         if let Some(companion) = &start.companion
             && let Some(record) =
-                Arc::make_mut(&mut self.fold_state.companions).get_mut(&companion.name)
+                Arc::make_mut(&mut self.fold_state.rare_mut().companions).get_mut(&companion.name)
         {
             // A companion reports its total usage each time, and an earlier report may arrive late.
             before = record.spent;

@@ -36,13 +36,13 @@ impl SessionOverview {
 
     /// Returns the companions with their names.
     pub fn companions(&self) -> impl Iterator<Item = (&str, &CompanionRecord)> {
-        self.fold_state.companions.iter().map(|(name, record)| (name.as_str(), record))
+        self.fold_state.rare.companions.iter().map(|(name, record)| (name.as_str(), record))
     }
 
     /// Returns the companion with this name.
     #[must_use]
     pub fn companion(&self, name: &str) -> Option<&CompanionRecord> {
-        self.fold_state.companions.get(name)
+        self.fold_state.rare.companions.get(name)
     }
 
     /// Returns `true` if the session is a companion that runs concurrently with its parent and
@@ -57,14 +57,14 @@ impl SessionOverview {
     #[must_use]
     pub fn free_name(&self, agent: &str) -> String {
         let names = (1_u32..).map(|number| format!("{agent}-{number}"));
-        let mut free = names.filter(|name| !self.fold_state.companions.contains_key(name));
+        let mut free = names.filter(|name| !self.fold_state.rare.companions.contains_key(name));
         free.next().unwrap_or_default()
     }
 
     /// Returns the remaining allowances of all companions that no open call waits for.
     pub(super) fn companions_reserved(&self) -> BudgetUsage {
         let mut reserved = BudgetUsage::default();
-        for record in self.fold_state.companions.values() {
+        for record in self.fold_state.rare.companions.values() {
             let open = self.open_children().any(|child| child.session == record.start.session);
             if let Some(allowance) = record.start.allowance.as_ref().filter(|_| !open) {
                 reserved += BudgetUsage::all_of(allowance).since(&record.spent);
@@ -75,10 +75,11 @@ impl SessionOverview {
 
     pub(super) fn keep_companion(&mut self, start: &Arc<ChildStart>) {
         let Some(companion) = &start.companion else { return };
-        if !self.fold_state.companions.contains_key(&companion.name) {
+        if !self.fold_state.rare.companions.contains_key(&companion.name) {
             let record =
                 CompanionRecord { start: Arc::clone(start), spent: BudgetUsage::default() };
-            Arc::make_mut(&mut self.fold_state.companions).insert(companion.name.clone(), record);
+            Arc::make_mut(&mut self.fold_state.rare_mut().companions)
+                .insert(companion.name.clone(), record);
         }
     }
 
@@ -89,7 +90,7 @@ impl SessionOverview {
         run: Option<&RunId>,
         sink: &mut HistorySink<'_>,
     ) {
-        let mut companions = self.fold_state.companions.values();
+        let mut companions = self.fold_state.rare.companions.values();
         let Some(record) = companions.find(|record| record.start.session == notice.session) else {
             return;
         };

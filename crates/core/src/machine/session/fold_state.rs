@@ -51,6 +51,39 @@ pub(super) struct FoldState {
     pub takeovers: u32,
     pub step: Option<StepRecord>,
     pub closed: Option<Arc<StepRecord>>,
+    /// The number of messages in the transcript.
+    pub messages: usize,
+    /// The last checkpoint.
+    pub checkpoint: Option<LastCheckpoint>,
+    /// The version of the last rewind event, or 0 without one.
+    pub rewound_at: u64,
+    pub usage: Usage,
+    /// The usage of the session and of its tree, added up.
+    pub totals: UsageTotals,
+    pub tool_calls: u64,
+    /// The latest known time of the store's clock.
+    pub clock: Timestamp,
+    /// The time of the append that created the session or forked it off.
+    pub created_at: Option<Timestamp>,
+    /// The budget usage up to the last append.
+    pub spent: BudgetUsage,
+    /// The greatest [`Writer::fencing_token`](crate::stream::Writer) of the session so far.
+    pub fencing_token: u64,
+    /// `true` until the start time of the run with that token is known from the store.
+    pub is_token_undated: bool,
+    /// The time of the last append of a run in progress, from which its wall time is counted.
+    pub seen: Option<Timestamp>,
+    /// Whether calls of the last reply were not run because the budget was exhausted.
+    pub short_of_tool_calls: bool,
+    /// `true` if the session was rewound and no run has started since.
+    pub rewound: bool,
+    /// The state that most events do not change.
+    pub rare: Arc<RareState>,
+}
+
+/// The state that most events do not change. Savepoints share it until it changes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct RareState {
     /// The interrupt that no run has handled yet.
     pub interrupt: Option<Request>,
     /// The abort that no run has handled yet.
@@ -62,23 +95,9 @@ pub(super) struct FoldState {
     pub honoured: Option<RequestId>,
     /// The last interrupt that an explicit resume cleared.
     pub cleared: Option<RequestId>,
-    /// The number of messages in the transcript.
-    pub messages: usize,
-    /// The last checkpoint.
-    pub checkpoint: Option<LastCheckpoint>,
-    /// The version of the last rewind event, or 0 without one.
-    pub rewound_at: u64,
-    pub usage: Usage,
-    /// The usage of the session and of its tree, added up.
-    pub totals: UsageTotals,
-    pub tool_calls: u64,
     #[serde(with = "pairs")]
     pub recorded_usage: Arc<BTreeMap<(String, String), f64>>,
     pub unpaired: Vec<Unpaired>,
-    /// The latest known time of the store's clock.
-    pub clock: Timestamp,
-    /// The time of the append that created the session or forked it off.
-    pub created_at: Option<Timestamp>,
     pub queue: Vec<Arc<QueuedMessage>>,
     /// The request ids of queued messages that have entered the transcript.
     pub taken: Arc<BTreeSet<RequestId>>,
@@ -86,22 +105,10 @@ pub(super) struct FoldState {
     pub companions: Arc<BTreeMap<String, CompanionRecord>>,
     /// The limits that were given to this session.
     pub budget: Option<Arc<Budget>>,
-    /// The budget usage up to the last append.
-    pub spent: BudgetUsage,
-    /// The greatest [`Writer::fencing_token`](crate::stream::Writer) of the session so far.
-    pub fencing_token: u64,
-    /// `true` until the start time of the run with that token is known from the store.
-    pub is_token_undated: bool,
-    /// The time of the last append of a run in progress, from which its wall time is counted.
-    pub seen: Option<Timestamp>,
-    /// Whether calls of the last reply were not run because the budget was exhausted.
-    pub short_of_tool_calls: bool,
     /// The resolutions of calls that were pending.
     pub settled: Arc<BTreeMap<CallId, ResolvedCall>>,
     /// The origin of the session, if it is a fork.
     pub forked: Option<Arc<ForkOrigin>>,
-    /// `true` if the session was rewound and no run has started since.
-    pub rewound: bool,
     /// Calls that had no result when a rewind removed them.
     pub dropped: Arc<BTreeSet<CallId>>,
     /// Late results that earlier runs recorded since the last append of the current run, with their
@@ -182,36 +189,27 @@ impl FoldState {
             takeovers: 0,
             step: None,
             closed: None,
-            interrupt: None,
-            abort: None,
-            requests: Arc::default(),
-            honoured: None,
-            cleared: None,
             messages: 0,
             checkpoint: None,
             rewound_at: 0,
             usage: Usage::default(),
             totals: UsageTotals::default(),
             tool_calls: 0,
-            recorded_usage: Arc::default(),
-            unpaired: Vec::new(),
             clock: Timestamp::default(),
             created_at: None,
-            queue: Vec::new(),
-            taken: Arc::default(),
-            companions: Arc::default(),
-            budget: None,
             spent: BudgetUsage::default(),
             fencing_token: 0,
             is_token_undated: false,
             seen: None,
             short_of_tool_calls: false,
-            settled: Arc::default(),
-            forked: None,
             rewound: false,
-            dropped: Arc::default(),
-            late: Vec::new(),
+            rare: Arc::default(),
         }
+    }
+
+    /// Returns the rarely changed state to change it.
+    pub(super) fn rare_mut(&mut self) -> &mut RareState {
+        Arc::make_mut(&mut self.rare)
     }
 
     /// Increases the session's fencing token.
@@ -240,25 +238,38 @@ impl FoldState {
 
     /// Records a request to stop.
     pub(super) fn record_request(&mut self, id: &RequestId, reason: Option<&str>) -> Request {
-        Arc::make_mut(&mut self.requests).insert(id.clone());
+        Arc::make_mut(&mut self.rare_mut().requests).insert(id.clone());
         Request { id: id.clone(), reason: reason.map(str::to_owned) }
     }
 
     /// Drops an interrupt that the caller overrode. If the interrupt is passed down to this session
     /// later, it is ignored.
     pub(super) fn clear_interrupt(&mut self, id: &RequestId) {
-        Arc::make_mut(&mut self.requests).insert(id.clone());
-        self.interrupt.take_if(|pending| pending.id == *id);
-        self.cleared = Some(id.clone());
+        let rare = self.rare_mut();
+        Arc::make_mut(&mut rare.requests).insert(id.clone());
+        rare.interrupt.take_if(|pending| pending.id == *id);
+        rare.cleared = Some(id.clone());
     }
 
     /// Clears the pending requests, because the turn is over or was interrupted.
     pub(super) fn settle_requests(&mut self, ended: RunStatus) {
-        let interrupt = self.interrupt.take();
-        if ended == RunStatus::Interrupted {
-            self.honoured = interrupt.map(|request| request.id);
+        let has_requests = self.rare.interrupt.is_some() || self.rare.abort.is_some();
+        if !has_requests && ended != RunStatus::Interrupted {
+            return;
         }
-        self.abort = None;
+        let rare = self.rare_mut();
+        let interrupt = rare.interrupt.take();
+        if ended == RunStatus::Interrupted {
+            rare.honoured = interrupt.map(|request| request.id);
+        }
+        rare.abort = None;
+    }
+
+    /// Forgets the late results, because the current run shows them.
+    pub(super) fn clear_late(&mut self) {
+        if !self.rare.late.is_empty() {
+            self.rare_mut().late.clear();
+        }
     }
 }
 

@@ -90,7 +90,7 @@ impl SessionOverview {
     /// run, each with its version. The stream may not show them yet.
     #[must_use]
     pub fn late_results(&self) -> &[(u64, Arc<ToolFinish>)] {
-        &self.fold_state.late
+        &self.fold_state.rare.late
     }
 
     /// Returns the session's status.
@@ -202,13 +202,13 @@ impl SessionOverview {
     /// Returns the interrupt request that no run has handled yet, if there is one.
     #[must_use]
     pub fn interrupt_request(&self) -> Option<&Request> {
-        self.fold_state.interrupt.as_ref()
+        self.fold_state.rare.interrupt.as_ref()
     }
 
     /// Returns the abort request that no run has handled yet, if there is one.
     #[must_use]
     pub fn abort_request(&self) -> Option<&Request> {
-        self.fold_state.abort.as_ref()
+        self.fold_state.rare.abort.as_ref()
     }
 
     /// Returns the tokens of the whole session. Tokens of the prefix that a fork shares with its
@@ -227,19 +227,19 @@ impl SessionOverview {
     /// Returns the amounts that tools recorded, by source type and name.
     #[must_use]
     pub fn recorded_usage(&self) -> &BTreeMap<(String, String), f64> {
-        &self.fold_state.recorded_usage
+        &self.fold_state.rare.recorded_usage
     }
 
     /// Returns `true` if an imported log contains calls without a result. The session has to be
     /// healed first then.
     #[must_use]
     pub fn needs_heal(&self) -> bool {
-        !self.fold_state.unpaired.is_empty()
+        !self.fold_state.rare.unpaired.is_empty()
     }
 
     /// Returns the calls of an imported log that have no result.
     pub fn unpaired_calls(&self) -> impl Iterator<Item = &ToolCall> {
-        self.fold_state.unpaired.iter().map(|open| &open.call)
+        self.fold_state.rare.unpaired.iter().map(|open| &open.call)
     }
 
     /// Returns the summary for the session's head after the events applied so far.

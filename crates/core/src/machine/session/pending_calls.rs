@@ -57,21 +57,21 @@ impl SessionOverview {
     /// Returns the resolution of a call that is no longer pending.
     #[must_use]
     pub fn settled_call(&self, call: &CallId) -> Option<&ResolvedCall> {
-        self.fold_state.settled.get(call)
+        self.fold_state.rare.settled.get(call)
     }
 
     /// Returns the messages that wait for the end of the step in progress.
     #[must_use]
     pub fn queued_messages(&self) -> &[Arc<super::QueuedMessage>] {
-        &self.fold_state.queue
+        &self.fold_state.rare.queue
     }
 
     /// Returns `true` if a message with this request id was queued, even if it has entered the
     /// transcript since.
     #[must_use]
     pub fn knows_message(&self, request: &RequestId) -> bool {
-        let waits = self.fold_state.queue.iter().any(|queued| queued.request == *request);
-        waits || self.fold_state.taken.contains(request) && !mutant!("message-twice")
+        let waits = self.fold_state.rare.queue.iter().any(|queued| queued.request == *request);
+        waits || self.fold_state.rare.taken.contains(request) && !mutant!("message-twice")
     }
 
     /// Returns the number of pending calls, including one for each child that waits.
@@ -117,7 +117,7 @@ impl SessionOverview {
         by: Option<&str>,
     ) {
         let (request, answer) = (request.clone(), answer.clone());
-        let settled = Arc::make_mut(&mut self.fold_state.settled);
+        let settled = Arc::make_mut(&mut self.fold_state.rare_mut().settled);
         settled.insert(call.clone(), ResolvedCall::Answered(request.clone()));
         if let Some(waiting) = self.open_call(call).and_then(|state| state.waiting.as_mut()) {
             let by = by.map(str::to_owned);
@@ -151,14 +151,14 @@ impl SessionOverview {
         let Some(waiting) = waiting.filter(|waiting| waiting.answer.is_none()) else { return };
         let settled =
             if waiting.is_expired(now) { ResolvedCall::Expired } else { ResolvedCall::Dropped };
-        Arc::make_mut(&mut self.fold_state.settled).insert(call.clone(), settled);
+        Arc::make_mut(&mut self.fold_state.rare_mut().settled).insert(call.clone(), settled);
     }
 
     pub(super) fn take_queued(&mut self, count: usize, sink: &mut HistorySink<'_>) {
-        let count = count.min(self.fold_state.queue.len());
-        let taken: Vec<_> = self.fold_state.queue.drain(..count).collect();
+        let count = count.min(self.fold_state.rare.queue.len());
+        let taken: Vec<_> = self.fold_state.rare_mut().queue.drain(..count).collect();
         for queued in taken {
-            Arc::make_mut(&mut self.fold_state.taken).insert(queued.request.clone());
+            Arc::make_mut(&mut self.fold_state.rare_mut().taken).insert(queued.request.clone());
             self.push_message(sink, || Message::User(queued.message.clone()));
         }
         // The last step no longer ends the turn, because the model has to answer the messages.

@@ -26,19 +26,19 @@ impl SessionOverview {
     /// Returns `true` if the session has received this request before, or the request was cleared.
     #[must_use]
     pub fn knows_request(&self, id: &RequestId) -> bool {
-        self.fold_state.requests.contains(id)
+        self.fold_state.rare.requests.contains(id)
     }
 
     /// Returns the last interrupt that an explicit resume cleared. Children that it was passed down
     /// to are resumed with the session.
     #[must_use]
     pub fn cleared_interrupt(&self) -> Option<&RequestId> {
-        self.fold_state.cleared.as_ref()
+        self.fold_state.rare.cleared.as_ref()
     }
 
     /// Returns the last interrupt that ended a run.
     #[must_use]
     pub fn handled_interrupt(&self) -> Option<&RequestId> {
-        self.fold_state.honoured.as_ref()
+        self.fold_state.rare.honoured.as_ref()
     }
 }

@@ -47,7 +47,7 @@ impl SessionOverview {
     /// Returns the origin of this session, if it is a fork.
     #[must_use]
     pub fn forked(&self) -> Option<&ForkOrigin> {
-        self.fold_state.forked.as_deref()
+        self.fold_state.rare.forked.as_deref()
     }
 
     pub(super) fn check_forked(&self, event: &Event, from: &SessionId, at: u64) -> Result<()> {
@@ -107,21 +107,23 @@ impl SessionOverview {
         fold_state.created_at = None;
         let ended = fold_state.checkpoint.and_then(|last| last.at);
         let (session, step) = (from.clone(), fold_state.last_step);
-        fold_state.forked = Some(Arc::new(ForkOrigin { session, version: at, step }));
+        let forked = ForkOrigin { session, version: at, step };
+        let rare = fold_state.rare_mut();
+        rare.forked = Some(Arc::new(forked));
+        rare.recorded_usage = Arc::default();
+        rare.companions = Arc::default();
+        rare.queue.clear();
+        // The requests were for the original, not for this session.
+        rare.interrupt = None;
+        rare.abort = None;
+        rare.honoured = None;
+        rare.cleared = None;
         fold_state.usage = Usage::default();
         fold_state.totals = UsageTotals::default();
         fold_state.tool_calls = 0;
-        fold_state.recorded_usage = Arc::default();
         fold_state.spent = BudgetUsage::default();
         fold_state.seen = None;
         fold_state.short_of_tool_calls = false;
-        fold_state.companions = Arc::default();
-        fold_state.queue.clear();
-        // The requests were for the original, not for this session.
-        fold_state.interrupt = None;
-        fold_state.abort = None;
-        fold_state.honoured = None;
-        fold_state.cleared = None;
         if let Some(run) = &mut fold_state.run {
             // The run's chunks are in the original's stream.
             run.stream_from = 0;
@@ -149,7 +151,7 @@ impl SessionOverview {
         if let Some(step) = fold_state.step.take() {
             let open = step.pairs().filter(|(_, state)| state.finish.is_none());
             let open = open.map(|(call, _)| call.id.clone());
-            Arc::make_mut(&mut fold_state.dropped).extend(open);
+            Arc::make_mut(&mut fold_state.rare_mut().dropped).extend(open);
         }
         fold_state.turn = checkpoint.turn;
         fold_state.state = history.changes.state_after(saved.changes);

@@ -48,12 +48,12 @@ impl SessionOverview {
             Event::InterruptRequested { run, request, .. } => self.check_request(
                 event,
                 run,
-                self.fold_state.interrupt.as_ref().map(|request| &request.id) == Some(request),
+                self.fold_state.rare.interrupt.as_ref().map(|request| &request.id) == Some(request),
             ),
             Event::AbortRequested { run, request, .. } => self.check_request(
                 event,
                 run,
-                self.fold_state.abort.as_ref().map(|request| &request.id) == Some(request),
+                self.fold_state.rare.abort.as_ref().map(|request| &request.id) == Some(request),
             ),
             Event::Submitted { call, answer, .. } => self.check_submitted(event, call, answer),
             Event::MessageQueued { request, .. } => {
@@ -130,7 +130,7 @@ impl SessionOverview {
             Event::RunEnded { .. } if step.is_some() => "a step is open",
             Event::MessagesTaken { .. } if step.is_some() => "no message may enter an open step",
             Event::MessagesTaken { requests } => {
-                let queue = self.fold_state.queue.iter().map(|queued| &queued.request);
+                let queue = self.fold_state.rare.queue.iter().map(|queued| &queued.request);
                 if !requests.is_empty() && queue.take(requests.len()).eq(requests) {
                     return Ok(());
                 }
@@ -253,7 +253,7 @@ impl SessionOverview {
     }
 
     fn check_heal(&self, event: &Event, healed: &[(CallId, ToolOutcome)]) -> Result<()> {
-        let unpaired = &self.fold_state.unpaired;
+        let unpaired = &self.fold_state.rare.unpaired;
         let same = healed.len() == unpaired.len()
             && unpaired.iter().all(|open| healed.iter().any(|(id, _)| open.call.id == *id));
         if unpaired.is_empty() || !same {
