@@ -41,7 +41,6 @@ use crate::step::{Action, StepIterator};
 use crate::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, StateStore, StoredAppend,
 };
-use crate::usage::UsageRollup;
 use batch::Batch;
 use hold::Oversize;
 
@@ -142,9 +141,6 @@ pub struct Journal {
     late: Vec<(u64, Arc<ToolFinish>)>,
     /// The maximum size of one append, in bytes.
     limit: usize,
-    /// The usage that the store received last. `None` before this journal's first append, because
-    /// an earlier writer may not have sent any usage.
-    reported_usage: Option<Arc<UsageRollup>>,
 }
 
 impl Journal {
@@ -157,8 +153,7 @@ impl Journal {
         // The run's appends do not show results from before its start.
         let is_current = iterator.session().current_run().is_some_and(|current| current.id == run);
         let late = if is_current { iterator.session().late_results().to_vec() } else { Vec::new() };
-        let (savepoint, reported_usage) = (None, None);
-        Self { config, iterator, run, held, savepoint, by_others, late, limit, reported_usage }
+        Self { config, iterator, run, held, savepoint: None, by_others, late, limit }
     }
 
     /// Returns the session, including staged events.
@@ -523,7 +518,6 @@ impl Journal {
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
         self.iterator.acknowledge(append, at);
         self.savepoint = None;
-        self.reported_usage = Some(Arc::clone(self.session().own_usage()));
         std::mem::take(&mut self.held).into_events()
     }
 
@@ -545,17 +539,11 @@ impl Journal {
             count,
             body,
             summary: (!mutant!("head-not-kept") || !ended).then(|| session.summary()),
-            usage: self.usage_to_report(),
+            // Until the run ends, readers take the usage from the log.
+            usage: ended.then(|| session.own_usage().bounded()),
             lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.config.lease) },
             guard,
         }
-    }
-
-    /// Returns the usage including staged events, unless the store has it already.
-    fn usage_to_report(&self) -> Option<Arc<UsageRollup>> {
-        let own = self.session().own_usage();
-        let is_reported = self.reported_usage.as_ref().is_some_and(|known| Arc::ptr_eq(known, own));
-        (!is_reported).then(|| own.bounded())
     }
 
     fn superseded(&self) -> Error {

@@ -34,8 +34,8 @@ pub(super) async fn overviews(
 /// This includes running sessions, aborted sessions, and sessions whose caller has ended before
 /// them.
 ///
-/// The function reads the usage that the store keeps for each session, and the log only of a
-/// session without stored usage.
+/// The function reads the usage that the store keeps for each session. For a session with a current
+/// run, it reads the last snapshot and the appends since.
 ///
 /// # Errors
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store.

@@ -54,8 +54,9 @@ pub struct UsageReport {
 /// was recorded before the call is counted.
 ///
 /// The function reads the usage that the store keeps with each head, page by page, and holds one
-/// page and the sum. It reads the log only of a session without stored usage, as in databases of
-/// older versions. Beyond [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
+/// page and the sum. For a session with a current run, it reads the last snapshot and the appends
+/// since. It reads the whole log only of a session without stored usage, as in databases of older
+/// versions. Beyond [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
 /// [`OTHER_NAMES`](crate::usage::OTHER_NAMES).
 ///
 /// # Errors
@@ -77,12 +78,14 @@ pub async fn usage_of_sessions(logs: SessionReader<'_>, query: &UsageQuery) -> R
     Ok(report)
 }
 
-/// Returns the usage of a listed session, or `None` if it was deleted since.
+/// Returns the usage of a listed session, or `None` if it was deleted since. A run reports its usage
+/// to the store when it ends, so the usage of a session with a current run is read from its log.
 pub(super) async fn used_by(
     logs: SessionReader<'_>,
     found: &SessionUsage,
 ) -> Result<Option<Arc<UsageRollup>>> {
-    if let Some(used) = &found.usage {
+    let is_running = found.head.summary.run.is_some();
+    if let Some(used) = found.usage.as_ref().filter(|_| !is_running) {
         return Ok(Some(Arc::clone(used)));
     }
     match logs.overview(&found.head.session).await {

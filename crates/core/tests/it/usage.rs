@@ -34,7 +34,7 @@ fn steps(steps: u64) -> Option<Arc<UsageRollup>> {
 
 /// A session whose log says one step, and whose head says `usage`.
 async fn create(store: &dyn StateStore, number: u32, usage: Option<Arc<UsageRollup>>) {
-    create_below(store, number, id(number), usage).await;
+    create_with(store, number, id(number), usage, None).await;
 }
 
 /// The same below a root.
@@ -44,12 +44,22 @@ async fn create_below(
     root: SessionId,
     usage: Option<Arc<UsageRollup>>,
 ) {
+    create_with(store, number, root, usage, None).await;
+}
+
+async fn create_with(
+    store: &dyn StateStore,
+    number: u32,
+    root: SessionId,
+    usage: Option<Arc<UsageRollup>>,
+    run: Option<RunId>,
+) {
     let session = id(number);
     let tags = [("parity".to_owned(), (number % 2).to_string())].into();
     let new = NewSession { agent: "tester".into(), root, parent: None, tags };
     let summary = Summary {
         status: SessionStatus::Active,
-        run: Some("r1".into()),
+        run,
         runtime: "hand".into(),
         pending: 0,
         wake_at: None,
@@ -105,6 +115,17 @@ async fn the_log_is_read_if_the_head_has_no_answer() {
     assert_eq!(report.usage.models["unknown"].calls, 1);
     let tree = usage_of_tree(SessionReader::of(&store), &id(2)).await.unwrap();
     assert_eq!((tree.steps, tree.tokens.input_tokens), (1, 10));
+}
+
+/// A run reports its usage when it ends.
+#[tokio::test]
+async fn the_log_is_read_while_a_run_is_in_progress() {
+    let store = MemoryStore::new();
+    create(&store, 1, steps(100)).await;
+    create_with(&store, 2, id(2), steps(100), Some("r1".into())).await;
+    assert_eq!(counted(&store, &UsageQuery::default()).await, (2, 101));
+    let tree = usage_of_tree(SessionReader::of(&store), &id(2)).await.unwrap();
+    assert_eq!(tree.steps, 1);
 }
 
 #[tokio::test]

@@ -82,7 +82,8 @@ pub struct Append {
     /// The summary after the append. `None` leaves the summary unchanged (requests from outside a
     /// run).
     pub summary: Option<Summary>,
-    /// The total usage of the session itself after the append. `None` leaves it unchanged.
+    /// The total usage of the session itself after the append. `None` leaves it unchanged. A run
+    /// reports it when it ends.
     pub usage: Option<Arc<UsageRollup>>,
     /// The effect on the lease.
     pub lease: LeaseChange,

@@ -10,7 +10,7 @@ use crate::usage::UsageRollup;
 pub struct SessionUsage {
     /// The head of the session.
     pub head: Head,
-    /// The usage of the session itself, without its children. `None` if no append carried usage:
-    /// then only the log has it.
+    /// The usage of the session itself, without its children, at the end of its last run. `None` if
+    /// no append carried usage: then only the log has it.
     pub usage: Option<Arc<UsageRollup>>,
 }
