@@ -37,7 +37,11 @@ fn try_open_all(config: &Config) -> Result<Connections, Failure> {
         let readers = (0..READERS).map(|_| open_reader(config)).collect::<Result<_, _>>()?;
         return Ok(Connections { writer, readers });
     }
-    migrations::run(&mut writer, config.busy_timeout)?;
+    if migrations::run(&mut writer, config.busy_timeout)? {
+        // `ALTER TABLE` opens SQLite's temporary database. A connection keeps it, and then begins
+        // each transaction there, too.
+        writer = connect(config)?;
+    }
     configure(&writer, config)?;
     let readers = (0..READERS).map(|_| open_reader(config)).collect::<Result<_, _>>()?;
     Ok(Connections { writer, readers })

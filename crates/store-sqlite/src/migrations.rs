@@ -32,9 +32,9 @@ enum FileKind {
     Ours(usize),
 }
 
-/// Migrates the file to the newest schema. Does not change files of other programs or newer
-/// versions.
-pub(crate) fn run(connection: &mut Connection, timeout: Duration) -> Result<(), Failure> {
+/// Migrates the file to the newest schema. Returns `true` if it was older. Does not change files of
+/// other programs or newer versions.
+pub(crate) fn run(connection: &mut Connection, timeout: Duration) -> Result<bool, Failure> {
     retry_while_busy(timeout, || inspect_alone(connection).map(drop))?;
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         let message = "the database file cannot be written";
@@ -43,7 +43,7 @@ pub(crate) fn run(connection: &mut Connection, timeout: Duration) -> Result<(), 
     // SQLite does not wait for this lock, because two processes that do so could deadlock.
     retry_while_busy(timeout, || use_wal(connection))?;
     if matches!(inspect_alone(connection)?, FileKind::Ours(done) if done == MIGRATIONS.len()) {
-        return Ok(());
+        return Ok(false);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have migrated the file meanwhile.
@@ -57,7 +57,7 @@ pub(crate) fn run(connection: &mut Connection, timeout: Duration) -> Result<(), 
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", newest())?;
     transaction.commit()?;
-    Ok(())
+    Ok(true)
 }
 
 /// Checks that the file can be read without a migration.
