@@ -101,6 +101,11 @@ impl Model {
                 _ => CreateOutcome::Exists,
             });
         }
+        if first.guard == Guard::ParentExists
+            && new.parent.as_ref().is_some_and(|parent| !self.0.contains_key(parent))
+        {
+            return Some(CreateOutcome::ParentMissing);
+        }
         let id = first.session.clone();
         self.0.insert(id, Entry::start(new, first, summary, Vec::new(), now));
         Some(CreateOutcome::Created { at: now })
@@ -165,7 +170,7 @@ impl Model {
             Guard::LeaseFree if lease_until.is_some_and(|until| until > now) => {
                 return Some(AppendOutcome::GuardFailed { lease_until, now });
             }
-            Guard::None | Guard::NotAfter(_) | Guard::LeaseFree => {}
+            Guard::None | Guard::NotAfter(_) | Guard::LeaseFree | Guard::ParentExists => {}
         }
         entry.take(append, now);
         Some(AppendOutcome::Appended { at: now })

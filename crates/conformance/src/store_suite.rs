@@ -108,6 +108,7 @@ macro_rules! store_suite {
             creating_an_existing_session_reports_it_and_changes_nothing,
             a_first_append_at_another_position_is_refused,
             a_first_append_without_a_summary_is_refused,
+            a_child_of_a_missing_session_is_not_created,
             an_unknown_session_is_not_found,
             // Append
             appends_are_read_back_whole_and_in_order,
@@ -132,6 +133,7 @@ macro_rules! store_suite {
             an_append_whose_future_was_dropped_can_be_repeated,
             // Race
             racing_creators_have_exactly_one_winner,
+            a_deletion_leaves_no_child_that_is_created_concurrently,
             racing_appends_have_exactly_one_winner,
             racing_repetitions_of_one_append_write_it_once,
             writers_that_retry_after_conflicts_all_succeed,

@@ -203,11 +203,14 @@ impl Journal {
     /// Creates the session with these events, which start its first run.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionExists`] if another process created it, [`ErrorCode::TooLarge`] if the
+    /// [`ErrorCode::SessionExists`] if another process created it,
+    /// [`ErrorCode::SessionNotFound`] if its parent was deleted, [`ErrorCode::TooLarge`] if the
     /// events do not fit into one append, and the errors of the store.
     pub async fn create(&mut self, new: NewSession, events: Vec<Event>) -> Result<()> {
         self.hold(&events, Oversize::Refused)?;
-        let append = self.append_of_held(Guard::None);
+        let parent = new.parent.clone();
+        let guard = if parent.is_some() { Guard::ParentExists } else { Guard::None };
+        let append = self.append_of_held(guard);
         fault::point("journal.before_create");
         let sent = append.id.clone();
         match self.config.store.create_session(new, append).await? {
@@ -220,6 +223,16 @@ impl Journal {
                 self.roll_back();
                 Err(Error::new(ErrorCode::SessionExists, "a session of this id exists already")
                     .with_context("session", self.session().id()))
+            }
+            CreateOutcome::ParentMissing => {
+                self.roll_back();
+                let message = "the session that starts this child was deleted";
+                let error = Error::new(ErrorCode::SessionNotFound, message)
+                    .with_context("session", self.session().id());
+                Err(match parent {
+                    Some(parent) => error.with_context("parent", parent),
+                    None => error,
+                })
             }
         }
     }

@@ -154,7 +154,7 @@ impl Log {
 
     fn check_guard(&self, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
         let lease_until = match guard {
-            Guard::None => return None,
+            Guard::None | Guard::ParentExists => return None,
             Guard::NotAfter(deadline) if now <= deadline => return None,
             Guard::NotAfter(_) => None,
             Guard::LeaseFree => Some(self.head.lease_until.filter(|until| now < *until)?),

@@ -53,6 +53,6 @@ impl Inner {
         for found in below.iter().rev() {
             purged += u64::from(self.delete_one(found, None).await?);
         }
-        Ok(purged)
+        Ok(purged + self.delete_orphans(&top.head.created.root).await?)
     }
 }

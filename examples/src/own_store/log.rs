@@ -71,7 +71,8 @@ impl Log {
         }
         let lease = self.head.lease_until.filter(|until| now < *until);
         let failed = match append.guard {
-            Guard::None => false,
+            // Only the creation of a session checks the parent.
+            Guard::None | Guard::ParentExists => false,
             Guard::NotAfter(deadline) => deadline < now,
             Guard::LeaseFree => lease.is_some(),
         };

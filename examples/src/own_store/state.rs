@@ -9,9 +9,9 @@ use helix_agents::error::Result;
 use helix_agents::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents::id::{RunId, SessionId};
 use helix_agents::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, LeaseChange, MAX_PAGE, NewSession,
-    Page, Purge, Renewal, SessionFilter, SessionUsage, StateStore, StoreScope, StoredAppend,
-    Summary,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, MAX_PAGE,
+    NewSession, Page, Purge, Renewal, SessionFilter, SessionUsage, StateStore, StoreScope,
+    StoredAppend, Summary,
 };
 
 use super::log::{Decision, Log};
@@ -110,6 +110,10 @@ impl Inner {
             let same = log.created_at(&first.expected).filter(|append| append.id == first.id);
             return Ok(same
                 .map_or(CreateOutcome::Exists, |append| CreateOutcome::Created { at: append.at }));
+        }
+        let exists = |parent| self.sessions.contains_key(parent);
+        if first.guard == Guard::ParentExists && !new.parent.as_ref().is_none_or(exists) {
+            return Ok(CreateOutcome::ParentMissing);
         }
         let at = now();
         let append = first_append(first, summary, at);

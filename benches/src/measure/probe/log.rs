@@ -45,7 +45,9 @@ impl Log {
         let end = Position { version: 1, append: first.id.clone() };
         match log.store.create_session(new, first).await? {
             CreateOutcome::Created { .. } => Ok(Self { end, ..log }),
-            CreateOutcome::Exists => bail!("the session already exists"),
+            CreateOutcome::Exists | CreateOutcome::ParentMissing => {
+                bail!("the session could not be created")
+            }
         }
     }
 

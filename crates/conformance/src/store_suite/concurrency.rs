@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, LeaseChange, Position, StateStore, StoredAppend, Summary,
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, Page, Position, SessionFilter,
+    StateStore, StoredAppend, Summary,
 };
 use helix_agents_test::{Gate, within};
 
 use super::StoreHarness;
 use super::support::{
-    LONG, Writer, append, assert_gapless, first, head, id, ids, log, root_session, run, running,
-    taken,
+    LONG, Writer, append, assert_gapless, child, first, head, id, ids, log, root_session, run,
+    running, taken,
 };
 
 const RACERS: usize = 16;
@@ -63,6 +64,36 @@ pub async fn racing_creators_have_exactly_one_winner(harness: &impl StoreHarness
         let head = head(&store, &session).await;
         assert_eq!(&*head.created.agent, format!("agent {winner}"));
         assert_eq!(ids(&log(&store, &session).await), [format!("first {winner}")]);
+    }
+}
+
+/// Each child is either deleted with its parent or not created.
+pub async fn a_deletion_leaves_no_child_that_is_created_concurrently(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    for round in 0..5 {
+        let root = id(&format!("root {round}"));
+        let below = id(&format!("below {round}"));
+        Writer::create(&store, root.as_str()).await;
+        Writer::create_as(&store, child(&root, &root), first(&below, "first")).await;
+        race(harness, |number, store| {
+            let (root, below) = (root.clone(), below.clone());
+            async move {
+                if number == RACERS / 2 {
+                    assert!(store.delete(&root).await.unwrap());
+                    return;
+                }
+                let parent = if number % 2 == 0 { &root } else { &below };
+                let session = id(&format!("child {round}.{number}"));
+                let first = Append { guard: Guard::ParentExists, ..first(&session, "first") };
+                let outcome = store.create_session(child(parent, &root), first).await.unwrap();
+                assert_ne!(outcome, CreateOutcome::Exists);
+            }
+        })
+        .await;
+        let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
+        let left = store.list(&filter, &Page::default()).await.unwrap();
+        let left: Vec<_> = left.iter().map(|head| head.session.as_str()).collect();
+        assert!(left.is_empty(), "round {round}: {left:?}");
     }
 }
 

@@ -4,12 +4,12 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::guarantee::GuaranteeKind;
 use helix_agents_core::id::AppendId;
 use helix_agents_core::store::{
-    Append, CreateOutcome, Head, LeaseChange, NewSession, Position, SessionStatus, StoreScope,
-    Summary,
+    Append, CreateOutcome, Guard, Head, LeaseChange, NewSession, Position, SessionStatus,
+    StoreScope, Summary,
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, append, first, head, id, log, root_session, run};
+use super::support::{LONG, Writer, append, child, first, head, id, log, root_session, run};
 
 /// The head and the log contain everything that was passed at creation.
 pub async fn a_created_session_reads_back_as_it_was_created(harness: &impl StoreHarness) {
@@ -116,6 +116,28 @@ pub async fn a_first_append_without_a_summary_is_refused(harness: &impl StoreHar
     let error = store.create_session(root_session(&session), bare).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::InputInvalid);
     assert_eq!(store.head(&session).await.unwrap(), None);
+}
+
+/// The tree of a child may be deleted while one of its runs starts the child.
+pub async fn a_child_of_a_missing_session_is_not_created(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let (parent, session) = (id("parent"), id("child"));
+    let create = async || {
+        let guard = Guard::ParentExists;
+        let first = Append { guard, ..first(&session, "first") };
+        store.create_session(child(&parent, &parent), first).await.unwrap()
+    };
+    assert_eq!(create().await, CreateOutcome::ParentMissing);
+    assert_eq!(store.head(&session).await.unwrap(), None);
+    Writer::create(&store, "parent").await;
+    let created = create().await;
+    assert!(matches!(created, CreateOutcome::Created { .. }), "{created:?}");
+    assert_eq!(create().await, created, "a repeated creation");
+    assert_eq!(head(&store, &session).await.created, child(&parent, &parent));
+    // A root has no parent that could be missing.
+    let root = Append { guard: Guard::ParentExists, ..first(&id("root"), "first") };
+    let created = store.create_session(root_session(&id("root")), root).await.unwrap();
+    assert!(matches!(created, CreateOutcome::Created { .. }), "{created:?}");
 }
 
 /// Only `head` and `delete` accept an unknown session. All other operations return an error.

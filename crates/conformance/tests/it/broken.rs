@@ -58,6 +58,8 @@ pub(crate) enum Breakage {
     CountOfTwoBytes,
     /// A conflict returns at most this many appends.
     Missed(usize),
+    /// A child is created whether or not its parent exists.
+    ParentUnchecked,
     /// A list is ordered by the last append.
     ListedByUpdate,
     /// A list is ordered by id alone.
@@ -140,6 +142,7 @@ impl fmt::Debug for Breakage {
             Self::SchemaOfOneByte => "schemas of one byte",
             Self::CountOfTwoBytes => "counts of two bytes",
             Self::Missed(_) => "conflicts that omit appends",
+            Self::ParentUnchecked => "parents that are not checked",
             Self::ListedByUpdate => "lists by the last append",
             Self::ListedByName => "lists by name",
             Self::PurgedByCreation => "purges by creation",

@@ -46,6 +46,10 @@ noticed! {
         LeaseEndsWithRun, store_suite::a_lease_stays_until_it_is_released_regardless_of_the_summary;
     a_head_that_is_cached_by_its_writer:
         HeadOfWriterCached, store_suite::a_handle_that_wrote_sees_what_others_wrote_since;
+    a_child_without_its_parent:
+        ParentUnchecked, store_suite::a_child_of_a_missing_session_is_not_created;
+    a_child_that_outlives_its_parent:
+        ParentUnchecked, store_suite::a_deletion_leaves_no_child_that_is_created_concurrently;
     a_creation_in_two_parts:
         CreatedInParts, store_suite::a_session_that_can_be_seen_has_its_first_append;
     a_fork_in_two_parts:

@@ -135,7 +135,11 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Creates a session with its first append. The append's `expected` is [`Position::start`] and
-    /// it has a summary. Its guard is ignored.
+    /// it has a summary.
+    ///
+    /// With [`Guard::ParentExists`], no child is left behind by a concurrent deletion of its
+    /// parent: either the child is not created, or the deletion includes it. Other guards are
+    /// ignored.
     ///
     /// # Errors
     /// [`InputInvalid`](crate::error::ErrorCode::InputInvalid) for any other first append, and

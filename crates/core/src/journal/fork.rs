@@ -111,7 +111,8 @@ async fn send(
         // The checkpoint is within the first append, as in a log that was imported in one append.
         return Ok(match store.create_session(new, append).await? {
             CreateOutcome::Created { at } => ForkOutcome::Created { at },
-            CreateOutcome::Exists => ForkOutcome::Exists,
+            // A fork has no parent.
+            CreateOutcome::Exists | CreateOutcome::ParentMissing => ForkOutcome::Exists,
         });
     }
     store.fork(from, new, append).await

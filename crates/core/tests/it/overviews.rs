@@ -51,7 +51,7 @@ impl Writer {
         let id = first.id.clone();
         match store.create_session(new, first).await.unwrap() {
             CreateOutcome::Created { at } => writer.fold.acknowledge(id, at),
-            CreateOutcome::Exists => panic!("the session exists already"),
+            outcome => panic!("the session was not created: {outcome:?}"),
         }
         writer
     }

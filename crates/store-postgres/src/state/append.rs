@@ -278,7 +278,7 @@ pub(super) fn bind_summary(query: Query, summary: &Summary) -> Query {
 fn deadline(guard: Guard) -> Option<i64> {
     match guard {
         Guard::NotAfter(deadline) => Some(deadline.0),
-        Guard::None | Guard::LeaseFree => None,
+        Guard::None | Guard::LeaseFree | Guard::ParentExists => None,
     }
 }
 
@@ -315,7 +315,7 @@ fn outcome_off_end(lookup: LogView, append: &Append) -> Result<AppendOutcome, Fa
 fn check_guard(lookup: &LogView, guard: Guard) -> Option<AppendOutcome> {
     let now = lookup.now.max(lookup.updated_at);
     let lease_until = match guard {
-        Guard::None => return None,
+        Guard::None | Guard::ParentExists => return None,
         Guard::NotAfter(deadline) if now <= deadline => return None,
         Guard::NotAfter(_) => None,
         Guard::LeaseFree => Some(lookup.lease_until.filter(|until| now < *until)?),

@@ -5,7 +5,7 @@ use sqlx::postgres::PgConnection;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::store::{Append, CreateOutcome, NewSession, Summary};
+use helix_agents_core::store::{Append, CreateOutcome, Guard, NewSession, Summary};
 
 use super::{Statements, append, head, log};
 use crate::error::{Failure, corrupt};
@@ -14,10 +14,14 @@ use crate::sql::{Schema, Sql};
 const CREATE: &str = "
     WITH clock AS MATERIALIZED (
         SELECT {now} AS t
+    ), parent AS MATERIALIZED (
+        -- Waits for a deletion of the parent that has not been committed yet.
+        SELECT FROM {s}.sessions WHERE session = $4 AND $18 FOR KEY SHARE
     ), h AS (
         INSERT INTO {s}.sessions (session, agent, root, parent, tags, created_at, version, append,
             updated_at, lease_until, usage, status, run, runtime, pending, wake_at)
         SELECT $1, $2, $3, $4, $5, t, $6, $7, t, t + $8, $12, $13, $14, $15, $16, $17 FROM clock
+        WHERE NOT $18 OR EXISTS (SELECT FROM parent)
         ON CONFLICT (session) DO NOTHING
         RETURNING log, created_at
     )
@@ -41,6 +45,7 @@ pub(super) async fn create(
 ) -> Result<CreateOutcome, Failure> {
     let session = &first.session;
     let tags = head::tags(new)?;
+    let needs_parent = first.guard == Guard::ParentExists && new.parent.is_some();
     for _ in 0..TRIES {
         let query = statements
             .create
@@ -57,12 +62,21 @@ pub(super) async fn create(
             .bind(i32::from(first.schema))
             .bind(&first.body[..])
             .bind(head::usage_text(first)?);
-        let row = append::bind_summary(query, summary).fetch_optional(&mut *connection).await?;
+        let query = append::bind_summary(query, summary).bind(needs_parent);
+        let row = query.fetch_optional(&mut *connection).await?;
         if let Some(row) = row {
             return Ok(CreateOutcome::Created { at: Timestamp(row.try_get(0)?) });
         }
         let lookup = log::lookup(connection, &statements.lookup, session, 0, 1).await?;
-        let Some(lookup) = lookup else { continue };
+        let Some(lookup) = lookup else {
+            let parent = new.parent.as_ref().filter(|_| first.guard == Guard::ParentExists);
+            if let Some(parent) = parent
+                && log::lookup(connection, &statements.lookup, parent, 0, 1).await?.is_none()
+            {
+                return Ok(CreateOutcome::ParentMissing);
+            }
+            continue;
+        };
         if lookup.appends.is_empty() {
             return Err(corrupt(session, "the first append of a session is missing"));
         }

@@ -12,6 +12,7 @@ use crate::sql::{Schema, Sql};
 pub(crate) struct Statements {
     lock: Sql,
     sessions: Sql,
+    children: Sql,
     appends: Sql,
     snapshots: Sql,
     fork: Sql,
@@ -29,6 +30,18 @@ impl Statements {
             sessions: schema.sql(
                 "WITH RECURSIVE tree (session) AS (
                      SELECT session FROM {s}.sessions WHERE session = ANY($1)
+                     UNION
+                     SELECT child.session FROM {s}.sessions AS child
+                     JOIN tree ON child.parent = tree.session
+                 )
+                 DELETE FROM {s}.sessions WHERE session IN (SELECT session FROM tree)
+                 RETURNING log, session",
+            ),
+            // Children that were created while the statement above waited for locks on their
+            // parents.
+            children: schema.sql(
+                "WITH RECURSIVE tree (session) AS (
+                     SELECT session FROM {s}.sessions WHERE parent = ANY($1)
                      UNION
                      SELECT child.session FROM {s}.sessions AS child
                      JOIN tree ON child.parent = tree.session
@@ -115,7 +128,16 @@ pub(crate) async fn delete_all(
     statements.lock.query().execute(&mut *connection).await?;
     // A concurrent fork of one of these sessions either commits before the next statement or does
     // not find its original.
-    let rows = statements.sessions.query().bind(sessions).fetch_all(&mut *connection).await?;
+    let mut rows = statements.sessions.query().bind(sessions).fetch_all(&mut *connection).await?;
+    let mut new = rows.len();
+    while new > 0 {
+        let names = rows.iter().rev().take(new).map(|row| row.try_get::<&str, _>(1));
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        let query = statements.children.query().bind(names);
+        let found = query.fetch_all(&mut *connection).await?;
+        new = found.len();
+        rows.extend(found);
+    }
     let logs = rows.iter().map(|row| row.try_get::<i64, _>(0)).collect::<Result<Vec<_>, _>>()?;
     statements.snapshots.query().bind(logs).execute(&mut *connection).await?;
     for row in &rows {

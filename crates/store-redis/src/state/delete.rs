@@ -25,7 +25,9 @@ impl Inner {
                 self.delete_one(child, None).await?;
             }
             if self.descendants(&found).await?.is_empty() {
-                return self.delete_one(&found, None).await;
+                let existed = self.delete_one(&found, None).await?;
+                self.delete_orphans(&found.head.created.root).await?;
+                return Ok(existed);
             }
         }
         let message =
@@ -37,6 +39,30 @@ impl Inner {
     pub(crate) async fn descendants(&self, above: &Found) -> Result<Vec<Found>> {
         let tree = self.keys.of(&above.head.created.root).tree();
         Ok(below(self.members(&tree).await?, &above.head.session))
+    }
+
+    /// Deletes the sessions of a tree whose parent was deleted. Returns how many there were. They
+    /// were created after the deletion had listed the tree.
+    pub(crate) async fn delete_orphans(&self, root: &SessionId) -> Result<u64> {
+        let tree = self.keys.of(root).tree();
+        let mut deleted = 0;
+        for _ in 0..ROUNDS {
+            let members = self.members(&tree).await?;
+            let names: HashSet<_> =
+                members.iter().map(|found| found.head.session.clone()).collect();
+            let mut is_done = true;
+            for found in &members {
+                let Some(parent) = &found.head.created.parent else { continue };
+                if !names.contains(parent) && self.find(parent).await?.is_none() {
+                    deleted += u64::from(self.delete_one(found, None).await?);
+                    is_done = false;
+                }
+            }
+            if is_done {
+                break;
+            }
+        }
+        Ok(deleted)
     }
 
     /// Deletes one session. Returns `true` if it existed. With `only_at`, deletes it only if it

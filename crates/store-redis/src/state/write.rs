@@ -48,16 +48,28 @@ impl Inner {
         new: &NewSession,
         first: &Append,
     ) -> Result<CreateOutcome> {
-        Ok(match self.begin(new, first, &generation(), &ForkBase::default()).await? {
-            CreationOutcome::Created(at) => CreateOutcome::Created { at },
-            CreationOutcome::Exists { after, first: id, at } => {
-                if after.version == 0 && id == first.id {
-                    CreateOutcome::Created { at }
-                } else {
-                    CreateOutcome::Exists
-                }
+        let at = match self.begin(new, first, &generation(), &ForkBase::default()).await? {
+            CreationOutcome::Created(at) => at,
+            CreationOutcome::Exists { after, first: id, at }
+                if after.version == 0 && id == first.id =>
+            {
+                at
             }
-        })
+            CreationOutcome::Exists { .. } => return Ok(CreateOutcome::Exists),
+        };
+        let parent = new.parent.as_ref().filter(|_| first.guard == Guard::ParentExists);
+        if let Some(parent) = parent
+            && self.find(parent).await?.is_none()
+        {
+            // The keys of two sessions may be on different servers, so no script sees both. A
+            // deletion lists the tree again after it has deleted the parent: it finds each child
+            // that was created before, and each later one is deleted here.
+            if let Some(child) = self.find(&first.session).await? {
+                self.delete_one(&child, None).await?;
+            }
+            return Ok(CreateOutcome::ParentMissing);
+        }
+        Ok(CreateOutcome::Created { at })
     }
 
     pub(super) async fn begin(
@@ -192,7 +204,7 @@ impl Inner {
         let (schema, count) = (append.schema.to_string(), append.count.to_string());
         let (lease, duration) = lease(append.lease);
         let (guard, time) = match append.guard {
-            Guard::None => ("", String::new()),
+            Guard::None | Guard::ParentExists => ("", String::new()),
             Guard::NotAfter(at) => ("not_after", at.0.to_string()),
             Guard::LeaseFree => ("lease_free", String::new()),
         };

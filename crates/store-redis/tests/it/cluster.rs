@@ -137,6 +137,7 @@ async fn a_cluster_fulfills_the_contracts() {
         a_conflict_brings_exactly_the_missed_appends,
         a_repeated_append_is_answered_even_after_later_appends,
         racing_creators_have_exactly_one_winner,
+        a_deletion_leaves_no_child_that_is_created_concurrently,
         racing_appends_have_exactly_one_winner,
         sessions_do_not_disturb_each_other,
         a_lease_that_is_held_keeps_others_out,

@@ -94,11 +94,22 @@ pub(super) fn create(
             CreateOutcome::Exists
         });
     }
+    if first.guard == Guard::ParentExists
+        && let Some(parent) = &new.parent
+        && !exists(tables.connection, parent)?
+    {
+        return Ok(CreateOutcome::ParentMissing);
+    }
     let now = clock::now();
     let lease_until = lease(None, first.lease, now);
     let key = head::insert(tables.connection, new, first, lease_until, now)?;
     add(&mut tables.state, key, 1, first, now)?;
     Ok(CreateOutcome::Created { at: now })
+}
+
+fn exists(connection: &Connection, session: &SessionId) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sessions WHERE session = ?1)";
+    Ok(connection.prepare_cached(sql)?.query_row([session.as_str()], |row| row.get(0))?)
 }
 
 pub(super) fn append(tables: &mut Tables<'_>, append: &Append) -> Result<AppendOutcome, Failure> {
@@ -203,7 +214,7 @@ fn position(connection: &Connection, key: i64) -> Result<Position, Failure> {
 
 fn check_guard(end: &End, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
     let lease_until = match guard {
-        Guard::None => return None,
+        Guard::None | Guard::ParentExists => return None,
         Guard::NotAfter(deadline) if now <= deadline => return None,
         Guard::NotAfter(_) => None,
         Guard::LeaseFree => Some(end.lease_until.filter(|until| now < *until)?),

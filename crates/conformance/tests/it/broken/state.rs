@@ -190,7 +190,10 @@ impl StateStore for Broken {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        let first = self.kept(first);
+        let mut first = self.kept(first);
+        if matches!(self.breakage(), Some(Breakage::ParentUnchecked)) {
+            first.guard = Guard::None;
+        }
         let session = first.session.clone();
         let said = first.clone();
         let created = self.in_parts(&session, self.sessions().create_session(new, first)).await;

@@ -60,6 +60,9 @@ pub enum Guard {
     NotAfter(Timestamp),
     /// No lease may be held. Required to start a run.
     LeaseFree,
+    /// The parent of a new session must exist. Required to start a child, because its tree may be
+    /// deleted at the same time. Appends to existing sessions ignore it.
+    ParentExists,
 }
 
 /// An append request.
@@ -221,6 +224,8 @@ pub enum CreateOutcome {
     },
     /// Another caller created the session.
     Exists,
+    /// The parent does not exist, and the guard requires it; nothing was written.
+    ParentMissing,
 }
 
 /// The outcome of forking a session.
