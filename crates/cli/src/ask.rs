@@ -29,7 +29,7 @@ const MAX_CHARS: usize = 4000;
 
 /// Returns `true` if there is an interactive user to ask.
 pub(crate) fn is_possible(screen: &Screen, no_input: bool) -> bool {
-    let is_there = io::stdin().is_terminal() && output::is_shown(Output::Err);
+    let is_there = io::stdin().is_terminal() && output::is_terminal(Output::Err);
     is_there && !no_input && !screen.is_json()
 }
 

@@ -219,7 +219,7 @@ pub(crate) async fn show_turn(
             status.as_str()
         ))?,
     }
-    if output::is_shown(Output::Out) {
+    if output::is_terminal(Output::Out) {
         screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, run_view)))?;
     }
     Ok(Exit::of(result.status))
@@ -271,7 +271,11 @@ fn show_output(
         };
     }
     if let Value::String(text) = &value {
-        return if was_shown { Ok(()) } else { screen.line(format!("{}\n", screen.foreign(text))) };
+        return if was_shown {
+            Ok(())
+        } else {
+            screen.line(format!("{}\n", screen.untrusted(text)))
+        };
     }
     let Some(report) = report(session, output) else {
         return screen.line(format!("{value:#}\n"));

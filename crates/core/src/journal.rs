@@ -4,6 +4,7 @@
 mod batch;
 mod cache;
 mod committed;
+mod conflicts;
 mod delete;
 pub mod executor;
 mod family;
@@ -46,6 +47,7 @@ use hold::Oversize;
 
 pub use cache::{MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, SessionCache, SessionReader};
 pub use committed::Committed;
+pub use conflicts::{MAX_CONFLICTS, too_many_conflicts};
 pub use delete::{clear_stream, delete_session};
 pub use family::{
     CompletionNotice, Lineage, child_status, has_ready_child, has_waiter, is_benign_race, lineage,
@@ -65,9 +67,6 @@ pub use submit::{CallRef, Submission, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
 pub use tree::usage_of_tree;
 pub use usage::{MAX_REPORT_SOURCES, UsageQuery, UsageReport, usage_of_sessions};
-
-/// The maximum number of attempts to append to a log that others append to concurrently.
-const MAX_CONFLICTS: u32 = 64;
 
 /// The granularity at which facts are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -392,8 +391,9 @@ impl Journal {
                 AppendOutcome::Conflict { missed } => {
                     attempts -= 1;
                     if attempts == 0 {
-                        let message = "the session has too many concurrent appends";
-                        return Err(self.error(ErrorCode::StoreBusy, message));
+                        return Err(
+                            too_many_conflicts(self.session().id()).with_context("run", &self.run)
+                        );
                     }
                     later.drain(..).try_for_each(|batch| self.restage(batch))?;
                     committed.skip(&missed);

@@ -98,11 +98,11 @@ impl ConfigDiagnosis {
 /// The default model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct ChosenModel {
+pub struct DefaultModel {
     /// The name, as `provider:model`.
     pub name: String,
-    /// The reason why it was selected.
-    pub why: String,
+    /// Where the name comes from.
+    pub source: String,
 }
 
 /// The state of a provider.
@@ -122,7 +122,7 @@ pub struct ProviderDiagnosis {
     /// The variable that should hold the key but is not set.
     pub key_variable: Option<String>,
     /// Whether the provider responds.
-    pub answers: bool,
+    pub responds: bool,
     /// The error if the provider does not list its models.
     pub error: Option<ErrorRecord>,
     /// The models that the provider lists.
@@ -136,7 +136,7 @@ pub struct ProviderDiagnosis {
 #[non_exhaustive]
 pub struct ModelsDiagnosis {
     /// The default model; `None` if there is none or it cannot be determined.
-    pub chosen: Option<ChosenModel>,
+    pub default_model: Option<DefaultModel>,
     /// The configured providers, and a server on this machine.
     pub providers: Vec<ProviderDiagnosis>,
     /// The problems of the default model that the other fields do not show.
@@ -158,25 +158,26 @@ impl ModelsDiagnosis {
         let infos = registry.providers();
         let checks = infos.into_iter().map(|info| ProviderDiagnosis::check(&registry, info));
         let providers = join_all(checks).await;
-        let (chosen, problems) = match SelectedModel::select(None).await {
+        let (default_model, problems) = match SelectedModel::select(None).await {
             Ok(Some(model)) => {
                 let config = LlmConfig { model: model.name.clone(), ..LlmConfig::default() };
                 let problem = |error: Error| Finding::from_error(&error, remedy(error.code()));
                 let problems = model.registry.check(&config).err().map(problem);
-                let chosen = ChosenModel { name: model.name, why: model.source.to_string() };
-                (Some(chosen), problems.into_iter().collect())
+                let default_model =
+                    DefaultModel { name: model.name, source: model.source.to_string() };
+                (Some(default_model), problems.into_iter().collect())
             }
             Ok(None) => (None, vec![no_model()]),
             Err(error) => (None, vec![Finding::from_error(&error, NAME_A_MODEL)]),
         };
-        Self { chosen, providers, problems }
+        Self { default_model, providers, problems }
     }
 
     /// Returns what needs attention: problems of the default model and its provider, and advice about
     /// the other providers.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        let named = self.chosen.as_ref().and_then(|chosen| chosen.name.split_once(':'));
+        let named = self.default_model.as_ref().and_then(|model| model.name.split_once(':'));
         let (name, model) = named.unwrap_or_default();
         let (default, others): (Vec<_>, Vec<_>) =
             self.providers.iter().partition(|provider| provider.name == name);
@@ -205,7 +206,7 @@ impl ProviderDiagnosis {
             default_model: info.default_model,
             key,
             key_variable,
-            answers: error.as_ref().is_none_or(|error| error.is(ErrorCode::Unsupported)),
+            responds: error.as_ref().is_none_or(|error| error.is(ErrorCode::Unsupported)),
             error,
             models,
             traits: info.profile.map(|profile| profile.traits()).unwrap_or_default(),

@@ -21,7 +21,7 @@ mod sse;
 mod strict;
 
 pub use diagnosis::{
-    ChosenModel, ConfigDiagnosis, ConfigFileState, ModelsDiagnosis, ProviderDiagnosis,
+    ConfigDiagnosis, ConfigFileState, DefaultModel, ModelsDiagnosis, ProviderDiagnosis,
     VariableState,
 };
 pub use http::{HttpClient, Timeouts};

@@ -13,7 +13,8 @@ use helix_agents_core::hooks::{HookContext, HookPoint};
 use helix_agents_core::id::{CallId, RequestId};
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    ChildStatus, RequestKind, SessionOverview, is_benign_race, overview_and_status,
+    ChildStatus, MAX_CONFLICTS, RequestKind, SessionOverview, is_benign_race, overview_and_status,
+    too_many_conflicts,
 };
 use helix_agents_core::step::{
     ChildSpec, ChildTask, child_outcome, child_refused, child_start_failed,
@@ -30,9 +31,6 @@ use crate::start::{self, StartedBy};
 
 /// The delay between two checks of a child that another process is about to execute.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-
-/// The maximum number of checks of a child that other processes keep resuming without progress.
-const MAX_TRIES: u32 = 64;
 
 impl Driver {
     /// Starts the sessions of children and records the starts. A child that cannot be started becomes a failed call;
@@ -216,7 +214,7 @@ impl ChildRun {
         let child = &self.start.session;
         let context = Arc::clone(self.runtime.context());
         let mut has_run_here = false;
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_CONFLICTS {
             match self.status().await? {
                 ChildStatus::Ended(result, used) => {
                     if !has_run_here && !mutant!("child-end-not-shown") {
@@ -262,11 +260,7 @@ impl ChildRun {
             }
             self.resumes_interrupted = false;
         }
-        Err(Error::new(
-            ErrorCode::StoreBusy,
-            "gave up after too many concurrent resumptions of the child by other processes",
-        )
-        .with_context("session", child))
+        Err(too_many_conflicts(child))
     }
 
     /// Returns `true` if the engine recovers the child by itself although the child has no valid lease.

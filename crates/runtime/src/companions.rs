@@ -9,7 +9,8 @@ use helix_agents_core::executor::{Input, ResumeOptions};
 use helix_agents_core::fault;
 use helix_agents_core::json::Json;
 use helix_agents_core::session::{
-    OpenCall, child_status, end_of_call, queue_message, recordable_result, session_and_status,
+    MAX_CONFLICTS, OpenCall, child_status, end_of_call, queue_message, recordable_result,
+    session_and_status,
 };
 use helix_agents_core::step::{
     CallTask, ChildSpec, CompanionMessage, CompanionOutcome, CompanionTask, Delivery,
@@ -23,9 +24,6 @@ use crate::family;
 use crate::lease::LeaseKeeper;
 use crate::start::{self, StartedBy};
 use crate::stream_writer::AttemptHandle;
-
-/// The maximum number of attempts to deliver a message to a child that starts and ends runs concurrently.
-const MAX_TRIES: u32 = 16;
 
 impl Driver {
     /// Executes calls of companion tools sequentially. Each call is recorded before the next one runs, so that every
@@ -144,7 +142,7 @@ async fn spawn(
 async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionOutcome> {
     let (runtime, context, above) = (&driver.runtime, &driver.context, &driver.inherited_hooks);
     let child = &message.start.session;
-    for _ in 0..MAX_TRIES {
+    for _ in 0..MAX_CONFLICTS {
         let (fold, status) = session_and_status(context.logs(), child).await?;
         let agent = Arc::clone(&message.agent);
         match message.delivery(&fold, &status) {

@@ -9,17 +9,14 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::ChildStart;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
-    CompletionNotice, Request, RequestKind, Session, SessionOverview, StopAction, child_status,
-    is_benign_race, pass_down,
+    CompletionNotice, MAX_CONFLICTS, Request, RequestKind, Session, SessionOverview, StopAction,
+    child_status, is_benign_race, pass_down, too_many_conflicts,
 };
 
 use crate::context::RuntimeContext;
 use crate::hook_chain::HookChain;
 use crate::runtime::Runtime;
 use crate::start;
-
-/// The maximum number of attempts to stop a child that starts and ends runs concurrently.
-const MAX_TRIES: u32 = 16;
 
 /// Stops a child. With `permanently`, a completed child is aborted, too, so that it accepts no further messages. `above`
 /// contains the hooks of the child's ancestors.
@@ -32,7 +29,7 @@ pub(crate) fn stop<'a>(
     above: &'a HookChain,
 ) -> BoxFuture<'a, Result<()>> {
     async move {
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_CONFLICTS {
             let (agent, reason) = (Arc::clone(&agent), reason.clone());
             let stopped =
                 match child_status(runtime.context().logs(), child).await?.stop_action(permanently)
@@ -55,7 +52,7 @@ pub(crate) fn stop<'a>(
                 stopped => return stopped,
             }
         }
-        Err(start::busy(child))
+        Err(too_many_conflicts(child))
     }
     .boxed()
 }

@@ -14,9 +14,9 @@ use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandl
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
-    Journal, JournalConfig, RunRecord, RunStatus, Session, StartOutcome, StartRun, abort_events,
-    execute_events, has_ready_child, is_benign_race, resume_events, rewind_events,
-    terminate_events,
+    Journal, JournalConfig, MAX_CONFLICTS, RunRecord, RunStatus, Session, StartOutcome, StartRun,
+    abort_events, execute_events, has_ready_child, is_benign_race, resume_events, rewind_events,
+    terminate_events, too_many_conflicts,
 };
 use helix_agents_core::step::UndeliveredResults;
 use helix_agents_core::store::{Head, NewSession};
@@ -32,9 +32,6 @@ use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::stream_writer::StreamWriter;
-
-/// The maximum number of attempts to start a run in a session that other processes modify concurrently.
-const MAX_TRIES: u32 = 32;
 
 /// The poll interval while waiting for a lease, which may be released before it expires.
 const LEASE_POLL: Duration = Duration::from_millis(200);
@@ -185,7 +182,7 @@ async fn start_turn(
     let context = runtime.context();
     check_model(context, &agent)?;
     let TurnRequest { session, run, known, tags, parent, budget, hooks, by } = turn;
-    for _ in 0..MAX_TRIES {
+    for _ in 0..MAX_CONFLICTS {
         let found = if known { context.logs().find(&session).await? } else { None };
         let (head, fold) = match found {
             Some((head, fold)) => (Some(head), fold),
@@ -222,7 +219,7 @@ async fn start_turn(
             Err(error) => return Err(error),
         }
     }
-    Err(busy(&session))
+    Err(too_many_conflicts(&session))
 }
 
 pub(crate) async fn resume(
@@ -240,7 +237,7 @@ pub(crate) async fn resume(
     let mut after = options.after.clone();
     let mut waited = Duration::ZERO;
     let mut cleared = None;
-    for _ in 0..MAX_TRIES {
+    for _ in 0..MAX_CONFLICTS {
         let (_, fold) = context.logs().find(session).await?.ok_or_else(|| not_found(session))?;
         // An interrupt that is requested while this function waits for the lease is not cleared.
         let cleared = cleared.get_or_insert_with(|| by.clears(&fold));
@@ -282,7 +279,7 @@ pub(crate) async fn resume(
             }
         }
     }
-    Err(busy(session))
+    Err(too_many_conflicts(session))
 }
 
 /// Resumes a session like [`resume`], but returns `None` if another process resumed it first. Stop requests are
@@ -339,7 +336,7 @@ pub(crate) async fn abort(
     let context = runtime.context();
     let mut run = context.ids.run();
     let mut progress = HookProgress::default();
-    for _ in 0..MAX_TRIES {
+    for _ in 0..MAX_CONFLICTS {
         let (head, fold) = context.logs().find(session).await?.ok_or_else(|| not_found(session))?;
         if head.is_leased() {
             return Err(running(session));
@@ -371,7 +368,7 @@ pub(crate) async fn abort(
             StartOutcome::Leased { .. } => return Err(running(session)),
         }
     }
-    Err(busy(session))
+    Err(too_many_conflicts(session))
 }
 
 async fn prepare_start(
@@ -562,11 +559,6 @@ impl Launch {
 fn running(session: &SessionId) -> Error {
     Error::new(ErrorCode::AlreadyRunning, "the session has a live run")
         .with_context("session", session)
-}
-
-pub(crate) fn busy(session: &SessionId) -> Error {
-    let message = "gave up after too many conflicting appends by other processes";
-    Error::new(ErrorCode::StoreBusy, message).with_context("session", session)
 }
 
 fn not_found(session: &SessionId) -> Error {

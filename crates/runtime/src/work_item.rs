@@ -20,7 +20,7 @@ use futures_util::stream::FuturesUnordered;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, decode};
 use helix_agents_core::id::{CallId, SessionId};
-use helix_agents_core::session::{Lineage, lineage};
+use helix_agents_core::session::{Lineage, MAX_CONFLICTS, lineage, too_many_conflicts};
 use helix_agents_core::step::{Action, CallTask, ChildTask, UndeliveredResults};
 use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
@@ -36,9 +36,6 @@ use crate::lease::{self, LeaseKeeper};
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start;
-
-/// The maximum number of times that a superseded worker reloads the log and retries an item.
-const MAX_TRIES: u32 = 16;
 
 /// A unit of work of a run. An engine executes the items of a run one after the other. Calls that run concurrently are
 /// not items: see [`Next::Calls`].
@@ -105,7 +102,7 @@ impl Runtime {
     /// Returns the errors that stop a run, for example [`ErrorCode::Closed`] during a shutdown, and
     /// [`ErrorCode::StoreBusy`] after too many conflicts with other workers. The item may be retried.
     pub async fn perform(&self, run_ref: &RunRef, item: &WorkItem, is_first: bool) -> Result<Next> {
-        for round in 0..MAX_TRIES {
+        for round in 0..MAX_CONFLICTS {
             let Some(mut run) = self.attach(run_ref, true).await? else {
                 return self.finish_ended(run_ref).await;
             };
@@ -126,7 +123,7 @@ impl Runtime {
                 }
             }
         }
-        Err(start::busy(&run_ref.session))
+        Err(too_many_conflicts(&run_ref.session))
     }
 
     /// Runs one of several concurrent calls and records its result. An at-most-once call is in doubt if its start is
@@ -219,7 +216,7 @@ impl Runtime {
         let context = self.context();
         let fold = context.logs().overview(&run_ref.session).await?;
         if fold.current_run().is_some_and(|run| run.id == run_ref.run) {
-            return Err(start::busy(&run_ref.session));
+            return Err(too_many_conflicts(&run_ref.session));
         }
         let known = context.local_runs().remove(&run_ref.run);
         if fold.current_run().is_none() && fold.last_run().is_some_and(|run| run.id == run_ref.run)

@@ -243,7 +243,7 @@ impl<'a> LiveView<'a> {
             ChunkKind::Custom { name, data } => self.dim(custom(name, data)),
             ChunkKind::Error { error } if self.outcomes => self.error(error),
             ChunkKind::Output { output } if self.outcomes => {
-                let output = self.screen.foreign(output);
+                let output = self.screen.untrusted(output);
                 self.line(output)
             }
             ChunkKind::StreamResync => {
@@ -280,7 +280,7 @@ impl<'a> LiveView<'a> {
         self.speaker = is_open.then(|| chunk.session.clone());
         match style {
             Some(style) => self.screen.text(&self.screen.styled(style, lines)),
-            None => self.screen.text(&self.screen.foreign(&lines)),
+            None => self.screen.text(&self.screen.untrusted(&lines)),
         }
     }
 

@@ -47,8 +47,8 @@ struct Terminal {
 
 /// Returns `true` if this output is a terminal.
 #[must_use]
-pub fn is_shown(output: Output) -> bool {
-    terminal().is_shown(output)
+pub fn is_terminal(output: Output) -> bool {
+    terminal().is_terminal(output)
 }
 
 /// Returns `true` if this output is a terminal with colours and they are not disabled.
@@ -132,7 +132,7 @@ impl Terminal {
         Self { out, err, dumb, cursor: Cursor::default(), open: false }
     }
 
-    fn is_shown(&self, output: Output) -> bool {
+    fn is_terminal(&self, output: Output) -> bool {
         match output {
             Output::Out => self.out,
             Output::Err => self.err,
@@ -140,7 +140,7 @@ impl Terminal {
     }
 
     fn has_colors(&self, output: Output) -> bool {
-        self.is_shown(output)
+        self.is_terminal(output)
             && !self.dumb
             && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
     }
@@ -154,7 +154,7 @@ impl Terminal {
     }
 
     fn write(&mut self, output: Output, text: &str) -> io::Result<()> {
-        if !self.is_shown(output) {
+        if !self.is_terminal(output) {
             if !text.is_empty() {
                 self.open = !text.ends_with('\n');
             }

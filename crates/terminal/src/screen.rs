@@ -19,7 +19,7 @@ pub struct Screen {
     json: bool,
     color: bool,
     /// The output for everything but answers.
-    talk: Output,
+    other: Output,
     closed: Cell<bool>,
 }
 
@@ -41,24 +41,24 @@ impl Screen {
     #[must_use]
     pub fn new(json: bool) -> Self {
         let color = !json && output::has_colors(Output::Out);
-        Self { json, color, talk: Output::Out, closed: Cell::new(false) }
+        Self { json, color, other: Output::Out, closed: Cell::new(false) }
     }
 
     /// Returns a screen that writes only answers to standard output and everything else to standard error, if
     /// standard output is a pipe or a file.
     #[must_use]
     pub fn for_answers(&self) -> Self {
-        if self.json || output::is_shown(Output::Out) {
+        if self.json || output::is_terminal(Output::Out) {
             return Self::new(self.json);
         }
         let color = output::has_colors(Output::Err);
-        Self { json: false, color, talk: Output::Err, closed: Cell::new(false) }
+        Self { json: false, color, other: Output::Err, closed: Cell::new(false) }
     }
 
     /// Returns `true` if answers and other text have different outputs.
     #[must_use]
     pub fn is_for_answers(&self) -> bool {
-        self.talk == Output::Err
+        self.other == Output::Err
     }
 
     /// Returns `true` in JSON mode.
@@ -79,7 +79,7 @@ impl Screen {
     /// # Errors
     /// Returns an error if writing fails.
     pub fn text(&self, text: &str) -> io::Result<()> {
-        self.write(self.talk, text)
+        self.write(self.other, text)
     }
 
     /// Writes an answer and a line break.
@@ -133,7 +133,7 @@ impl Screen {
     /// # Errors
     /// Returns an error if writing fails.
     pub fn error(&self, error: &ErrorRecord) -> io::Result<()> {
-        let text = if self.talk == Output::Out || output::is_shown(self.talk) {
+        let text = if self.other == Output::Out || output::is_terminal(self.other) {
             format!("{}: {}", error.code, error.in_full())
         } else {
             error.to_string()
@@ -145,7 +145,7 @@ impl Screen {
     ///
     /// # Errors
     /// Returns an error if writing fails.
-    pub fn aside(&self, line: &str) -> io::Result<()> {
+    pub fn note(&self, line: &str) -> io::Result<()> {
         if self.json { Ok(()) } else { self.line(self.styled(Style::Dim, line)) }
     }
 
@@ -162,13 +162,13 @@ impl Screen {
     /// # Errors
     /// Returns an error if writing fails.
     pub fn end_line(&self) -> io::Result<()> {
-        if self.closed.get() { Ok(()) } else { output::end_line(self.talk) }
+        if self.closed.get() { Ok(()) } else { output::end_line(self.other) }
     }
 
     /// Escapes untrusted text for a terminal, so that it cannot imitate the program's own output.
     #[must_use]
-    pub fn foreign<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if output::is_shown(self.talk) { output::plain(text).into() } else { text.into() }
+    pub fn untrusted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if output::is_terminal(self.other) { output::plain(text).into() } else { text.into() }
     }
 
     /// Applies a style to text, if colours are enabled.

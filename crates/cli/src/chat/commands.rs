@@ -52,7 +52,7 @@ impl Conversation<'_> {
             }
             (Command::New, _) => {
                 self.session = None;
-                self.screen.aside("the next message starts a new session")?;
+                self.screen.note("the next message starts a new session")?;
             }
             (Command::Quit, _) => {}
         }
@@ -98,7 +98,7 @@ impl Conversation<'_> {
         if self.screen.is_json() {
             return self.show_model_as_json();
         }
-        Ok(self.screen.aside(&format!("model: {}", self.session_agent.model()))?)
+        Ok(self.screen.note(&format!("model: {}", self.session_agent.model()))?)
     }
 
     fn show_model_as_json(&self) -> Result<()> {

@@ -65,7 +65,7 @@ impl<'a> Conversation<'a> {
     pub(super) async fn introduce(&self) -> Result<()> {
         let name = self.screen.styled(Style::Bold, self.session_agent.agent().name());
         self.screen.line(format!("{name} with {}", self.session_agent.model()))?;
-        self.screen.aside("/help lists the commands, Ctrl-D leaves")?;
+        self.screen.note("/help lists the commands, Ctrl-D leaves")?;
         self.session_agent.show_warnings(self.screen);
         self.show_status().await
     }
@@ -93,7 +93,7 @@ impl<'a> Conversation<'a> {
             }
             (_, _) => format!("its last turn is {status}"),
         };
-        Ok(self.screen.aside(&format!("session {session}: {text}"))?)
+        Ok(self.screen.note(&format!("session {session}: {text}"))?)
     }
 
     /// Returns `true` if the session has a run that can be resumed.
@@ -151,7 +151,7 @@ impl<'a> Conversation<'a> {
         };
         let head = storage::head(self.store, session.as_str()).await?;
         for line in lease_wait::messages(&head, self.store).await? {
-            self.screen.aside(&line)?;
+            self.screen.note(&line)?;
         }
         let before = self.usage().await?;
         if self.runtime.can_resume(session).await? == Resumable::Waiting {

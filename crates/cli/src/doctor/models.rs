@@ -12,8 +12,8 @@ const MAX_MODELS: usize = 8;
 /// Shows the default model and the providers.
 pub(super) fn show(models: &ModelsDiagnosis, page: &Page<'_>) -> io::Result<()> {
     page.heading("Models")?;
-    match &models.chosen {
-        Some(chosen) => page.row("default", &format!("{}: {}", chosen.name, chosen.why))?,
+    match &models.default_model {
+        Some(model) => page.row("default", &format!("{}: {}", model.name, model.source))?,
         None => page.row("default", "none: see the problems below")?,
     }
     for provider in &models.providers {

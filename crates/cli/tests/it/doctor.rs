@@ -88,7 +88,7 @@ async fn the_report_has_stable_members() {
     );
     assert_eq!(report["program"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(report["configuration"]["file"]["found"], false);
-    assert_eq!(report["models"]["chosen"]["name"], "openai:small");
+    assert_eq!(report["models"]["default_model"]["name"], "openai:small");
     assert_eq!(report["models"]["providers"][0]["models"][0], "small");
     let sqlite = &report["stores"]["sqlite"];
     assert_eq!((&sqlite["exists"], &sqlite["folder"]["writable"]), (&false.into(), &true.into()));
@@ -183,7 +183,7 @@ async fn a_bad_helix_toml_is_a_problem_and_does_not_hide_the_rest() {
     let (report, _) = report(&dir, &[]).await;
     assert_eq!(codes(&report["problems"]), ["config_invalid"]);
     assert_eq!(report["configuration"]["file"]["found"], true);
-    assert_eq!(report["models"]["chosen"], Value::Null);
+    assert_eq!(report["models"]["default_model"], Value::Null);
     assert_eq!(report["stores"]["sqlite"]["file"]["sessions"]["completed"], 1);
 }
 
@@ -232,7 +232,7 @@ async fn without_a_model_agents_do_not_run() {
     let done = doctor(&TestDir::new(), &["--json"], &[]).await;
     let report = done.json();
     // A model server may be running on this machine.
-    let has_none = report["models"]["chosen"].is_null();
+    let has_none = report["models"]["default_model"].is_null();
     let problems = if has_none { vec!["no_model"] } else { vec![] };
     assert_eq!((codes(&report["problems"]), done.code), (problems, i32::from(has_none)));
 }

@@ -1,6 +1,7 @@
 //! Loading sessions from their logs.
 
 use super::SessionReader;
+use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
@@ -9,9 +10,6 @@ use crate::store::{Head, Position, StateStore, StoredAppend};
 
 /// The number of appends that are read at once.
 const PAGE: u32 = 256;
-
-/// The maximum number of attempts to read a head and a log of the same moment.
-pub(super) const MAX_LOOKS: u32 = 64;
 
 /// The target of a fold: a session, or only its overview.
 pub(super) trait Fold {
@@ -59,7 +57,7 @@ pub(super) enum CatchUpOutcome {
 /// [`ErrorCode::SessionNotFound`], the errors of the store, and the errors of a log that cannot be
 /// read or is illegal. The log is never changed.
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_CONFLICTS {
         let mut fold = Session::new(session.clone());
         let is_another = follow(store, &mut fold).await? == CatchUpOutcome::OfAnotherLog;
         if !is_another && fold.position().version == 0 {
@@ -69,7 +67,7 @@ pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session
             return Ok(fold);
         }
     }
-    Err(busy(session))
+    Err(too_many_conflicts(session))
 }
 
 /// Returns the head of a session and the fold at the same position, or `None` if the session does
@@ -84,7 +82,7 @@ pub(super) async fn load_with_head(
 ) -> Result<Option<(Head, Session)>> {
     let SessionReader { store, folds } = logs;
     let mut known = None;
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_CONFLICTS {
         let Some(head) = store.head(session).await? else { return Ok(None) };
         let mut fold = match (known.take(), folds) {
             (None, Some(folds)) => folds.get(store, &head, false).await?,
@@ -100,7 +98,7 @@ pub(super) async fn load_with_head(
         }
         known = Some(fold);
     }
-    Err(busy(session))
+    Err(too_many_conflicts(session))
 }
 
 /// Returns the head of a session and its overview at the same position.
@@ -111,7 +109,7 @@ pub(super) async fn overview_with_head(
     logs: SessionReader<'_>,
     session: &SessionId,
 ) -> Result<Option<(Head, SessionOverview)>> {
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_CONFLICTS {
         let Some(head) = logs.store.head(session).await? else { return Ok(None) };
         let mut overview = logs.overview_at(&head).await?;
         if head.position == *overview.position() {
@@ -119,7 +117,7 @@ pub(super) async fn overview_with_head(
             return Ok(Some((head, overview)));
         }
     }
-    Err(busy(session))
+    Err(too_many_conflicts(session))
 }
 
 /// Returns an overview of a session that is at least as recent as the head, from its snapshot and
@@ -210,11 +208,6 @@ pub(super) fn not_found(session: &SessionId) -> Error {
         .with_context("session", session)
 }
 
-pub(super) fn busy(session: &SessionId) -> Error {
-    Error::new(ErrorCode::StoreBusy, "the session has too many concurrent appends")
-        .with_context("session", session)
-}
-
 /// Returns the events of a session after a version, for tools that inspect a log. If the session
 /// is deleted and created again meanwhile, the events of the two logs are not mixed.
 ///
@@ -225,12 +218,12 @@ pub async fn load_events(
     session: &SessionId,
     after: u64,
 ) -> Result<Vec<RecordedEvent>> {
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_CONFLICTS {
         if let Some(events) = events_of_one_log(store, session, after).await? {
             return Ok(events);
         }
     }
-    Err(busy(session))
+    Err(too_many_conflicts(session))
 }
 
 /// Returns the events of a session, or `None` if the session was deleted and created again

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::load::{CatchUpOutcome, busy, follow, not_found};
+use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
+use super::load::{CatchUpOutcome, follow, not_found};
 use super::{SessionCache, SessionReader};
 use crate::clock::IdSource;
 use crate::clock::IdSourceExt as _;
@@ -14,9 +15,6 @@ use crate::id::{RequestId, RunId, SessionId};
 use crate::machine::session::{Request, RequestKind, SessionOverview};
 use crate::message::UserMessage;
 use crate::store::{Append, AppendOutcome, Guard, Head, LeaseChange, StateStore};
-
-/// The maximum number of attempts to append a request to a log that others append to concurrently.
-const MAX_CONFLICTS: u32 = 64;
 
 /// The access to a store for processes that append requests from outside a run.
 #[derive(Debug, Clone, Copy)]
@@ -192,7 +190,7 @@ impl<'a> RequestContext<'a> {
                 }
             }
         }
-        Err(busy(session))
+        Err(too_many_conflicts(session))
     }
 }
 

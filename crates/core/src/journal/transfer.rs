@@ -6,7 +6,8 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::load::{MAX_LOOKS, busy, load_events};
+use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
+use super::load::load_events;
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::RecordedEvent;
@@ -59,13 +60,13 @@ impl SessionExport {
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], [`ErrorCode::NotRoot`] for a child, and the errors of the store.
 pub async fn export_session(store: &dyn StateStore, session: &SessionId) -> Result<SessionExport> {
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_CONFLICTS {
         if let Some(sessions) = sessions_of_tree(store, session).await? {
             let format = FORMAT.to_owned();
             return Ok(SessionExport { format, format_version: FORMAT_VERSION, sessions });
         }
     }
-    Err(busy(session))
+    Err(too_many_conflicts(session))
 }
 
 /// Returns the sessions of a tree, starting with the root, or `None` if the tree was deleted

@@ -10,16 +10,18 @@ fn provider(name: &str, error: Option<ErrorCode>, models: &[&str]) -> ProviderDi
         default_model: None,
         key: "none",
         key_variable: None,
-        answers: error.is_none(),
+        responds: error.is_none(),
         error: error.map(|code| Error::new(code, "it failed").record()),
         models: models.iter().map(|model| (*model).to_owned()).collect(),
         traits: Vec::new(),
     }
 }
 
-fn codes(chosen: &str, providers: Vec<ProviderDiagnosis>) -> Vec<(String, bool)> {
-    let chosen = ChosenModel { name: chosen.to_owned(), why: "named explicitly".to_owned() };
-    let diagnosis = ModelsDiagnosis { chosen: Some(chosen), providers, problems: Vec::new() };
+fn codes(model: &str, providers: Vec<ProviderDiagnosis>) -> Vec<(String, bool)> {
+    let default_model =
+        DefaultModel { name: model.to_owned(), source: "named explicitly".to_owned() };
+    let diagnosis =
+        ModelsDiagnosis { default_model: Some(default_model), providers, problems: Vec::new() };
     let findings = diagnosis.findings();
     findings.into_iter().map(|finding| (finding.code.to_string(), finding.is_problem())).collect()
 }

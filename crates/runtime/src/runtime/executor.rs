@@ -14,9 +14,9 @@ use helix_agents_core::hooks::AgentHooks;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Lineage, PendingView, RequestKind, SessionPage, Submission, UsageQuery, UsageReport,
-    delete_session, fork, has_ready_child, lineage, pending_calls, queue_message, session_page,
-    submit, usage_of_sessions,
+    Lineage, MAX_CONFLICTS, PendingView, RequestKind, SessionPage, Submission, UsageQuery,
+    UsageReport, delete_session, fork, has_ready_child, lineage, pending_calls, queue_message,
+    session_page, submit, too_many_conflicts, usage_of_sessions,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
@@ -27,9 +27,6 @@ use crate::handle::attach;
 use crate::hook_chain::HookChain;
 use crate::run_ref::RunRef;
 use crate::start::{self, StartedBy};
-
-/// The maximum number of times that an abort is tried on a session whose runs start and end concurrently.
-const MAX_TRIES: u32 = 16;
 
 impl<E: ?Sized> Runtime<E> {
     /// Checks that the engine supports this agent and these hooks. An engine with remote workers looks up agents
@@ -120,7 +117,7 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
     }
 
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_CONFLICTS {
             let head = self.head(session).await?;
             let (is_leased, reason) = (head.is_leased(), reason.clone());
             let done = if is_leased {
@@ -135,7 +132,7 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
                 _ => return done,
             }
         }
-        Err(start::busy(session))
+        Err(too_many_conflicts(session))
     }
 
     async fn submit_tool_result(

@@ -1,3 +1,5 @@
+//! Wakeups of a future that shares its task with other work.
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};

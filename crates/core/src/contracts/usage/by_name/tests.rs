@@ -1,3 +1,5 @@
+//! The order of names, and the JSON form.
+
 use super::UsageByName;
 
 #[test]
