@@ -204,6 +204,7 @@ macro_rules! store_suite {
             an_old_session_with_a_late_append_is_not_purged,
             a_tree_with_an_active_run_is_not_purged,
             children_whose_parent_is_gone_are_purged,
+            orphans_of_one_tree_are_purged_and_deleted_separately,
             shared_appends_survive_a_purge,
             many_sessions_are_purged_at_once,
             // Fork

@@ -68,6 +68,10 @@ pub use transfer::{ExportedSession, SessionExport, export_session, import_sessio
 pub use tree::usage_of_tree;
 pub use usage::{MAX_REPORT_SOURCES, UsageQuery, UsageReport, usage_of_sessions};
 
+/// The maximum number of appends that [`Journal::catch_up`] reads at once. The next append reads any
+/// others.
+const MAX_MISSED: u32 = 64;
+
 /// The granularity at which facts are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -203,7 +207,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`ErrorCode::SessionExists`] if another process created it,
-    /// [`ErrorCode::SessionNotFound`] if its parent was deleted, [`ErrorCode::TooLarge`] if the
+    /// [`ErrorCode::SessionNotFound`] if the parent of the new session does not exist,
+    /// [`ErrorCode::TooLarge`] if the
     /// events do not fit into one append, and the errors of the store.
     pub async fn create(&mut self, new: NewSession, events: Vec<Event>) -> Result<()> {
         self.hold(&events, Oversize::Refused)?;
@@ -225,7 +230,7 @@ impl Journal {
             }
             CreateOutcome::ParentMissing => {
                 self.roll_back();
-                let message = "the session that starts this child was deleted";
+                let message = "the parent of the new session does not exist";
                 let error = Error::new(ErrorCode::SessionNotFound, message)
                     .with_context("session", self.session().id());
                 Err(match parent {
@@ -449,7 +454,7 @@ impl Journal {
     /// Same as [`commit`](Self::commit).
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
-        let missed = self.config.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;
+        let missed = self.config.store.read_log(self.session().id(), after, MAX_MISSED).await?;
         if missed.is_empty() { Ok(()) } else { self.absorb(&missed, true).await }
     }
 

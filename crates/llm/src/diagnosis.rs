@@ -101,7 +101,7 @@ impl ConfigDiagnosis {
 pub struct DefaultModel {
     /// The name, as `provider:model`.
     pub name: String,
-    /// Where the name comes from.
+    /// The reason why this model is the default.
     pub source: String,
 }
 

@@ -110,7 +110,8 @@ impl HttpClient {
             .connect_timeout(self.0.connect_timeout)
             // A redirect could send the key and the conversation to any host.
             .redirect(Policy::none())
-            // Retries are counted in one place only.
+            // Retries are counted in one place only. With a maximum of 0, the client does not copy
+            // each request for a retry that never happens.
             .retry(reqwest::retry::never().max_retries_per_request(0));
         let builder = match route {
             Route::Loopback => builder.no_proxy().tls_certs_only([]),

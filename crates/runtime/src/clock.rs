@@ -49,7 +49,8 @@ pub struct SystemIds;
 impl IdSource for SystemIds {
     fn next(&self) -> u128 {
         // `Uuid::now_v7` also orders the ids of one millisecond, for which it reads the clock twice and keeps a counter
-        // under a lock. Nothing needs that order, and a step needs four ids.
+        // under a lock. No caller needs that order, and a step would pay for it four times. Bytes 6 and 8 of a version 4
+        // UUID contain its version and variant, so they are not random.
         let [a, b, c, d, e, f, _, _, _, g, h, i, j, ..] = uuid::Uuid::new_v4().into_bytes();
         let random = [a, b, c, d, e, f, g, h, i, j];
         uuid::Builder::from_unix_timestamp_millis(epoch_millis(), &random).into_uuid().as_u128()

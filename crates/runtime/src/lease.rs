@@ -19,8 +19,8 @@ use crate::cancel::CancelReason;
 use crate::context::RuntimeContext;
 use crate::ownership::{LeaseMargin, Ownership};
 use crate::run_ref::RunRef;
+use crate::wake_filter::WakeFilter;
 use crate::wakeups::WakeupReceiver;
-use crate::woken::Woken;
 
 /// An event that a run has to handle while an effect is running.
 #[derive(Debug)]
@@ -47,11 +47,11 @@ pub struct LeaseKeeper {
     /// The id of the last interrupt request that was detected.
     interrupt: Option<RequestId>,
     timer: Timer,
-    woken: Arc<Woken>,
+    wake_filter: Arc<WakeFilter>,
 }
 
-/// The timer for the next check of the lease. It is kept between effects, because most of them are much shorter than
-/// the time until the next renewal. Appends extend the lease meanwhile, so it may end too early, but not too late.
+/// The timer for the next check of the lease. It is reused across effects, because most effects end long before the
+/// next renewal. An append extends the lease but not the timer, so the timer may fire too early, but never too late.
 struct Timer(Option<BoxFuture<'static, ()>>);
 
 impl Timer {
@@ -91,7 +91,7 @@ impl LeaseKeeper {
             shutdown: context.tasks.shutdown.clone(),
             interrupt: None,
             timer: Timer(None),
-            woken: Arc::new(Woken::new()),
+            wake_filter: Arc::new(WakeFilter::new()),
         }
     }
 
@@ -153,15 +153,24 @@ impl LeaseKeeper {
         known: u64,
         mut effect: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> Either<T, LeaseEvent> {
-        let (ownership, woken) = (self.ownership.clone(), Arc::clone(&self.woken));
+        let (ownership, wake_filter) = (self.ownership.clone(), Arc::clone(&self.wake_filter));
         let mut watch = pin!(self.watch(known));
-        woken.restart();
+        wake_filter.restart();
         poll_fn(|cx| {
-            // Nearly every poll is for the effect.
-            if let Poll::Ready(done) = ownership.poll_owned(effect.as_mut(), cx) {
-                return Poll::Ready(Either::Left(done));
+            loop {
+                // Polled first, because nearly every wakeup is for the effect.
+                let is_owned = ownership.has(LeaseMargin::Third);
+                if is_owned && let Poll::Ready(done) = effect.as_mut().poll(cx) {
+                    return Poll::Ready(Either::Left(done));
+                }
+                if let Poll::Ready(event) = wake_filter.poll(watch.as_mut(), cx) {
+                    return Poll::Ready(Either::Right(event));
+                }
+                // The skipped effect may have been woken, and the lease may have been renewed just now.
+                if is_owned || !ownership.has(LeaseMargin::Third) {
+                    return Poll::Pending;
+                }
             }
-            woken.poll(watch.as_mut(), cx).map(Either::Right)
         })
         .await
     }

@@ -38,8 +38,8 @@ mod tasks;
 #[cfg(test)]
 mod testing;
 mod tools;
+mod wake_filter;
 mod wakeups;
-mod woken;
 mod work_item;
 
 pub use builder::RuntimeBuilder;

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use helix_agents_core::clock::Clock;
@@ -27,7 +27,7 @@ pub struct Ownership(Arc<Inner>);
 struct Inner {
     clock: Arc<dyn Clock>,
     ttl: Duration,
-    /// The same in nanoseconds.
+    /// `ttl` in nanoseconds.
     ttl_ns: u64,
     /// The monotonic time at which the lease expires, in nanoseconds.
     until: AtomicU64,
@@ -75,7 +75,7 @@ impl Ownership {
         if mutant!("lease-not-checked") {
             return true;
         }
-        // In plain numbers: this runs each time a run is polled.
+        // Integers instead of `Duration`, because this runs at each poll of a run.
         let least = match margin {
             LeaseMargin::Third => self.0.ttl_ns / 3,
             LeaseMargin::Half => self.0.ttl_ns / 2,
@@ -118,16 +118,10 @@ impl Ownership {
     /// work does not progress until the lease was renewed. The renewal does not wake this future: the caller has
     /// to poll it again, for example in a `select!` with the future that renews the lease.
     pub async fn while_owned<T>(&self, mut work: Pin<&mut (impl Future<Output = T> + Send)>) -> T {
-        poll_fn(|cx| self.poll_owned(work.as_mut(), cx)).await
-    }
-
-    /// The poll of [`while_owned`](Self::while_owned).
-    pub(crate) fn poll_owned<T>(
-        &self,
-        work: Pin<&mut (impl Future<Output = T> + Send)>,
-        cx: &mut Context<'_>,
-    ) -> Poll<T> {
-        if self.has(LeaseMargin::Third) { work.poll(cx) } else { Poll::Pending }
+        poll_fn(
+            |cx| if self.has(LeaseMargin::Third) { work.as_mut().poll(cx) } else { Poll::Pending },
+        )
+        .await
     }
 }
 

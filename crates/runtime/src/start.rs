@@ -43,13 +43,23 @@ const CLOCK_MARGIN: Duration = Duration::from_millis(20);
 struct TurnRequest {
     session: SessionId,
     run: RunId,
-    /// `true` if the session may exist already.
-    known: bool,
+    target: TurnTarget,
     tags: BTreeMap<String, String>,
     parent: Option<ParentRef>,
     budget: Option<Budget>,
     hooks: HookChain,
     by: StartedBy,
+}
+
+/// The session in which a turn is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TurnTarget {
+    /// A new session.
+    New,
+    /// An existing session, or a new one if there is none.
+    Any,
+    /// An existing session.
+    Existing,
 }
 
 /// The initiator of a run. It determines which interrupt the run ignores and which sessions may be resumed.
@@ -100,11 +110,11 @@ pub(crate) async fn execute(
         Some(chosen) => RunId::validated(chosen.as_str())?,
         None => context.ids.run(),
     };
-    let known = options.session.is_some();
+    let target = if options.session.is_some() { TurnTarget::Any } else { TurnTarget::New };
     let hooks = HookChain::new(&HookChain::none(), &agent, &options.hooks);
     let (tags, budget) = (options.tags, options.budget);
     let by = StartedBy::Caller;
-    let turn = TurnRequest { session, run, known, tags, parent: None, budget, hooks, by };
+    let turn = TurnRequest { session, run, target, tags, parent: None, budget, hooks, by };
     start_turn(runtime, agent, &input, turn).await
 }
 
@@ -128,7 +138,7 @@ pub(crate) async fn execute_child(
         let turn = TurnRequest {
             session: session.clone(),
             run: context.ids.run(),
-            known: false,
+            target: TurnTarget::New,
             tags: BTreeMap::new(),
             parent: Some(parent.clone()),
             budget,
@@ -163,7 +173,7 @@ pub(crate) async fn continue_child(
     let turn = TurnRequest {
         session: session.clone(),
         run: run.clone(),
-        known: true,
+        target: TurnTarget::Existing,
         tags: BTreeMap::new(),
         parent: None,
         budget: None,
@@ -181,15 +191,18 @@ async fn start_turn(
 ) -> Result<RunHandle> {
     let context = runtime.context();
     check_model(context, &agent)?;
-    let TurnRequest { session, run, known, tags, parent, budget, hooks, by } = turn;
+    let TurnRequest { session, run, target, tags, parent, budget, hooks, by } = turn;
+    let may_exist = target != TurnTarget::New;
     for _ in 0..MAX_CONFLICTS {
-        let found = if known { context.logs().find(&session).await? } else { None };
+        let found = if may_exist { context.logs().find(&session).await? } else { None };
         let (head, fold) = match found {
             Some((head, fold)) => (Some(head), fold),
+            // The session of a child may have been deleted with its tree.
+            None if target == TurnTarget::Existing => return Err(not_found(&session)),
             None => (None, Session::new(session.clone())),
         };
         // A chosen id may have belonged to an earlier session.
-        if known && head.is_none() && parent.is_none() {
+        if may_exist && head.is_none() && parent.is_none() {
             context.clear_stream(&session).await;
         }
         if let Some(record) = fold.run(&run) {
@@ -215,7 +228,7 @@ async fn start_turn(
             Ok(Launched::Started(handle)) => return Ok(handle),
             Ok(Launched::Changed) => {}
             Ok(Launched::Leased { .. }) => return Err(running(&session)),
-            Err(error) if error.code() == ErrorCode::SessionExists && known => {}
+            Err(error) if error.code() == ErrorCode::SessionExists && may_exist => {}
             Err(error) => return Err(error),
         }
     }
@@ -565,3 +578,6 @@ fn not_found(session: &SessionId) -> Error {
     Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
         .with_context("session", session)
 }
+
+#[cfg(test)]
+mod tests;

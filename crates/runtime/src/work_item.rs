@@ -216,7 +216,10 @@ impl Runtime {
         let context = self.context();
         let fold = context.logs().overview(&run_ref.session).await?;
         if fold.current_run().is_some_and(|run| run.id == run_ref.run) {
-            return Err(too_many_conflicts(&run_ref.session));
+            let message = "the run was started concurrently";
+            return Err(
+                Error::new(ErrorCode::StoreBusy, message).with_context("session", &run_ref.session)
+            );
         }
         let known = context.local_runs().remove(&run_ref.run);
         if fold.current_run().is_none() && fold.last_run().is_some_and(|run| run.id == run_ref.run)

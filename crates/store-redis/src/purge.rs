@@ -39,7 +39,7 @@ impl Inner {
     }
 
     /// Deletes a tree. The top is deleted first, and only if nothing has been appended to it in the
-    /// meantime: after that, no run starts below it.
+    /// meantime. A run below it that starts a child at that time fails, or the child is deleted, too.
     async fn purge_tree(&self, purge: &Purge, top: &Found) -> Result<u64> {
         let tree = self.members(&self.keys.of(&top.head.created.root).tree()).await?;
         if !tree.iter().all(|found| purge.is_old(&found.head)) {
@@ -50,9 +50,11 @@ impl Inner {
             return Ok(0);
         }
         let mut purged = 1;
+        let mut deleted = HashSet::from([top.head.session.clone()]);
         for found in below.iter().rev() {
             purged += u64::from(self.delete_one(found, None).await?);
+            deleted.insert(found.head.session.clone());
         }
-        Ok(purged + self.delete_orphans(&top.head.created.root).await?)
+        Ok(purged + self.delete_orphans(&top.head.created.root, deleted).await?)
     }
 }

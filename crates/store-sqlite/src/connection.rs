@@ -38,9 +38,12 @@ fn try_open_all(config: &Config) -> Result<Connections, Failure> {
         return Ok(Connections { writer, readers });
     }
     if migrations::run(&mut writer, config.busy_timeout)? {
-        // `ALTER TABLE` opens SQLite's temporary database. A connection keeps it, and then begins
-        // each transaction there, too.
-        writer = connect(config)?;
+        // `ALTER TABLE` opens SQLite's temporary database, and the connection then includes it in
+        // each transaction. A new connection avoids that cost. It reads the file before the other
+        // one is closed, because closing the last connection removes the write-ahead log.
+        let next = connect(config)?;
+        migrations::check(&next)?;
+        writer = next;
     }
     configure(&writer, config)?;
     let readers = (0..READERS).map(|_| open_reader(config)).collect::<Result<_, _>>()?;

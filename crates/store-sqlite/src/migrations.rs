@@ -32,8 +32,8 @@ enum FileKind {
     Ours(usize),
 }
 
-/// Migrates the file to the newest schema. Returns `true` if it was older. Does not change files of
-/// other programs or newer versions.
+/// Migrates the file to the newest schema. Returns `true` if the file was empty or had an older
+/// schema. Does not change files of other programs or newer versions.
 pub(crate) fn run(connection: &mut Connection, timeout: Duration) -> Result<bool, Failure> {
     retry_while_busy(timeout, || inspect_alone(connection).map(drop))?;
     if connection.is_readonly(rusqlite::MAIN_DB)? {

@@ -118,7 +118,7 @@ pub async fn a_first_append_without_a_summary_is_refused(harness: &impl StoreHar
     assert_eq!(store.head(&session).await.unwrap(), None);
 }
 
-/// The tree of a child may be deleted while one of its runs starts the child.
+/// Another process may delete the parent while a run creates the child.
 pub async fn a_child_of_a_missing_session_is_not_created(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let (parent, session) = (id("parent"), id("child"));

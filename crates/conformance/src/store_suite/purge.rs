@@ -121,6 +121,24 @@ pub async fn children_whose_parent_is_gone_are_purged(harness: &impl StoreHarnes
     assert_eq!(left(&store).await, ["child", "waits"]);
 }
 
+/// Each orphan counts as a root: its own status decides, whatever happens to another orphan of the same tree.
+pub async fn orphans_of_one_tree_are_purged_and_deleted_separately(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    for name in ["completed", "deleted", "child of deleted"] {
+        let parent = if name == "child of deleted" { "deleted" } else { "never" };
+        below(&store, name, parent, "never").await;
+    }
+    for name in ["failed", "other"] {
+        let first = first(&id(name), "first");
+        let writer = Writer::create_as(&store, child(&id("never"), &id("never")), first).await;
+        ended(writer, SessionStatus::Failed).await;
+    }
+    assert!(store.delete(&id("deleted")).await.unwrap());
+    assert_eq!(left(&store).await, ["completed", "failed", "other"]);
+    assert_eq!(store.purge(&all(&[SessionStatus::Completed])).await.unwrap(), 1);
+    assert_eq!(left(&store).await, ["failed", "other"]);
+}
+
 /// Shared appends stay, as after a deletion of the original.
 pub async fn shared_appends_survive_a_purge(harness: &impl StoreHarness) {
     let store = harness.open().await;

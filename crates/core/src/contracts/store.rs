@@ -137,8 +137,9 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Creates a session with its first append. The append's `expected` is [`Position::start`] and
     /// it has a summary.
     ///
-    /// With [`Guard::ParentExists`], no child is left behind by a concurrent deletion of its
-    /// parent: either the child is not created, or the deletion includes it. Other guards are
+    /// With [`Guard::ParentExists`], the store creates a child only if its parent exists, and
+    /// otherwise returns [`CreateOutcome::ParentMissing`]. A concurrent deletion of the parent
+    /// either prevents the child or deletes it. The guard has no effect on a root. Other guards are
     /// ignored.
     ///
     /// # Errors

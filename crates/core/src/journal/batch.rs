@@ -35,7 +35,7 @@ pub(super) enum Origin {
 pub(super) struct Batch {
     events: Vec<Event>,
     /// The origin of each event, and the end of its text in `body`.
-    placed: Vec<(Origin, usize)>,
+    origins_and_ends: Vec<(Origin, usize)>,
     /// The output of [`encode`](crate::event::encode), without the closing bracket.
     body: Vec<u8>,
 }
@@ -70,14 +70,14 @@ impl Batch {
             return Err(error);
         }
         self.events.push(event.clone());
-        self.placed.push((origin, self.body.len()));
+        self.origins_and_ends.push((origin, self.body.len()));
         Ok(self.body.len() - before - 1)
     }
 
     /// Removes the event that was pushed last.
     pub(super) fn pop(&mut self) {
         self.events.pop();
-        self.placed.pop();
+        self.origins_and_ends.pop();
         self.body.truncate(self.end(self.events.len()));
     }
 
@@ -94,7 +94,8 @@ impl Batch {
         }
         self.body.append(&mut other.body);
         self.events.append(&mut other.events);
-        self.placed.extend(other.placed.iter().map(|(origin, end)| (*origin, end + before)));
+        self.origins_and_ends
+            .extend(other.origins_and_ends.iter().map(|(origin, end)| (*origin, end + before)));
     }
 
     pub(super) fn into_events(self) -> Vec<Event> {
@@ -103,7 +104,7 @@ impl Batch {
 
     /// Returns the facts among the events.
     pub(super) fn into_facts(self) -> Vec<Event> {
-        let events = self.events.into_iter().zip(self.placed);
+        let events = self.events.into_iter().zip(self.origins_and_ends);
         let fact = |(event, (origin, _))| (origin == Origin::Fact).then_some(event);
         events.filter_map(fact).collect()
     }
@@ -112,7 +113,7 @@ impl Batch {
     pub(super) fn take_body(&mut self) -> Bytes {
         let mut body = std::mem::take(&mut self.body);
         body.push(b']');
-        // Stores in memory keep the body.
+        // The memory store keeps the body, so unused capacity would stay allocated.
         body.shrink_to_fit();
         body.into()
     }
@@ -145,7 +146,9 @@ impl Batch {
     /// Returns the ranges of events that stay together.
     fn units(&self, limit: usize) -> Vec<Range<usize>> {
         let mut units: Vec<Range<usize>> = Vec::new();
-        for (index, (event, (origin, _))) in self.events.iter().zip(&self.placed).enumerate() {
+        for (index, (event, (origin, _))) in
+            self.events.iter().zip(&self.origins_and_ends).enumerate()
+        {
             let before = index.checked_sub(1).and_then(|before| self.events.get(before));
             match units.last_mut() {
                 Some(unit)
@@ -167,7 +170,7 @@ impl Batch {
 
     /// Returns the end of the text of the first `count` events in the body.
     fn end(&self, count: usize) -> usize {
-        let last = count.checked_sub(1).and_then(|last| self.placed.get(last));
+        let last = count.checked_sub(1).and_then(|last| self.origins_and_ends.get(last));
         last.map_or(0, |(_, end)| *end)
     }
 
@@ -182,10 +185,13 @@ impl Batch {
         body.push(b'[');
         body.extend_from_slice(text);
         let start = self.end(range.start);
-        let placed = self.placed.get(range.clone()).unwrap_or_default();
+        let origins_and_ends = self.origins_and_ends.get(range.clone()).unwrap_or_default();
         Self {
             events: self.events.get(range).unwrap_or_default().to_vec(),
-            placed: placed.iter().map(|(origin, end)| (*origin, end - start)).collect(),
+            origins_and_ends: origins_and_ends
+                .iter()
+                .map(|(origin, end)| (*origin, end - start))
+                .collect(),
             body,
         }
     }

@@ -3,14 +3,14 @@
 use crate::error::{Error, ErrorCode};
 use crate::id::SessionId;
 
-/// The maximum number of attempts at an operation on a session that other processes can interfere
-/// with. Each conflict means that one of them has succeeded, so few operations need more than two
-/// attempts.
+/// The number of conflicts after which an operation on a session gives up. Each conflict means that
+/// another writer has made progress, so operations rarely have more than one.
 pub const MAX_CONFLICTS: u32 = 64;
 
-/// Returns the error of an operation that had [`MAX_CONFLICTS`] conflicts. It can be retried.
+/// Returns the error of an operation that gave up because of concurrent changes. The operation can
+/// be retried.
 #[must_use]
 pub fn too_many_conflicts(session: &SessionId) -> Error {
-    let message = "gave up after too many concurrent changes of the session by other processes";
+    let message = "the session has too many concurrent changes";
     Error::new(ErrorCode::StoreBusy, message).with_context("session", session)
 }

@@ -111,7 +111,7 @@ async fn send(
         // The checkpoint is within the first append, as in a log that was imported in one append.
         return Ok(match store.create_session(new, append).await? {
             CreateOutcome::Created { at } => ForkOutcome::Created { at },
-            // A fork has no parent.
+            // A fork has no parent, so `ParentMissing` cannot occur.
             CreateOutcome::Exists | CreateOutcome::ParentMissing => ForkOutcome::Exists,
         });
     }

@@ -35,7 +35,8 @@ pub(super) async fn overviews(
 /// them.
 ///
 /// The function reads the usage that the store keeps for each session. For a session with a current
-/// run, it reads the last snapshot and the appends since.
+/// run, or without stored usage, it reads the last snapshot and the appends after it, or the whole
+/// log if there is no snapshot.
 ///
 /// # Errors
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store.

@@ -54,9 +54,8 @@ pub struct UsageReport {
 /// was recorded before the call is counted.
 ///
 /// The function reads the usage that the store keeps with each head, page by page, and holds one
-/// page and the sum. For a session with a current run, it reads the last snapshot and the appends
-/// since. It reads the whole log only of a session without stored usage, as in databases of older
-/// versions. Beyond [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
+/// page and the sum. For a session with a current run, or without stored usage, it reads the last
+/// snapshot and the appends after it, or the whole log if there is no snapshot. Beyond [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
 /// [`OTHER_NAMES`](crate::usage::OTHER_NAMES).
 ///
 /// # Errors
@@ -84,8 +83,8 @@ pub(super) async fn used_by(
     logs: SessionReader<'_>,
     found: &SessionUsage,
 ) -> Result<Option<Arc<UsageRollup>>> {
-    let is_running = found.head.summary.run.is_some();
-    if let Some(used) = found.usage.as_ref().filter(|_| !is_running) {
+    let has_current_run = found.head.summary.run.is_some();
+    if let Some(used) = found.usage.as_ref().filter(|_| !has_current_run) {
         return Ok(Some(Arc::clone(used)));
     }
     match logs.overview(&found.head.session).await {

@@ -119,7 +119,7 @@ async fn the_log_is_read_if_the_head_has_no_answer() {
 
 /// A run reports its usage when it ends.
 #[tokio::test]
-async fn the_log_is_read_while_a_run_is_in_progress() {
+async fn the_log_is_read_while_a_session_has_a_current_run() {
     let store = MemoryStore::new();
     create(&store, 1, steps(100)).await;
     create_with(&store, 2, id(2), steps(100), Some("r1".into())).await;

@@ -40,7 +40,8 @@ impl Driver {
             return Err(self.error(CancelReason::Superseded));
         };
         let Self { journal, context, .. } = *self;
-        // Most sessions have one run. A session that waits or that had earlier runs is likely to be used again.
+        // Most sessions have only one run and are not used again. A child, a suspended session and a session with
+        // earlier runs are likely to be.
         if let Some(fold) = journal.into_session()
             && (fold.past_runs() > 0 || fold.parent().is_some() || result.status.is_suspended())
         {

@@ -4,10 +4,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::Either;
 use helix_agents_conformance::faults::{Fault, FaultStore, HEAD};
 use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::store::StateStore as _;
 use helix_agents_test::Gate;
+use tokio::sync::Notify;
 use tokio::time::advance;
 
 use super::LeaseKeeper;
@@ -84,4 +86,25 @@ async fn a_lease_that_is_renewed_first_is_counted_from_the_sending() {
     gate.open();
     let (_, keeper) = attached.await.unwrap().unwrap();
     assert_eq!(keeper.ownership().age(), ANSWER);
+}
+
+/// After a pause, the result of an effect may arrive together with the response of a renewal. The effect is polled
+/// although its wakeup came while the lease was at risk.
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_was_skipped_is_polled_after_the_renewal() {
+    let (plain, gate, agent) = (store(), Gate::new(), agent());
+    let scene = on(plain.clone().hold_renewals(&gate));
+    let mut lease = scene.begin(&agent).await.lease;
+    let arrived = Notify::new();
+    let effect = pin!(arrived.notified());
+    let mut watched = pin!(lease.watch_while(0, effect));
+    assert!(watched.as_mut().now_or_never().is_none());
+    advance(LEASE / 3).await;
+    assert!(watched.as_mut().now_or_never().is_none());
+    assert_eq!(gate.arrived(), 1, "the renewal was sent");
+    advance(LEASE / 3 + ANSWER).await;
+    gate.open();
+    arrived.notify_one();
+    let done = watched.as_mut().now_or_never();
+    assert!(matches!(done, Some(Either::Left(()))), "{done:?}");
 }

@@ -19,14 +19,20 @@ impl Inner {
         if session.check().is_err() {
             return Ok(false);
         }
+        let mut deleted = HashSet::from([session.clone()]);
         for _ in 0..ROUNDS {
-            let Some(found) = self.find(session).await? else { return Ok(false) };
+            let Some(found) = self.find(session).await? else {
+                // An interrupted deletion may have left children of a root.
+                self.delete_orphans(session, deleted).await?;
+                return Ok(false);
+            };
             for child in self.descendants(&found).await?.iter().rev() {
                 self.delete_one(child, None).await?;
+                deleted.insert(child.head.session.clone());
             }
             if self.descendants(&found).await?.is_empty() {
                 let existed = self.delete_one(&found, None).await?;
-                self.delete_orphans(&found.head.created.root).await?;
+                self.delete_orphans(&found.head.created.root, deleted).await?;
                 return Ok(existed);
             }
         }
@@ -41,28 +47,30 @@ impl Inner {
         Ok(below(self.members(&tree).await?, &above.head.session))
     }
 
-    /// Deletes the sessions of a tree whose parent was deleted. Returns how many there were. They
-    /// were created after the deletion had listed the tree.
-    pub(crate) async fn delete_orphans(&self, root: &SessionId) -> Result<u64> {
+    /// Deletes the children of deleted sessions. A run can create them after the deletion has listed
+    /// the tree. Returns their number.
+    pub(crate) async fn delete_orphans(
+        &self,
+        root: &SessionId,
+        mut deleted: HashSet<SessionId>,
+    ) -> Result<u64> {
         let tree = self.keys.of(root).tree();
-        let mut deleted = 0;
+        let mut orphans = 0;
         for _ in 0..ROUNDS {
-            let members = self.members(&tree).await?;
-            let names: HashSet<_> =
-                members.iter().map(|found| found.head.session.clone()).collect();
-            let mut is_done = true;
-            for found in &members {
+            let before = orphans;
+            for found in self.members(&tree).await? {
                 let Some(parent) = &found.head.created.parent else { continue };
-                if !names.contains(parent) && self.find(parent).await?.is_none() {
-                    deleted += u64::from(self.delete_one(found, None).await?);
-                    is_done = false;
+                // Another process may have created the parent again.
+                if deleted.contains(parent) && self.find(parent).await?.is_none() {
+                    orphans += u64::from(self.delete_one(&found, None).await?);
+                    deleted.insert(found.head.session);
                 }
             }
-            if is_done {
+            if orphans == before {
                 break;
             }
         }
-        Ok(deleted)
+        Ok(orphans)
     }
 
     /// Deletes one session. Returns `true` if it existed. With `only_at`, deletes it only if it

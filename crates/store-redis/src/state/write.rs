@@ -48,12 +48,13 @@ impl Inner {
         new: &NewSession,
         first: &Append,
     ) -> Result<CreateOutcome> {
-        let at = match self.begin(new, first, &generation(), &ForkBase::default()).await? {
-            CreationOutcome::Created(at) => at,
+        let generation = generation();
+        let (at, own) = match self.begin(new, first, &generation, &ForkBase::default()).await? {
+            CreationOutcome::Created(at) => (at, Some(generation)),
             CreationOutcome::Exists { after, first: id, at }
                 if after.version == 0 && id == first.id =>
             {
-                at
+                (at, None)
             }
             CreationOutcome::Exists { .. } => return Ok(CreateOutcome::Exists),
         };
@@ -64,7 +65,10 @@ impl Inner {
             // The keys of two sessions may be on different servers, so no script sees both. A
             // deletion lists the tree again after it has deleted the parent: it finds each child
             // that was created before, and each later one is deleted here.
-            if let Some(child) = self.find(&first.session).await? {
+            // Another process may have deleted the child and created it again.
+            if let Some(child) = self.find(&first.session).await?
+                && own.is_none_or(|own| own == child.generation)
+            {
                 self.delete_one(&child, None).await?;
             }
             return Ok(CreateOutcome::ParentMissing);

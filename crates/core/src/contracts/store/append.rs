@@ -50,8 +50,8 @@ pub enum LeaseChange {
     Clear,
 }
 
-/// A condition that must hold at the time of the append, by the store's clock, in addition to the
-/// expected position.
+/// A condition that the store checks with the append, in addition to the expected position. Times
+/// are compared with the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     /// No further condition.
@@ -60,8 +60,8 @@ pub enum Guard {
     NotAfter(Timestamp),
     /// No lease may be held. Required to start a run.
     LeaseFree,
-    /// The parent of a new session must exist. Required to start a child, because its tree may be
-    /// deleted at the same time. Appends to existing sessions ignore it.
+    /// The parent of the new session must exist. Required to create a child, because the parent may
+    /// be deleted concurrently. Ignored by appends to existing sessions.
     ParentExists,
 }
 
@@ -85,8 +85,9 @@ pub struct Append {
     /// The summary after the append. `None` leaves the summary unchanged (requests from outside a
     /// run).
     pub summary: Option<Summary>,
-    /// The total usage of the session itself after the append. `None` leaves it unchanged. A run
-    /// reports it when it ends.
+    /// The total usage of the session itself after the append. `None` leaves the stored usage
+    /// unchanged. A run sets this in the append that ends it. Forks, imports, late results, and
+    /// requests that change the usage set it too.
     pub usage: Option<Arc<UsageRollup>>,
     /// The effect on the lease.
     pub lease: LeaseChange,
@@ -224,7 +225,7 @@ pub enum CreateOutcome {
     },
     /// Another caller created the session.
     Exists,
-    /// The parent does not exist, and the guard requires it; nothing was written.
+    /// The guard requires the parent, and it does not exist. No session was created.
     ParentMissing,
 }
 

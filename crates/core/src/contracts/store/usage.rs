@@ -10,7 +10,8 @@ use crate::usage::UsageRollup;
 pub struct SessionUsage {
     /// The head of the session.
     pub head: Head,
-    /// The usage of the session itself, without its children, at the end of its last run. `None` if
-    /// no append carried usage: then only the log has it.
+    /// The usage of the session itself, without its children, as of the last append that carried
+    /// usage. It does not include later events, such as those of a current run. `None` if no append
+    /// carried usage.
     pub usage: Option<Arc<UsageRollup>>,
 }

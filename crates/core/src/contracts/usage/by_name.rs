@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Usage by the name of its source, sorted by name.
 ///
-/// Every append contains the totals of its session, so they are copied often, and nearly all
-/// sessions use only a few models and tools. The entries are therefore stored in one allocation.
+/// The entries are in a sorted vector. The totals of a session are cloned with each step, and most
+/// sessions use only a few models and tools, so one vector is cheaper to clone than a tree.
 ///
 /// # Examples
 ///
@@ -57,8 +57,10 @@ impl<V> UsageByName<V> {
         V: Default,
     {
         let index = self.find(&name).unwrap_or_else(|index| {
-            // Exact, because most maps never have more than one name.
-            self.0.reserve_exact(1);
+            if self.0.len() < 4 {
+                // Most maps never have more than one name.
+                self.0.reserve_exact(1);
+            }
             self.0.insert(index, (name, V::default()));
             index
         });
@@ -105,7 +107,7 @@ impl<V> Index<&str> for UsageByName<V> {
 
     fn index(&self, name: &str) -> &V {
         #[expect(clippy::expect_used, reason = "indexing panics, as for the maps of std")]
-        self.get(name).expect("usage under this name")
+        self.get(name).expect("no usage under this name")
     }
 }
 

@@ -78,12 +78,12 @@ pub(super) struct FoldState {
     /// `true` if the session was rewound and no run has started since.
     pub rewound: bool,
     /// The state that most events do not change.
-    pub rare: Arc<RareState>,
+    pub rare: Arc<RarelyChanged>,
 }
 
 /// The state that most events do not change. Savepoints share it until it changes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct RareState {
+pub(super) struct RarelyChanged {
     /// The interrupt that no run has handled yet.
     pub interrupt: Option<Request>,
     /// The abort that no run has handled yet.
@@ -207,8 +207,8 @@ impl FoldState {
         }
     }
 
-    /// Returns the rarely changed state to change it.
-    pub(super) fn rare_mut(&mut self) -> &mut RareState {
+    /// Returns the rarely changed state for modification. Copies it first if a savepoint shares it.
+    pub(super) fn rare_mut(&mut self) -> &mut RarelyChanged {
         Arc::make_mut(&mut self.rare)
     }
 
@@ -253,6 +253,7 @@ impl FoldState {
 
     /// Clears the pending requests, because the turn is over or was interrupted.
     pub(super) fn settle_requests(&mut self, ended: RunStatus) {
+        // Without this check, the shared state would be copied although nothing changes.
         let has_requests = self.rare.interrupt.is_some() || self.rare.abort.is_some();
         if !has_requests && ended != RunStatus::Interrupted {
             return;
@@ -265,7 +266,7 @@ impl FoldState {
         rare.abort = None;
     }
 
-    /// Forgets the late results, because the current run shows them.
+    /// Clears the late results. The current run writes them to the stream.
     pub(super) fn clear_late(&mut self) {
         if !self.rare.late.is_empty() {
             self.rare_mut().late.clear();

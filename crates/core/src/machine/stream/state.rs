@@ -149,7 +149,7 @@ impl StreamState {
 }
 
 impl Change {
-    /// Passes the chunks with their attempts one by one, in order, to a store that keeps them
+    /// Calls `keep` with each chunk and its attempt, in order. For stores that keep chunks
     /// individually.
     pub fn for_each_chunk(
         &self,

@@ -7,12 +7,13 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
 
-/// Polls futures that share a task with other work, each only when it was woken itself.
+/// Polls one future at a time, and only after that future's own waker was called. Other wakeups of the task are
+/// ignored.
 ///
-/// A reply of a model wakes the task of its run with each piece. Without this, the run would look at its timers and
-/// notifications each time.
+/// Each piece of a model reply wakes the task of its run. Without this filter, each of these wakeups would also poll
+/// the run's timers and notifications.
 #[derive(Debug)]
-pub(crate) struct Woken {
+pub(crate) struct WakeFilter {
     state: Arc<State>,
     waker: Waker,
 }
@@ -36,14 +37,14 @@ impl Wake for State {
     }
 }
 
-impl Woken {
+impl WakeFilter {
     pub(crate) fn new() -> Self {
         let state = Arc::<State>::default();
         let waker = Waker::from(Arc::clone(&state));
         Self { state, waker }
     }
 
-    /// Requests that the next future is polled at once. Call this before another future is polled.
+    /// Prepares for a new future, so that its first poll is not skipped.
     pub(crate) fn restart(&self) {
         self.state.is_woken.store(true, Ordering::Release);
     }

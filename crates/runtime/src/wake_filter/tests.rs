@@ -7,12 +7,12 @@ use std::task::Poll;
 
 use tokio::sync::Notify;
 
-use super::Woken;
+use super::WakeFilter;
 
 /// A future is polled at its start and after each wakeup of its own, and not when other work wakes the task.
 #[tokio::test]
 async fn a_future_is_polled_only_after_it_was_woken() {
-    let (notify, polls, woken) = (Notify::new(), AtomicU32::new(0), Woken::new());
+    let (notify, polls, wake_filter) = (Notify::new(), AtomicU32::new(0), WakeFilter::new());
     let mut future = pin!(async {
         let mut inner = pin!(notify.notified());
         poll_fn(|cx| {
@@ -21,10 +21,10 @@ async fn a_future_is_polled_only_after_it_was_woken() {
         })
         .await;
     });
-    woken.restart();
+    wake_filter.restart();
     let mut rounds = 0;
     poll_fn(|cx| {
-        if woken.poll(future.as_mut(), cx).is_ready() {
+        if wake_filter.poll(future.as_mut(), cx).is_ready() {
             return Poll::Ready(());
         }
         rounds += 1;
