@@ -101,9 +101,7 @@ impl Model {
                 _ => CreateOutcome::Exists,
             });
         }
-        if first.guard == Guard::ParentExists
-            && new.parent.as_ref().is_some_and(|parent| !self.0.contains_key(parent))
-        {
+        if first.required_parent(&new).is_some_and(|parent| !self.0.contains_key(parent)) {
             return Some(CreateOutcome::ParentMissing);
         }
         let id = first.session.clone();

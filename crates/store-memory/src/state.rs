@@ -12,8 +12,8 @@ use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, MAX_PAGE, NewSession, Page,
-    Purge, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, MAX_PAGE, NewSession, Page, Purge,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 
 use crate::MemoryStore;
@@ -67,9 +67,7 @@ impl Sessions {
             return Ok(same
                 .map_or(CreateOutcome::Exists, |append| CreateOutcome::Created { at: append.at }));
         }
-        if first.guard == Guard::ParentExists
-            && new.parent.as_ref().is_some_and(|parent| !table.contains_key(parent))
-        {
+        if first.required_parent(&new).is_some_and(|parent| !table.contains_key(parent)) {
             return Ok(CreateOutcome::ParentMissing);
         }
         let (id, now) = (first.session.clone(), self.clock.now());

@@ -9,9 +9,9 @@ use helix_agents::error::Result;
 use helix_agents::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents::id::{RunId, SessionId};
 use helix_agents::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, MAX_PAGE,
-    NewSession, Page, Purge, Renewal, SessionFilter, SessionUsage, StateStore, StoreScope,
-    StoredAppend, Summary,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, LeaseChange, MAX_PAGE, NewSession,
+    Page, Purge, Renewal, SessionFilter, SessionUsage, StateStore, StoreScope, StoredAppend,
+    Summary,
 };
 
 use super::log::{Decision, Log};
@@ -111,8 +111,8 @@ impl Inner {
             return Ok(same
                 .map_or(CreateOutcome::Exists, |append| CreateOutcome::Created { at: append.at }));
         }
-        let exists = |parent| self.sessions.contains_key(parent);
-        if first.guard == Guard::ParentExists && !new.parent.as_ref().is_none_or(exists) {
+        let is_missing = |parent| !self.sessions.contains_key(parent);
+        if first.required_parent(&new).is_some_and(is_missing) {
             return Ok(CreateOutcome::ParentMissing);
         }
         let at = now();

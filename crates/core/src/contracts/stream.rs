@@ -214,10 +214,10 @@ pub trait StreamManagerExt: StreamManager {
         id: BatchId,
         stream: &SessionId,
         effect: &Effect,
-        origin: impl Into<Arc<Chunk>> + Send,
+        origin: Chunk,
     ) -> Result<Attempt> {
-        let (origin, effect) = (origin.into(), effect.clone());
-        let writer = Writer::without_run(&origin.session);
+        let (writer, effect) = (Writer::without_run(&origin.session), effect.clone());
+        let origin = Arc::new(origin);
         let batch = Batch::new(id, writer, [StreamOp::Begin { effect, origin }]);
         write_unless_superseded(self, stream, batch).await?.attempt(AttemptRef::Started(0))
     }

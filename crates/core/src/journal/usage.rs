@@ -55,7 +55,8 @@ pub struct UsageReport {
 ///
 /// The function reads the usage that the store keeps with each head, page by page, and holds one
 /// page and the sum. For a session with a current run, or without stored usage, it reads the last
-/// snapshot and the appends after it, or the whole log if there is no snapshot. Beyond [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
+/// snapshot and the appends after it, or the whole log if there is no snapshot. Beyond
+/// [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
 /// [`OTHER_NAMES`](crate::usage::OTHER_NAMES).
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use sqlx::postgres::PgConnection;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::store::{Append, CreateOutcome, Guard, NewSession, Summary};
+use helix_agents_core::store::{Append, CreateOutcome, NewSession, Summary};
 
 use super::{Statements, append, head, log};
 use crate::error::{Failure, corrupt};
@@ -45,7 +45,7 @@ pub(super) async fn create(
 ) -> Result<CreateOutcome, Failure> {
     let session = &first.session;
     let tags = head::tags(new)?;
-    let needs_parent = first.guard == Guard::ParentExists && new.parent.is_some();
+    let parent = first.required_parent(new);
     for _ in 0..TRIES {
         let query = statements
             .create
@@ -62,14 +62,13 @@ pub(super) async fn create(
             .bind(i32::from(first.schema))
             .bind(&first.body[..])
             .bind(head::usage_text(first)?);
-        let query = append::bind_summary(query, summary).bind(needs_parent);
+        let query = append::bind_summary(query, summary).bind(parent.is_some());
         let row = query.fetch_optional(&mut *connection).await?;
         if let Some(row) = row {
             return Ok(CreateOutcome::Created { at: Timestamp(row.try_get(0)?) });
         }
         let lookup = log::lookup(connection, &statements.lookup, session, 0, 1).await?;
         let Some(lookup) = lookup else {
-            let parent = new.parent.as_ref().filter(|_| first.guard == Guard::ParentExists);
             if let Some(parent) = parent
                 && log::lookup(connection, &statements.lookup, parent, 0, 1).await?.is_none()
             {

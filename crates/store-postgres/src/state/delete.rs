@@ -22,33 +22,28 @@ pub(crate) struct Statements {
 
 impl Statements {
     pub(crate) fn new(schema: &Schema) -> Self {
+        // Deletes the sessions that fulfil a condition, and all sessions below them.
+        let tree = |condition: &str| {
+            schema.sql(&format!(
+                "WITH RECURSIVE tree (session) AS (
+                     SELECT session FROM {{s}}.sessions WHERE {condition}
+                     UNION
+                     SELECT child.session FROM {{s}}.sessions AS child
+                     JOIN tree ON child.parent = tree.session
+                 )
+                 DELETE FROM {{s}}.sessions WHERE session IN (SELECT session FROM tree)
+                 RETURNING log, session"
+            ))
+        };
         Self {
             // Excludes other deletions, and nothing else. Without it, two concurrent deletions of
             // the only sessions that share a log could each conclude that the other session still
             // needs it.
             lock: schema.sql("LOCK TABLE {s}.forks IN SHARE UPDATE EXCLUSIVE MODE"),
-            sessions: schema.sql(
-                "WITH RECURSIVE tree (session) AS (
-                     SELECT session FROM {s}.sessions WHERE session = ANY($1)
-                     UNION
-                     SELECT child.session FROM {s}.sessions AS child
-                     JOIN tree ON child.parent = tree.session
-                 )
-                 DELETE FROM {s}.sessions WHERE session IN (SELECT session FROM tree)
-                 RETURNING log, session",
-            ),
+            sessions: tree("session = ANY($1)"),
             // Children that were created while the statement above waited for locks on their
             // parents.
-            children: schema.sql(
-                "WITH RECURSIVE tree (session) AS (
-                     SELECT session FROM {s}.sessions WHERE parent = ANY($1)
-                     UNION
-                     SELECT child.session FROM {s}.sessions AS child
-                     JOIN tree ON child.parent = tree.session
-                 )
-                 DELETE FROM {s}.sessions WHERE session IN (SELECT session FROM tree)
-                 RETURNING log, session",
-            ),
+            children: tree("parent = ANY($1)"),
             // Appends that other logs share are kept.
             appends: schema.sql(
                 "WITH shared AS MATERIALIZED (

@@ -21,11 +21,7 @@ impl Inner {
         }
         let mut deleted = HashSet::from([session.clone()]);
         for _ in 0..ROUNDS {
-            let Some(found) = self.find(session).await? else {
-                // An interrupted deletion may have left children of a root.
-                self.delete_orphans(session, deleted).await?;
-                return Ok(false);
-            };
+            let Some(found) = self.find(session).await? else { return Ok(false) };
             for child in self.descendants(&found).await?.iter().rev() {
                 self.delete_one(child, None).await?;
                 deleted.insert(child.head.session.clone());

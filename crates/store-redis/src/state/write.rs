@@ -58,8 +58,7 @@ impl Inner {
             }
             CreationOutcome::Exists { .. } => return Ok(CreateOutcome::Exists),
         };
-        let parent = new.parent.as_ref().filter(|_| first.guard == Guard::ParentExists);
-        if let Some(parent) = parent
+        if let Some(parent) = first.required_parent(new)
             && self.find(parent).await?.is_none()
         {
             // The keys of two sessions may be on different servers, so no script sees both. A

@@ -94,8 +94,7 @@ pub(super) fn create(
             CreateOutcome::Exists
         });
     }
-    if first.guard == Guard::ParentExists
-        && let Some(parent) = &new.parent
+    if let Some(parent) = first.required_parent(new)
         && !exists(tables.connection, parent)?
     {
         return Ok(CreateOutcome::ParentMissing);

@@ -135,6 +135,13 @@ impl Append {
         summary.ok_or_else(|| self.invalid("a session's first append needs a summary"))
     }
 
+    /// Returns the parent that must exist for this first append of a new session, if the
+    /// [guard](Guard::ParentExists) requires one.
+    #[must_use]
+    pub fn required_parent<'a>(&self, new: &'a NewSession) -> Option<&'a SessionId> {
+        new.parent.as_ref().filter(|_| self.guard == Guard::ParentExists)
+    }
+
     /// Checks the first append of a fork and returns its summary.
     ///
     /// # Errors
