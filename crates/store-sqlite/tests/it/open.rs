@@ -176,6 +176,16 @@ fn file_count(folder: &Folder) -> usize {
     std::fs::read_dir(folder.file().parent().unwrap()).unwrap().count()
 }
 
+/// The reader must not take a file without a write-ahead log for one that nobody writes to.
+#[tokio::test]
+async fn a_reader_of_a_new_file_sees_later_writes() {
+    let folder = Folder::new();
+    let writer = folder.open().await;
+    let store = SqliteStore::builder(folder.file()).read_only().open().await.unwrap();
+    create(&writer, &id("s")).await;
+    assert_eq!(ids(&store, &id("s")).await, ["first"]);
+}
+
 #[tokio::test]
 async fn reading_creates_no_files_next_to_the_database() {
     let folder = Folder::new();
