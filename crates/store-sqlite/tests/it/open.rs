@@ -176,7 +176,7 @@ fn file_count(folder: &Folder) -> usize {
     std::fs::read_dir(folder.file().parent().unwrap()).unwrap().count()
 }
 
-/// The reader must not take a file without a write-ahead log for one that nobody writes to.
+/// A new file has no write-ahead log yet. The reader must not conclude that it has no writer.
 #[tokio::test]
 async fn a_reader_of_a_new_file_sees_later_writes() {
     let folder = Folder::new();
