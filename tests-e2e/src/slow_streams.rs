@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents::error::Result;
 use helix_agents::id::SessionId;
+use helix_agents::store::WriteQueue;
 use helix_agents::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 use helix_agents_testkit::trees::Stores;
 
@@ -46,6 +47,10 @@ impl StreamManager for SlowStreams {
         let _noted = note_line(&self.writes, stream.as_str());
         self.wait().await;
         self.inner.write(stream, batch).await
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -13,7 +13,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
-    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend, WriteQueue,
 };
 use helix_agents_core::stream::{
     Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager, StreamOp,
@@ -144,6 +144,10 @@ impl StateStore for CheckedStore {
 
     fn max_append_bytes(&self) -> usize {
         self.limit
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

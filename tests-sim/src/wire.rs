@@ -12,7 +12,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
-    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend, WriteQueue,
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 use helix_agents_testkit::trees::{ProcessLife, RunProcesses};
@@ -308,6 +308,10 @@ impl StateStore for Wire {
 
     fn max_append_bytes(&self) -> usize {
         self.store.max_append_bytes()
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
-    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend, WriteQueue,
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
@@ -116,6 +116,10 @@ impl StateStore for ChaosStore {
         self.inner.max_append_bytes()
     }
 
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
+    }
+
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.faults.apply(|| self.inner.create_session(new.clone(), first.clone())).await
     }
@@ -198,6 +202,10 @@ impl ChaosStreams {
 impl StreamManager for ChaosStreams {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.faults.apply(|| self.inner.write(stream, batch.clone())).await
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -10,7 +10,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
-    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend, WriteQueue,
 };
 use helix_agents_test::Gate;
 
@@ -181,6 +181,10 @@ impl StateStore for FaultStore {
 
     fn max_append_bytes(&self) -> usize {
         self.max_append_bytes
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.inner.write_queue()
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

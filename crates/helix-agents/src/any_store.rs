@@ -13,6 +13,7 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
     RetryingStore, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    WriteQueue,
 };
 use helix_agents_core::stream::{
     Batch, BatchReceipt, ChunkStream, RetryingStreams, StreamInfo, StreamManager,
@@ -122,6 +123,10 @@ impl StateStore for AnyStore {
         self.state.max_append_bytes()
     }
 
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.state.write_queue()
+    }
+
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.state.create_session(new, first).await
     }
@@ -181,6 +186,10 @@ impl StateStore for AnyStore {
 impl StreamManager for AnyStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.streams.write(stream, batch).await
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.streams.write_queue()
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {

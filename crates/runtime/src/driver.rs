@@ -1,5 +1,6 @@
 //! Drives one run: determines the next action, records its result, then updates the stream and calls hooks.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use helix_agents_core::agent::AnyAgent;
@@ -302,17 +303,18 @@ impl Driver {
             }
             self.journal.end_run()?;
         }
-        if self.journal.is_due() {
-            if mutant!("mark-first") {
-                let version = self.session().position().version;
-                self.stream_writer
-                    .watermark(step, WatermarkUpdate { version, ..WatermarkUpdate::default() });
-            }
-            self.stream_writer.flush().await;
+        let is_due = self.journal.is_due();
+        if is_due && mutant!("mark-first") {
+            let version = self.session().position().version;
+            self.stream_writer
+                .watermark(step, WatermarkUpdate { version, ..WatermarkUpdate::default() });
         }
         let is_staged = !self.journal.staged().is_empty();
         let sent = lease.now();
-        let committed = self.journal.commit().await?;
+        let committed = {
+            let commit = pin!(self.journal.commit());
+            if is_due { self.stream_writer.flush_before(commit).await } else { commit.await }
+        }?;
         if committed.events.is_empty() {
             if self.in_work_items && is_staged && !has_recorded {
                 // Another process has recorded all of it.
@@ -391,9 +393,11 @@ impl Driver {
             self.results.note(self.journal.session(), &self.agent, self.journal.staged());
             self.results.note(self.journal.session(), &self.agent, facts);
         }
-        self.stream_writer.flush().await;
         let sent = lease.now();
-        let committed = self.journal.append_facts(&[]).await?;
+        let committed = {
+            let append = pin!(self.journal.append_facts(&[]));
+            self.stream_writer.flush_before(append).await
+        }?;
         if committed.events.is_empty() {
             if self.in_work_items {
                 self.discard();

@@ -1,13 +1,12 @@
 //! Renews a run's lease and detects requests to the run.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, Either};
+use futures_util::future::Either;
 use helix_agents_core::clock::Clock;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{RequestId, RunId, SessionId};
@@ -19,6 +18,7 @@ use crate::cancel::CancelReason;
 use crate::context::RuntimeContext;
 use crate::ownership::{LeaseMargin, Ownership};
 use crate::run_ref::RunRef;
+use crate::timer::Timer;
 use crate::wake_filter::WakeFilter;
 use crate::wakeups::WakeupReceiver;
 
@@ -46,30 +46,10 @@ pub struct LeaseKeeper {
     shutdown: CancellationToken,
     /// The id of the last interrupt request that was detected.
     interrupt: Option<RequestId>,
+    /// The timer for the next check of the lease, kept across effects. An append extends the lease but not the timer,
+    /// so the check may be too early, but never too late.
     timer: Timer,
     wake_filter: Arc<WakeFilter>,
-}
-
-/// The timer for the next check of the lease. It is reused across effects, because most effects end long before the
-/// next renewal. An append extends the lease but not the timer, so the timer may fire too early, but never too late.
-struct Timer(Option<BoxFuture<'static, ()>>);
-
-impl Timer {
-    /// Waits until the timer ends, and starts it with this duration if it is not running.
-    async fn ended(&mut self, clock: &Arc<dyn Clock>, wait: Duration) {
-        let timer = self.0.get_or_insert_with(|| {
-            let clock = Arc::clone(clock);
-            Box::pin(async move { clock.sleep(wait).await })
-        });
-        timer.as_mut().await;
-        self.0 = None;
-    }
-}
-
-impl fmt::Debug for Timer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Timer").field(&self.0.is_some()).finish()
-    }
 }
 
 impl LeaseKeeper {
@@ -90,7 +70,7 @@ impl LeaseKeeper {
             ownership: Ownership::new(Arc::clone(&context.clock), context.lease, until),
             shutdown: context.tasks.shutdown.clone(),
             interrupt: None,
-            timer: Timer(None),
+            timer: Timer::default(),
             wake_filter: Arc::new(WakeFilter::new()),
         }
     }
@@ -206,7 +186,7 @@ impl LeaseKeeper {
                         return event;
                     }
                 }
-                () = self.timer.ended(&self.clock, wait) => {
+                () = self.timer.elapsed(&self.clock, wait) => {
                     let age = self.ownership.age();
                     if (due..lost).contains(&age)
                         && let Some(event) = self.renew(known).await

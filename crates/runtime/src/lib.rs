@@ -37,6 +37,7 @@ mod sweeper;
 mod tasks;
 #[cfg(test)]
 mod testing;
+mod timer;
 mod tools;
 mod wake_filter;
 mod wakeups;

@@ -1,11 +1,14 @@
 //! Limits how long runs wait for streams: briefly, and not at all while streams are unavailable.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helix_agents_core::clock::Clock;
 use helix_agents_core::mutant;
+use tokio::sync::Mutex;
+
+use crate::timer::Timer;
 
 #[cfg(test)]
 mod tests;
@@ -28,20 +31,30 @@ const PAUSE: Duration = Duration::from_secs(10);
 ///
 /// Streams show what happens in a run; the run does not depend on them.
 #[derive(Clone)]
-pub(crate) struct StreamWait(Arc<Inner>);
+pub(crate) struct StreamWait {
+    shared: Arc<Shared>,
+    /// The timer of a slice, kept across waits, because most waits end long before their limit.
+    timer: Arc<Mutex<Timer>>,
+}
 
-struct Inner {
+struct Shared {
     clock: Arc<dyn Clock>,
     limit: Duration,
     /// The monotonic time until which streams count as unavailable.
-    unavailable_until: Mutex<Duration>,
+    unavailable_until: StdMutex<Duration>,
 }
 
 impl StreamWait {
     /// Creates limits for runs with this lease duration.
     pub(crate) fn new(clock: Arc<dyn Clock>, lease: Duration) -> Self {
         let limit = LIMIT.min(lease / LEASE_DIVISOR);
-        Self(Arc::new(Inner { clock, limit, unavailable_until: Mutex::default() }))
+        let shared = Shared { clock, limit, unavailable_until: StdMutex::default() };
+        Self { shared: Arc::new(shared), timer: Arc::default() }
+    }
+
+    /// Returns a handle with a timer of its own, for waits that are concurrent with those of this handle.
+    pub(crate) fn with_own_timer(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), timer: Arc::default() }
     }
 
     /// Waits for work on streams, unless they are unavailable. Returns `None` if the work was not done in time.
@@ -70,19 +83,22 @@ impl StreamWait {
         }
     }
 
-    /// Waits until the limit has passed, and then marks streams as unavailable. If the process was paused during the
-    /// wait, the wait restarts, because the response may have arrived during the pause.
+    /// Waits until the limit has passed, and then marks streams as unavailable. The first of its slices can be shorter
+    /// than the others if an earlier wait has started the timer. If the process was paused during the wait, the wait
+    /// restarts, because the response may have arrived during the pause.
     async fn time_out(&self) {
-        let Inner { clock, limit, .. } = &*self.0;
+        let Shared { clock, limit, .. } = &*self.shared;
         let (slice, mut left) = (*limit / SLICES, SLICES);
+        let (mut kept, mut own) = (self.timer.try_lock().ok(), Timer::default());
+        let timer = kept.as_deref_mut().unwrap_or(&mut own);
         while left > 0 {
             let before = clock.monotonic();
-            clock.sleep(slice).await;
+            timer.elapsed(clock, slice).await;
             let was_paused = clock.monotonic().saturating_sub(before) > slice + *limit;
             left = if was_paused { SLICES } else { left - 1 };
         }
         tracing::warn!("streams did not answer in time; runs do not wait for them for a while");
-        *self.unavailable_until() = self.0.clock.monotonic() + PAUSE;
+        *self.unavailable_until() = self.shared.clock.monotonic() + PAUSE;
     }
 
     /// Records that streams answered.
@@ -92,11 +108,11 @@ impl StreamWait {
 
     fn are_unavailable(&self) -> bool {
         let until = *self.unavailable_until();
-        !until.is_zero() && self.0.clock.monotonic() < until
+        !until.is_zero() && self.shared.clock.monotonic() < until
     }
 
     fn unavailable_until(&self) -> MutexGuard<'_, Duration> {
-        self.0.unavailable_until.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.unavailable_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,11 +2,14 @@
 
 mod batch;
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::join;
 use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::clock::{Clock, IdSource, Timestamp};
 use helix_agents_core::fault;
@@ -48,6 +51,8 @@ struct Inner {
     run: RunId,
     batch: Mutex<Batch>,
     wait: StreamWait,
+    /// `true` if the store executes batches and appends in the order of their submission.
+    is_ordered: bool,
     /// The previous batch, if it could not be written. Locked while writing, so that batches arrive in order.
     turn: tokio::sync::Mutex<Option<Unwritten>>,
     wake: Notify,
@@ -69,13 +74,16 @@ impl StreamWriter {
         run: RunId,
     ) -> Self {
         let RuntimeContext { streams, clock, ids, stream_wait: wait, .. } = context;
+        let queue = streams.write_queue();
+        let is_ordered = queue.is_some() && queue == context.store.write_queue();
         let (streams, clock, ids) = (Arc::clone(streams), Arc::clone(clock), Arc::clone(ids));
         let (batch, turn, wake) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
         Self(Arc::new(Inner {
             streams,
             clock,
             ids,
-            wait: wait.clone(),
+            wait: wait.with_own_timer(),
+            is_ordered,
             stream,
             agent,
             writer,
@@ -180,7 +188,7 @@ impl StreamWriter {
         };
         // Both run on this task, so no task has to be spawned. A write that is in progress when the effect ends is
         // awaited briefly.
-        futures_util::future::join(effect, self.pump(&done, &ended)).await.0
+        join(effect, self.pump(&done, &ended)).await.0
     }
 
     async fn pump(&self, done: &AtomicBool, ended: &Notify) {
@@ -215,6 +223,26 @@ impl StreamWriter {
     /// Writes the buffered chunks, waiting briefly. Chunks that are not written in time are written later.
     pub(crate) async fn flush(&self) {
         self.0.wait.wait_if_available(self.write_all()).await;
+    }
+
+    /// Writes the buffered chunks and runs an append that must not be recorded before them, unless they cannot be
+    /// written in time. If the store orders writes, it gets both at once.
+    pub(crate) async fn flush_before<T>(
+        &self,
+        append: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> T {
+        let mut flush = pin!(self.flush());
+        if self.0.is_ordered {
+            if poll_fn(|cx| Poll::Ready(flush.as_mut().poll(cx))).await.is_ready() {
+                return append.await;
+            }
+            // If nothing is buffered any more, the store has all chunks.
+            if !self.batch().has_pending() {
+                return join(flush, append).await.1;
+            }
+        }
+        flush.await;
+        append.await
     }
 
     /// Writes the buffered chunks at the end of the run, even if the stream counts as unavailable.

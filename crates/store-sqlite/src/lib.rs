@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use helix_agents_core::error::Result;
+use helix_agents_core::store::WriteQueue;
 use helix_agents_core::stream::{Receipts, StreamCache};
 use tokio::sync::mpsc;
 
@@ -94,6 +95,8 @@ pub struct SqliteStore {
 #[derive(Debug)]
 struct Inner {
     writer: Writer,
+    /// The identity of the writer's queue.
+    write_queue: WriteQueue,
     /// The failures that acknowledged appends survive.
     durability: Durability,
     readers: Readers,
@@ -137,6 +140,7 @@ impl SqliteStore {
         let (shared, ended) = Shared::new();
         let inner = Inner {
             writer: Writer::start(connections.writer, &shared)?,
+            write_queue: WriteQueue::new(),
             durability: match config.synchronous {
                 Synchronous::Full => Durability::System,
                 Synchronous::Normal => Durability::Process,

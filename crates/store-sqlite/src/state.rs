@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
-    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend, WriteQueue,
 };
 
 use crate::error::{Failure, of_session};
@@ -73,6 +73,10 @@ impl StateStore for SqliteStore {
 
     fn guarantees(&self) -> Vec<Guarantee> {
         guarantees::of(self.inner.synchronous)
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        Some(self.inner.write_queue)
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

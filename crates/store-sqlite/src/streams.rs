@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
+use helix_agents_core::store::WriteQueue;
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
 use crate::error::{Failure, of_session};
@@ -15,6 +16,7 @@ use crate::prepared::Tables;
 use crate::writer::Durability;
 use crate::{SqliteStore, lock};
 
+mod open_attempts;
 mod read;
 pub(crate) mod row;
 pub(crate) mod watch;
@@ -69,6 +71,10 @@ impl StreamManager for SqliteStore {
             }
         };
         pending.complete(self.write_stream(OPERATION, stream, write, note).await)
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        Some(self.inner.write_queue)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -158,14 +158,11 @@ struct Transactions<'c> {
     durability: Option<Durability>,
     begin: Prepared<'c>,
     commit: Prepared<'c>,
-    save: Prepared<'c>,
-    undo: Prepared<'c>,
-    release: Prepared<'c>,
 }
 
-/// The reason why a group was not committed as a whole.
+/// The reason why a group was not committed.
 enum GroupFailure {
-    /// SQLite rolled back the whole group because of the job at this index, which holds the error.
+    /// The job at this index failed and holds the error.
     Job(usize),
     /// The transaction failed for this number of jobs from the front.
     All(usize, rusqlite::Error),
@@ -179,9 +176,6 @@ impl<'c> Transactions<'c> {
             durability: None,
             begin: prepared("BEGIN IMMEDIATE"),
             commit: prepared("COMMIT"),
-            save: prepared("SAVEPOINT job"),
-            undo: prepared("ROLLBACK TO job"),
-            release: prepared("RELEASE job"),
         }
     }
 
@@ -190,8 +184,8 @@ impl<'c> Transactions<'c> {
         while !jobs.is_empty() {
             // Skip jobs whose caller no longer waits.
             jobs.retain(|job| job.is_wanted());
-            let ended = self.run_some(jobs);
-            for job in jobs.drain(..ended) {
+            let completed = self.run_some(jobs);
+            for job in jobs.drain(..completed) {
                 // A panic in a caller's waker must not end the thread.
                 drop(catch_unwind(AssertUnwindSafe(|| job.answer())));
             }
@@ -201,17 +195,18 @@ impl<'c> Transactions<'c> {
     /// Runs jobs from the front. Returns how many were completed.
     fn run_some(&mut self, jobs: &mut [Box<dyn Job>]) -> usize {
         match self.run_together(jobs) {
-            Ok(ended) => ended,
+            Ok(completed) => completed,
+            Err(GroupFailure::Job(0)) => 1,
             Err(GroupFailure::Job(place)) => {
-                // Run the other jobs individually, so that they do not fail.
-                for job in jobs.iter_mut().take(place) {
+                // Run these jobs individually, so that the failed one does not affect the others.
+                for job in jobs.iter_mut().take(place + 1) {
                     self.run_alone(job);
                 }
                 place + 1
             }
-            Err(GroupFailure::All(ended, error)) => {
-                fail_all(jobs.iter_mut().take(ended), error);
-                ended
+            Err(GroupFailure::All(completed, error)) => {
+                fail_all(jobs.iter_mut().take(completed), error);
+                completed
             }
         }
     }
@@ -222,50 +217,32 @@ impl<'c> Transactions<'c> {
         }
     }
 
-    /// Runs jobs from the front in one transaction. Returns how many were completed.
+    /// Runs jobs from the front in one transaction. Returns how many were completed. If one of them
+    /// fails, nothing is committed.
     fn run_together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, GroupFailure> {
         let Some(durability) = jobs.iter().map(|job| job.durability()).max() else { return Ok(0) };
         self.begin(durability).map_err(|error| GroupFailure::All(jobs.len(), error))?;
-        let ended = match jobs {
-            [job] => {
-                if !job.run(&mut self.tables) {
-                    self.roll_back();
-                    return Ok(1);
-                }
-                1
-            }
-            jobs => self.run_each(jobs).inspect_err(|_| self.roll_back())?,
-        };
+        let completed = self.run_each(jobs).inspect_err(|_| self.roll_back())?;
         match run(&mut self.commit) {
-            Ok(()) => Ok(ended),
+            Ok(()) => Ok(completed),
             Err(error) => {
                 self.roll_back();
-                Err(GroupFailure::All(ended, error))
+                Err(GroupFailure::All(completed, error))
             }
         }
     }
 
-    /// Runs jobs in savepoints, so that each can be rolled back individually.
+    /// Runs jobs without savepoints, because a failure is rare and a savepoint costs as much as a
+    /// small write.
     fn run_each(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, GroupFailure> {
         let start = Instant::now();
         for (place, job) in jobs.iter_mut().enumerate() {
             if place > 0 && start.elapsed() >= GROUP_TIME {
                 return Ok(place);
             }
-            if !job.is_wanted() {
-                continue;
-            }
-            let broken = |error| GroupFailure::All(place + 1, error);
-            run(&mut self.save).map_err(broken)?;
-            let is_kept = job.run(&mut self.tables);
-            // SQLite rolled back the transaction, for example because the disk is full.
-            if self.tables.connection.is_autocommit() {
+            if job.is_wanted() && !job.run(&mut self.tables) {
                 return Err(GroupFailure::Job(place));
             }
-            if !is_kept {
-                run(&mut self.undo).map_err(broken)?;
-            }
-            run(&mut self.release).map_err(broken)?;
         }
         Ok(jobs.len())
     }

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use helix_agents::error::Result;
 use helix_agents::id::SessionId;
+use helix_agents::store::WriteQueue;
 use helix_agents::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
 use super::FileStore;
@@ -27,6 +28,10 @@ impl FileStore {
 impl StreamManager for FileStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.streams().write(stream, batch).await
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.streams().write_queue()
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {

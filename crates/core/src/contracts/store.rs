@@ -11,6 +11,7 @@ mod retrying;
 mod select;
 mod snapshot;
 mod usage;
+mod write_queue;
 
 use std::fmt;
 use std::time::Duration;
@@ -31,6 +32,7 @@ pub use retrying::RetryingStore;
 pub use select::{MAX_PAGE, Page, Purge, SessionFilter};
 pub use snapshot::Snapshot;
 pub use usage::SessionUsage;
+pub use write_queue::WriteQueue;
 
 /// The processes that can see a store's data. Whether the data outlives its process is reported
 /// separately by [`guarantees`](StateStore::guarantees): a file that one process uses exclusively
@@ -132,6 +134,12 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// accordingly.
     fn max_append_bytes(&self) -> usize {
         MAX_APPEND_BYTES
+    }
+
+    /// Returns the queue that orders the appends of this handle, if there is one. See
+    /// [`WriteQueue`].
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     /// Creates a session with its first append. The append's `expected` is [`Position::start`] and

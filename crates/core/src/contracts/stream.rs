@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 use crate::clock::Timestamp;
+use crate::contracts::store::WriteQueue;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{BatchId, SessionId};
 
@@ -167,6 +168,11 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// If the future is dropped, the batch may or may not have been written, but never only a part
     /// of it.
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt>;
+
+    /// Returns the queue that orders the batches of this handle, if there is one. See [`WriteQueue`].
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
+    }
 
     /// Reads the chunks starting at `from` (0 or 1 means the first chunk): first the kept chunks,
     /// then live ones.

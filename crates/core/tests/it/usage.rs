@@ -16,7 +16,7 @@ use helix_agents_core::session::{
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, MAX_PAGE,
     NewSession, Page, Position, Purge, Renewal, SessionFilter, SessionStatus, SessionUsage,
-    Snapshot, StateStore, StoreScope, StoredAppend, Summary, list_all,
+    Snapshot, StateStore, StoreScope, StoredAppend, Summary, WriteQueue, list_all,
 };
 use helix_agents_core::usage::UsageRollup;
 use helix_agents_store_memory::MemoryStore;
@@ -233,6 +233,10 @@ impl StateStore for Vanishing {
 
     fn max_append_bytes(&self) -> usize {
         self.store.max_append_bytes()
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

@@ -1,16 +1,19 @@
 //! A stream with slow writes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::Result;
-use helix_agents_core::executor::{AgentExecutorExt as _, ExecuteOptions};
+use helix_agents_core::executor::{AgentExecutorExt as _, ExecuteOptions, RunHandle};
 use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::step::{StepResult, StopReason};
+use helix_agents_core::store::{StateStore, WriteQueue};
 use helix_agents_core::stream::{
     Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, StreamInfo, StreamManager, StreamOp,
 };
@@ -18,14 +21,41 @@ use helix_agents_core::usage::Usage;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_test::{Gate, within};
+use helix_agents_store_sqlite::SqliteStore;
+use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
+use tempfile::TempDir;
 use tokio::sync::Notify;
 
 /// A stream manager that holds writes of text at a gate.
 #[derive(Debug)]
-struct Held {
-    store: MemoryStore,
+struct Held<S> {
+    store: S,
     gate: Gate,
+    /// The number of writes that wait at the gate.
+    waiting: Arc<AtomicUsize>,
+    write_queue: Option<WriteQueue>,
+}
+
+impl<S> Held<S> {
+    fn new(store: S, gate: &Gate) -> Self {
+        Self { store, gate: gate.clone(), waiting: Arc::default(), write_queue: None }
+    }
+}
+
+/// Counts a write while it waits, also if its future is dropped.
+struct Waiting<'w>(&'w AtomicUsize);
+
+impl<'w> Waiting<'w> {
+    fn new(count: &'w AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 fn shows_text(op: &StreamOp) -> bool {
@@ -34,16 +64,21 @@ fn shows_text(op: &StreamOp) -> bool {
 }
 
 #[async_trait]
-impl StreamManager for Held {
+impl<S: StreamManager> StreamManager for Held<S> {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         if batch.ops.iter().any(shows_text) {
+            let _waiting = Waiting::new(&self.waiting);
             self.gate.pass().await;
         }
         self.store.write(stream, batch).await
     }
 
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.write_queue
+    }
+
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
-        StreamManager::read(&self.store, stream, from).await
+        self.store.read(stream, from).await
     }
 
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
@@ -109,7 +144,7 @@ async fn a_write_in_progress_at_the_end_of_an_effect_is_not_lost() {
     let half = "Much to say. ".repeat(500);
     let runtime = LocalRuntime::builder()
         .state_store(Arc::new(store.clone()))
-        .stream_manager(Arc::new(Held { store, gate: gate.clone() }))
+        .stream_manager(Arc::new(Held::new(store, &gate)))
         .llm(Speaker { half: half.clone(), rest: rest.clone() })
         .build()
         .unwrap();
@@ -132,4 +167,50 @@ async fn a_write_in_progress_at_the_end_of_an_effect_is_not_lost() {
         }
     }
     assert_eq!(shown.len(), 2 * half.len());
+}
+
+/// Starts a run whose reply is held at the second gate before it is recorded.
+async fn start(held: Held<SqliteStore>, append: &Gate) -> RunHandle<String> {
+    let reply = Fault::HoldBefore(append.clone());
+    let store = FaultStore::new(Arc::new(held.store.clone())).on("model_replied", reply);
+    let runtime = LocalRuntime::builder()
+        .state_store(Arc::new(store))
+        .stream_manager(Arc::new(held))
+        .llm(ScriptedLlm::new([Reply::text("Hello.")]))
+        .build()
+        .unwrap();
+    let agent = Agent::builder("speaker").system_prompt("You speak.").build().unwrap();
+    runtime.start(&agent, "go", ExecuteOptions::default()).await.unwrap()
+}
+
+async fn sqlite_store(folder: &TempDir) -> SqliteStore {
+    SqliteStore::open(folder.path().join("store.db")).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_store_with_one_queue_gets_chunks_and_their_outcome_together() {
+    let (folder, gate, append) = (TempDir::new().unwrap(), Gate::new(), Gate::new());
+    let store = sqlite_store(&folder).await;
+    let mut held = Held::new(store.clone(), &gate);
+    held.write_queue = StateStore::write_queue(&store);
+    let waiting = Arc::clone(&held.waiting);
+    let handle = start(held, &append).await;
+    within(append.reached()).await;
+    assert_eq!(waiting.load(Ordering::SeqCst), 1, "the append waited until the batch timed out");
+    append.open();
+    gate.open();
+    within(handle.result()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_outcome_waits_for_its_chunks_if_the_store_does_not_order_them() {
+    let (folder, gate, append) = (TempDir::new().unwrap(), Gate::new(), Gate::new());
+    let held = Held::new(sqlite_store(&folder).await, &gate);
+    let waiting = Arc::clone(&held.waiting);
+    let handle = start(held, &append).await;
+    within(append.reached()).await;
+    assert_eq!(waiting.load(Ordering::SeqCst), 0, "the append did not wait for the batch");
+    append.open();
+    gate.open();
+    within(handle.result()).await.unwrap();
 }

@@ -131,6 +131,11 @@ impl Batch {
         true
     }
 
+    /// Returns `true` if there are chunks or other operations that were not taken yet.
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Returns `true` if the batch should be written without waiting for more chunks.
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= BATCH_BYTES

@@ -6,7 +6,9 @@ use rusqlite::{Connection, params};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Attempt, Replay, SessionWatermark, StoredChunk, StreamInfo};
+use helix_agents_core::stream::{
+    Attempt, Replay, SessionWatermark, StoredChunk, StreamInfo, decode_open,
+};
 
 use super::row::{self, StreamRow};
 use super::watch::Subscription;
@@ -76,7 +78,7 @@ fn fetch(
 ) -> Result<Fetched, Failure> {
     // One transaction, so that both queries read the same state.
     let transaction = connection.transaction()?;
-    let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session)?;
+    let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session, decode_open)?;
     let row = row.unwrap_or_default();
     let (last_seq, discarded) = (row.state.last_seq, discarded(&transaction, row.key)?);
     let is_next = from > 1 && seen != 0 && row.key != 0 && row.key != seen;
@@ -119,7 +121,7 @@ pub(super) fn info(
     connection: &mut Connection,
     session: &SessionId,
 ) -> Result<StreamInfo, Failure> {
-    let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session)?;
+    let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session, decode_open)?;
     let Some(StreamRow { key, trimmed, mut state }) = row else {
         return Ok(StreamInfo::default());
     };

@@ -3,8 +3,9 @@
 use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{SessionWatermark, StreamState, decode_open, encode_open};
+use helix_agents_core::stream::{OpenAttempt, SessionWatermark, StreamState, encode_open};
 
+use super::open_attempts::SavedAttempts;
 use crate::error::{Failure, corrupt};
 use crate::prepared::Prepared;
 use crate::unsigned::Unsigned;
@@ -20,6 +21,7 @@ pub(crate) struct Statements<'c> {
     pub(super) save: Prepared<'c>,
     /// Inserts a row of chunks.
     pub(super) add: Prepared<'c>,
+    pub(super) attempts: SavedAttempts,
 }
 
 impl<'c> Statements<'c> {
@@ -33,6 +35,7 @@ impl<'c> Statements<'c> {
                  WHERE id = ?1",
             ),
             add: prepared("INSERT INTO chunks (key, count, body) VALUES (?1, ?2, ?3)"),
+            attempts: SavedAttempts::default(),
         }
     }
 }
@@ -48,10 +51,11 @@ pub(super) struct StreamRow {
 }
 
 impl StreamRow {
-    /// Finds the row of a stream with the statement [`FIND`].
+    /// Finds the row of a stream with the statement [`FIND`]. `decode` decodes the open attempts.
     pub(super) fn find(
         statement: &mut Statement<'_>,
         session: &SessionId,
+        decode: impl FnOnce(&SessionId, &str) -> Option<Vec<OpenAttempt>>,
     ) -> Result<Option<Self>, Failure> {
         let row = statement.query_row([session.as_str()], |row| {
             let own = SessionWatermark {
@@ -67,7 +71,7 @@ impl StreamRow {
             if own != SessionWatermark::default() {
                 state.marked.insert(session.clone(), own);
             }
-            let open = decode_open(session, row.get_ref(6)?.as_str()?);
+            let open = decode(session, row.get_ref(6)?.as_str()?);
             Ok((Self { key: row.get(0)?, trimmed: Unsigned::get(row, 2)?, state }, open))
         });
         let Some((mut row, open)) = row.optional()? else { return Ok(None) };
@@ -85,22 +89,24 @@ impl StreamRow {
     }
 
     pub(super) fn save(
-        &self,
-        statement: &mut Statement<'_>,
+        self,
+        statements: &mut Statements<'_>,
         session: &SessionId,
     ) -> Result<(), Failure> {
-        let StreamState { last_seq, last_attempt, marked, open } = &self.state;
+        let StreamState { last_seq, last_attempt, marked, open } = self.state;
         let own = marked.get(session).copied().unwrap_or_default();
-        statement.execute(params![
+        let text = encode_open(session, &open)?;
+        statements.save.get()?.execute(params![
             self.key,
-            Unsigned(*last_seq),
+            Unsigned(last_seq),
             Unsigned(self.trimmed),
-            Unsigned(*last_attempt),
+            Unsigned(last_attempt),
             Unsigned(own.version),
             Unsigned(own.seq),
-            encode_open(session, open)?,
+            text,
             Unsigned(own.fencing_token),
         ])?;
+        statements.attempts.insert(session.clone(), text, open);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{Batch, BatchReceipt, Change, Encoded, SessionWatermark};
 
-use super::row::StreamRow;
+use super::row::{Statements, StreamRow};
 use crate::error::Failure;
 use crate::prepared::Tables;
 use crate::row_key;
@@ -77,7 +77,9 @@ struct Stream<'t, 'c> {
 
 impl<'t, 'c> Stream<'t, 'c> {
     fn find(tables: &'t mut Tables<'c>, session: &'t SessionId) -> Result<Self, Failure> {
-        let row = StreamRow::find(tables.streams.find.get()?, session)?.unwrap_or_default();
+        let Statements { find, attempts, .. } = &mut tables.streams;
+        let decode = |stream: &SessionId, text: &str| attempts.decode(stream, text);
+        let row = StreamRow::find(find.get()?, session, decode)?.unwrap_or_default();
         Ok(Self { tables, session, row })
     }
 
@@ -145,8 +147,8 @@ impl<'t, 'c> Stream<'t, 'c> {
         Ok(())
     }
 
-    fn save_row(&mut self) -> Result<(), Failure> {
-        self.row.save(self.tables.streams.save.get()?, self.session)
+    fn save_row(self) -> Result<(), Failure> {
+        self.row.save(&mut self.tables.streams, self.session)
     }
 
     /// Deletes chunks beyond the retention, in whole rows and several at a time.

@@ -10,6 +10,7 @@ mod fork;
 mod inspect;
 mod lossy;
 mod open;
+mod order;
 mod process;
 mod support;
 

@@ -14,7 +14,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
-    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend, WriteQueue,
 };
 use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 use tokio::sync::Notify;
@@ -298,6 +298,10 @@ impl StateStore for ProcessStore {
 
     fn max_append_bytes(&self) -> usize {
         self.inner.max_append_bytes()
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
-    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend, WriteQueue,
 };
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
@@ -62,6 +62,10 @@ impl StateStore for RetryingStore {
 
     fn max_append_bytes(&self) -> usize {
         self.inner.max_append_bytes()
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.inner.write_queue()
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

@@ -11,6 +11,7 @@ use crate::clock::{Clock, IdSource};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::retry_window::RetryWindow;
+use crate::store::WriteQueue;
 
 /// A stream manager that retries the operations of another manager while it is unavailable. It is
 /// the counterpart of [`RetryingStore`](crate::store::RetryingStore) and uses the same retry
@@ -82,6 +83,10 @@ impl Reader {
 impl StreamManager for RetryingStreams {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.retry_window.retry(|| self.inner.write(stream, batch.clone())).await
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.inner.write_queue()
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -93,54 +93,46 @@ impl Encoded {
 
 /// The fields that the chunks of a group have in common.
 #[derive(PartialEq, Serialize)]
-struct Common {
-    agent: Arc<str>,
-    session: SessionId,
-    run: RunId,
+struct Common<'b> {
+    agent: &'b str,
+    session: &'b SessionId,
+    run: &'b RunId,
     step: u32,
 }
 
-impl Common {
-    fn of(chunk: &Chunk) -> Self {
+impl<'b> Common<'b> {
+    fn of(chunk: &'b Chunk) -> Self {
         let Chunk { agent, session, run, step, .. } = chunk;
-        let (agent, session, run) = (Arc::clone(agent), session.clone(), run.clone());
         Self { agent, session, run, step: *step }
-    }
-
-    fn is_of(&self, chunk: &Chunk) -> bool {
-        let Chunk { agent, session, run, step, .. } = chunk;
-        self.step == *step && self.run == *run && self.session == *session && self.agent == *agent
     }
 }
 
 /// Encodes chunks as text. One encoder is used per batch, whose chunks mostly have the same common
 /// fields.
 #[derive(Default)]
-struct Encoder {
-    last: Option<(Common, Arc<str>)>,
+struct Encoder<'b> {
+    last: Option<(Common<'b>, Arc<str>)>,
 }
 
-impl Encoder {
+impl<'b> Encoder<'b> {
     /// Returns the opening text of a group, without the closing brace.
-    fn beginning(&mut self, chunk: &Chunk) -> Result<Arc<str>> {
-        if let Some((_, text)) = self.last.as_ref().filter(|(common, _)| common.is_of(chunk)) {
+    fn beginning(&mut self, chunk: &'b Chunk) -> Result<Arc<str>> {
+        let common = Common::of(chunk);
+        if let Some((_, text)) = self.last.as_ref().filter(|(last, _)| *last == common) {
             return Ok(Arc::clone(text));
         }
-        let common = Common::of(chunk);
         let text = json(&common)?;
         let text = Arc::from(text.strip_suffix('}').unwrap_or(&text));
         self.last = Some((common, Arc::clone(&text)));
         Ok(text)
     }
 
-    fn announcing(&mut self, origin: &Chunk) -> Result<Origin> {
+    fn announcing(&mut self, origin: &'b Chunk) -> Result<Origin> {
         Ok(Origin { text: self.beginning(origin)?, at: origin.at })
     }
 
-    fn parts(&mut self, chunks: &[Arc<Chunk>]) -> Result<Vec<Part>> {
-        let alike = |a: &Arc<Chunk>, b: &Arc<Chunk>| {
-            (&a.agent, &a.session, &a.run, a.step) == (&b.agent, &b.session, &b.run, b.step)
-        };
+    fn parts(&mut self, chunks: &'b [Arc<Chunk>]) -> Result<Vec<Part>> {
+        let alike = |a: &Arc<Chunk>, b: &Arc<Chunk>| Common::of(a) == Common::of(b);
         let groups = chunks.chunk_by(alike);
         groups
             .filter_map(|group| Some((group.first()?, group)))
@@ -153,8 +145,8 @@ impl Encoder {
     }
 
     /// Encodes each boundary separately, with its version.
-    fn boundaries(&mut self, boundaries: &[Boundary]) -> Result<Vec<(u64, Part)>> {
-        let part = |Boundary { version, chunk }: &Boundary| {
+    fn boundaries(&mut self, boundaries: &'b [Boundary]) -> Result<Vec<(u64, Part)>> {
+        let part = |Boundary { version, chunk }: &'b Boundary| {
             let mut part = Part::new(self.beginning(chunk)?);
             part.push(chunk.at, &chunk.kind)?;
             Ok((*version, part))

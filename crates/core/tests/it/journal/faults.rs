@@ -16,6 +16,7 @@ use helix_agents_core::session::Journal;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
     Purge, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
+    WriteQueue,
 };
 use serde_json::json;
 
@@ -142,6 +143,10 @@ impl StateStore for Crowded {
 
     fn max_append_bytes(&self) -> usize {
         self.0.max_append_bytes()
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

@@ -1,0 +1,35 @@
+//! A timer that is kept after its wait has ended early.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use helix_agents_core::clock::Clock;
+
+/// A timer that keeps running if a wait for it ends early, for example because an effect has ended. The next wait uses
+/// the running timer, so a series of short waits does not start a timer each. A wait can therefore be shorter than its
+/// duration, but never longer.
+#[derive(Default)]
+pub(crate) struct Timer(Option<BoxFuture<'static, ()>>);
+
+impl Timer {
+    /// Waits until the timer ends. Starts it with this duration if it is not running.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the timer keeps running.
+    pub(crate) async fn elapsed(&mut self, clock: &Arc<dyn Clock>, duration: Duration) {
+        let timer = self.0.get_or_insert_with(|| {
+            let clock = Arc::clone(clock);
+            Box::pin(async move { clock.sleep(duration).await })
+        });
+        timer.as_mut().await;
+        self.0 = None;
+    }
+}
+
+impl fmt::Debug for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timer").field("is_running", &self.0.is_some()).finish()
+    }
+}
