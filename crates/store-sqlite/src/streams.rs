@@ -16,9 +16,9 @@ use crate::prepared::Tables;
 use crate::writer::Durability;
 use crate::{SqliteStore, lock};
 
-mod open_attempts;
 mod read;
 pub(crate) mod row;
+mod saved_attempts;
 pub(crate) mod watch;
 pub(crate) mod write;
 

@@ -162,8 +162,8 @@ impl<'a> RequestContext<'a> {
                 count: 1,
                 body: encode(&[event])?,
                 summary: Some(fold.summary()),
-                usage: (!Arc::ptr_eq(fold.own_usage(), before.own_usage()))
-                    .then(|| fold.own_usage().bounded()),
+                usage: (fold.own_usage() != before.own_usage())
+                    .then(|| Arc::new(fold.own_usage().bounded())),
                 lease: LeaseChange::Keep,
                 guard,
             };

@@ -89,7 +89,7 @@ pub(super) async fn used_by(
         return Ok(Some(Arc::clone(used)));
     }
     match logs.overview(&found.head.session).await {
-        Ok(fold) => Ok(Some(Arc::clone(fold.own_usage()))),
+        Ok(fold) => Ok(Some(Arc::new(fold.own_usage().clone()))),
         Err(error) if error.code() == ErrorCode::SessionNotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -215,11 +215,11 @@ impl Batch {
     /// an attempt that could not be started are dropped.
     pub(super) fn take(&mut self) -> Taken {
         self.bytes = 0;
-        let waiting = std::mem::take(&mut self.pending);
+        let mut waiting = std::mem::take(&mut self.pending);
         let mut ops = Vec::with_capacity(waiting.len());
         let mut started = Vec::new();
-        let mut waiting = waiting.into_iter();
-        while let Some(pending) = waiting.next() {
+        let mut rest = waiting.drain(..);
+        while let Some(pending) = rest.next() {
             match pending {
                 Pending::Begin { handle, effect, origin } => {
                     started.push(handle);
@@ -240,7 +240,7 @@ impl Batch {
                     if handles.iter().any(|handle| started.contains(handle)) =>
                 {
                     self.pending.push(Pending::Watermark { watermark, handles });
-                    self.pending.extend(waiting);
+                    self.pending.extend(rest);
                     return Taken { ops, started, has_more: true };
                 }
                 Pending::Watermark { handles, mut watermark } => {
@@ -254,6 +254,9 @@ impl Batch {
                 }
             }
         }
+        drop(rest);
+        // Reuse the allocation for the next batch.
+        self.pending = waiting;
         Taken { ops, started, has_more: false }
     }
 

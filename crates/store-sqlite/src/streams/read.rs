@@ -78,7 +78,8 @@ fn fetch(
 ) -> Result<Fetched, Failure> {
     // One transaction, so that both queries read the same state.
     let transaction = connection.transaction()?;
-    let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session, decode_open)?;
+    let decode = |_, text: &str| decode_open(session, text);
+    let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session, decode)?;
     let row = row.unwrap_or_default();
     let (last_seq, discarded) = (row.state.last_seq, discarded(&transaction, row.key)?);
     let is_next = from > 1 && seen != 0 && row.key != 0 && row.key != seen;
@@ -121,7 +122,8 @@ pub(super) fn info(
     connection: &mut Connection,
     session: &SessionId,
 ) -> Result<StreamInfo, Failure> {
-    let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session, decode_open)?;
+    let decode = |_, text: &str| decode_open(session, text);
+    let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session, decode)?;
     let Some(StreamRow { key, trimmed, mut state }) = row else {
         return Ok(StreamInfo::default());
     };

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{OpenAttempt, SessionWatermark, StreamState, encode_open};
 
-use super::open_attempts::SavedAttempts;
+use super::saved_attempts::SavedAttempts;
 use crate::error::{Failure, corrupt};
 use crate::prepared::Prepared;
 use crate::unsigned::Unsigned;
@@ -35,7 +35,7 @@ impl<'c> Statements<'c> {
                  WHERE id = ?1",
             ),
             add: prepared("INSERT INTO chunks (key, count, body) VALUES (?1, ?2, ?3)"),
-            attempts: SavedAttempts::default(),
+            attempts: SavedAttempts::new(),
         }
     }
 }
@@ -51,11 +51,12 @@ pub(super) struct StreamRow {
 }
 
 impl StreamRow {
-    /// Finds the row of a stream with the statement [`FIND`]. `decode` decodes the open attempts.
+    /// Finds the row of a stream with the statement [`FIND`]. `decode` decodes the open attempts of
+    /// the stream with this key.
     pub(super) fn find(
         statement: &mut Statement<'_>,
         session: &SessionId,
-        decode: impl FnOnce(&SessionId, &str) -> Option<Vec<OpenAttempt>>,
+        decode: impl FnOnce(i64, &str) -> Option<Vec<OpenAttempt>>,
     ) -> Result<Option<Self>, Failure> {
         let row = statement.query_row([session.as_str()], |row| {
             let own = SessionWatermark {
@@ -71,8 +72,9 @@ impl StreamRow {
             if own != SessionWatermark::default() {
                 state.marked.insert(session.clone(), own);
             }
-            let open = decode(session, row.get_ref(6)?.as_str()?);
-            Ok((Self { key: row.get(0)?, trimmed: Unsigned::get(row, 2)?, state }, open))
+            let key = row.get(0)?;
+            let open = decode(key, row.get_ref(6)?.as_str()?);
+            Ok((Self { key, trimmed: Unsigned::get(row, 2)?, state }, open))
         });
         let Some((mut row, open)) = row.optional()? else { return Ok(None) };
         row.state.open =
@@ -106,7 +108,7 @@ impl StreamRow {
             text,
             Unsigned(own.fencing_token),
         ])?;
-        statements.attempts.insert(session.clone(), text, open);
+        statements.attempts.save(self.key, session, text, open);
         Ok(())
     }
 }

@@ -23,13 +23,13 @@ impl UsageRollup {
     /// than [`MAX_SOURCE_BYTES`]. The remaining usage is merged under [`OTHER_NAMES`], so all totals
     /// stay the same.
     #[must_use]
-    pub fn bounded(self: &Arc<Self>) -> Arc<Self> {
+    pub fn bounded(&self) -> Self {
         if self.is_bounded() {
-            return Arc::clone(self);
+            return self.clone();
         }
         let mut bounded = Self::default();
         bounded.add_up_to(self, MAX_SESSION_SOURCES);
-        Arc::new(bounded)
+        bounded
     }
 
     fn is_bounded(&self) -> bool {
@@ -89,7 +89,7 @@ fn add_each<T: Copy + Default + AddAssign>(
 }
 
 /// Adds to the named source, or to [`OTHER_NAMES`].
-fn place<T: Default>(
+fn place<T: Clone + Default>(
     to: &mut ByTypeAndName<T>,
     source_type: &Arc<str>,
     name: &Arc<str>,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Usage by the name of its source, sorted by name.
 ///
-/// The entries are in a sorted vector. The totals of a session are cloned with each step, and most
-/// sessions use only a few models and tools, so one vector is cheaper to clone than a tree.
+/// The entries are in a sorted slice that clones share until one of them changes. The totals of a
+/// session are cloned with each step, and most sessions use only a few models and tools.
 ///
 /// # Examples
 ///
@@ -22,75 +22,100 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// assert_eq!(tools["search"].calls, 1);
 /// assert_eq!(tools.get("fetch"), None);
 /// ```
-#[derive(Clone, PartialEq)]
-pub struct UsageByName<V>(Vec<(Arc<str>, V)>);
+#[derive(Clone)]
+pub struct UsageByName<V>(Option<Arc<[Entry<V>]>>);
+
+type Entry<V> = (Arc<str>, V);
 
 impl<V> UsageByName<V> {
     /// Creates an empty map.
     #[must_use]
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(None)
     }
 
     /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.entries().len()
     }
 
     /// Returns `true` if there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries().is_empty()
     }
 
     /// Returns the usage under this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&V> {
         let index = self.find(name).ok()?;
-        self.0.get(index).map(|(_, used)| used)
+        self.entries().get(index).map(|(_, used)| used)
     }
 
     /// Returns the usage under this name. A missing name is added with no usage.
     pub fn get_or_default(&mut self, name: Arc<str>) -> &mut V
     where
-        V: Default,
+        V: Default + Clone,
     {
         let index = self.find(&name).unwrap_or_else(|index| {
-            if self.0.len() < 4 {
-                // Most maps never have more than one name.
-                self.0.reserve_exact(1);
-            }
-            self.0.insert(index, (name, V::default()));
+            let (before, after) = self.entries().split_at(index);
+            let new = std::iter::once((name, V::default()));
+            let entries = before.iter().cloned().chain(new).chain(after.iter().cloned());
+            self.0 = Some(entries.collect());
             index
         });
         #[expect(clippy::indexing_slicing, reason = "the index was found or inserted above")]
-        let (_, used) = &mut self.0[index];
+        let (_, used) = &mut self.entries_mut()[index];
         used
     }
 
     /// Returns the names with their usage, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &V)> {
-        self.0.iter().map(|(name, used)| (name, used))
+        self.entries().iter().map(|(name, used)| (name, used))
     }
 
     /// Returns the names in order.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
-        self.0.iter().map(|(name, _)| name)
+        self.entries().iter().map(|(name, _)| name)
     }
 
     /// Returns the usage of each name, sorted by name.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &V> {
-        self.0.iter().map(|(_, used)| used)
+        self.entries().iter().map(|(_, used)| used)
     }
 
     /// Returns the usage of each name, sorted by name.
-    pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V> {
-        self.0.iter_mut().map(|(_, used)| used)
+    pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V>
+    where
+        V: Clone,
+    {
+        self.entries_mut().iter_mut().map(|(_, used)| used)
     }
 
     fn find(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(other, _)| (**other).cmp(name))
+        self.entries().binary_search_by(|(other, _)| (**other).cmp(name))
+    }
+
+    fn from_sorted(entries: BTreeMap<Arc<str>, V>) -> Self {
+        Self((!entries.is_empty()).then(|| entries.into_iter().collect()))
+    }
+
+    fn entries(&self) -> &[Entry<V>] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    fn entries_mut(&mut self) -> &mut [Entry<V>]
+    where
+        V: Clone,
+    {
+        self.0.as_mut().map(Arc::make_mut).unwrap_or_default()
+    }
+}
+
+impl<V: PartialEq> PartialEq for UsageByName<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries() == other.entries()
     }
 }
 
@@ -114,7 +139,7 @@ impl<V> Index<&str> for UsageByName<V> {
 impl<V> FromIterator<(Arc<str>, V)> for UsageByName<V> {
     /// If a name occurs more than once, the last one counts.
     fn from_iter<I: IntoIterator<Item = (Arc<str>, V)>>(entries: I) -> Self {
-        Self(entries.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
+        Self::from_sorted(entries.into_iter().collect())
     }
 }
 
@@ -139,7 +164,7 @@ impl<V: Serialize> Serialize for UsageByName<V> {
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for UsageByName<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let entries = BTreeMap::<Arc<str>, V>::deserialize(deserializer)?;
-        Ok(Self(entries.into_iter().collect()))
+        Ok(Self::from_sorted(entries))
     }
 }
 

@@ -214,7 +214,7 @@ fn many_names_are_bounded_and_totals_stay_exact() {
     let entries: Vec<_> = names()
         .flat_map(|name| [tokens(Some(&name), 1, true), tool(&name, true, 1), custom(&name, 1.0)])
         .collect();
-    let all = Arc::new(UsageRollup::of(&entries));
+    let all = UsageRollup::of(&entries);
     let bounded = all.bounded();
     assert_eq!(totals(&bounded), totals(&all));
     assert_eq!((bounded.steps, bounded.tokens), (all.steps, all.tokens));
@@ -233,13 +233,13 @@ fn many_names_are_bounded_and_totals_stay_exact() {
 #[test]
 fn a_long_name_is_cut_between_characters() {
     let long = "ü".repeat(MAX_SOURCE_BYTES);
-    let bounded = Arc::new(UsageRollup::of(&[custom(&long, 2.0), tool(&long, true, 1)])).bounded();
+    let bounded = UsageRollup::of(&[custom(&long, 2.0), tool(&long, true, 1)]).bounded();
     let name = bounded.tools.names().next().unwrap();
     assert!(name.len() <= MAX_SOURCE_BYTES && name.ends_with("ü…"), "{name}");
     assert_eq!(bounded.custom["pages"][name], 2.0);
     assert_eq!(bounded.custom_records["pages"][name].calls, 1);
-    let short = Arc::new(UsageRollup::of(&[custom("short", 2.0)]));
-    assert!(Arc::ptr_eq(&short.bounded(), &short));
+    let short = UsageRollup::of(&[custom("short", 2.0)]);
+    assert_eq!(short.bounded(), short);
 }
 
 #[test]

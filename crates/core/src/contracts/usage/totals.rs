@@ -14,7 +14,7 @@ use crate::id::SessionId;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct UsageTotals {
     /// The usage of the session itself.
-    own: Arc<UsageRollup>,
+    own: UsageRollup,
     /// The usage of sub-agents that end with their call.
     below: Arc<UsageRollup>,
     /// The last report of each companion. Each report contains the companion's whole usage.
@@ -36,11 +36,11 @@ impl UsageTotals {
                 *Arc::make_mut(&mut self.below) += used;
             }
         }
-        Arc::make_mut(&mut self.own).add(kind, before.as_deref());
+        self.own.add(kind, before.as_deref());
     }
 
     /// Returns the usage of the session itself, without its children.
-    pub(crate) fn own(&self) -> &Arc<UsageRollup> {
+    pub(crate) fn own(&self) -> &UsageRollup {
         &self.own
     }
 
@@ -48,7 +48,7 @@ impl UsageTotals {
     pub(crate) fn tree(&self) -> UsageRollup {
         let mut below = UsageRollup::clone(&self.below);
         self.staying.values().for_each(|used| below += used);
-        let mut rollup = UsageRollup::clone(&self.own);
+        let mut rollup = self.own.clone();
         rollup += &below;
         rollup
     }

@@ -27,12 +27,11 @@ impl SessionOverview {
     /// Returns the session's own usage, without its children.
     #[must_use]
     pub fn usage_rollup(&self) -> UsageRollup {
-        UsageRollup::clone(self.fold_state.totals.own())
+        self.own_usage().clone()
     }
 
-    /// Returns the session's own usage as a shared value. A new `Arc` is created when usage is
-    /// added.
-    pub(crate) fn own_usage(&self) -> &Arc<UsageRollup> {
+    /// Returns the session's own usage, without its children.
+    pub(crate) fn own_usage(&self) -> &UsageRollup {
         self.fold_state.totals.own()
     }
 
