@@ -203,7 +203,8 @@ async fn record_while_running(
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
     let ownership = lease.ownership().clone();
-    while_running(&ownership, driver.record_concurrently(lease, facts), running).await
+    let record = pin!(driver.record_concurrently(lease, facts));
+    while_running(&ownership, record, running).await
 }
 
 /// Starts queued children after others have ended or were suspended, while the other calls continue. Returns the
@@ -217,8 +218,9 @@ async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
     // A runtime that is shutting down starts no children.
     let Ok(Action::StartChildren(tasks)) = driver.next() else { return Ok((0, Vec::new())) };
     let ownership = lease.ownership().clone();
-    let started = Box::pin(driver.start_children_concurrently(lease, &tasks));
-    let ended = while_running(&ownership, started, running).await?;
+    let mut start = Box::pin(driver.start_children_concurrently(lease, &tasks));
+    let ended = while_running(&ownership, start.as_mut(), running).await?;
+    drop(start);
     let children = driver.children(&tasks, cancel);
     let count = children.len();
     running.follow(children);
@@ -228,10 +230,9 @@ async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
 /// Runs work while calls continue. Returns the calls that completed in the meantime.
 async fn while_running(
     ownership: &Ownership,
-    work: impl Future<Output = Result<()>>,
+    mut work: Pin<&mut impl Future<Output = Result<()>>>,
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
-    let mut work = pin!(work);
     let mut more = Vec::new();
     loop {
         // During this time, only the append renews the lease.
