@@ -9,7 +9,6 @@ use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, SessionStatus,
     StateStore, Summary,
 };
-use helix_agents::usage::{ModelUsage, ToolUsage, Usage, UsageRollup};
 
 /// The approximate data that a step appends.
 pub(super) const BODY: [u8; 600] = [b'x'; 600];
@@ -67,7 +66,8 @@ impl Log {
         Ok(())
     }
 
-    /// Returns an append like that of a journal during a run: no indexed column changes.
+    /// Returns an append like that of a journal during a run: neither an indexed column nor the usage
+    /// changes.
     fn next(&self) -> Append {
         Append {
             session: self.session.clone(),
@@ -84,25 +84,9 @@ impl Log {
                 pending: 0,
                 wake_at: None,
             }),
-            usage: Some(used(self.end.version)),
+            usage: None,
             lease: LeaseChange::Take(LEASE),
             guard: Guard::None,
         }
     }
-}
-
-/// Returns the usage of a session with a model and two tools after this many steps.
-pub(super) fn used(steps: u64) -> Arc<UsageRollup> {
-    let tokens =
-        Usage { input_tokens: 1_000 * steps, output_tokens: 100 * steps, ..Usage::default() };
-    let model = ModelUsage { calls: steps, tokens, took_ms: 900 * steps, ..ModelUsage::default() };
-    let tool = ToolUsage { calls: steps, failed: 0, took_ms: 20 * steps };
-    Arc::new(UsageRollup {
-        tokens,
-        steps,
-        tool_calls: 2 * steps,
-        models: [("gpt-5-mini-2026-01-01".into(), model)].into(),
-        tools: [("search".into(), tool), ("read_page".into(), tool)].into(),
-        ..UsageRollup::default()
-    })
 }

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-use super::log::{BODY, Log, RUN, RUNTIME, used};
+use super::log::{BODY, Log, RUN, RUNTIME};
 use super::statement::{Text, lease_ms};
 use crate::measure::place::{Location, Opener, Place};
 use crate::probe::Appends;
@@ -85,7 +85,6 @@ async fn by_pgbench(place: &Place, connections: u32, seconds: u32) -> Result<f64
     pgbench
         .args(["--no-vacuum", "--protocol", "prepared", "--define", "version=1"])
         .args(["--define", &format!("body={}", String::from_utf8_lossy(&BODY))])
-        .args(["--define", &format!("usage={}", serde_json::to_string(&used(1))?)])
         .args(["--client", &connections.to_string(), "--jobs", &connections.min(2).to_string()])
         .args(["--time", &seconds.to_string()])
         .arg("--file")
@@ -124,7 +123,7 @@ fn script(text: &Text) -> Result<String> {
         &lease,
         "NULL",
         "false",
-        ":usage",
+        "NULL",
         "'active'",
         &run,
         &runtime,

@@ -9,7 +9,7 @@ use helix_agents::prelude::*;
 use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::log::{BODY, LEASE, Log, RUN, RUNTIME, used};
+use super::log::{BODY, LEASE, Log, RUN, RUNTIME};
 use crate::measure::place::{Place, PostgresLocation};
 
 /// The text of a statement and the types of its parameters.
@@ -22,7 +22,6 @@ pub(super) struct Text {
 pub(super) struct Statement {
     connection: PgConnection,
     sql: Arc<str>,
-    usage: String,
     version: i64,
 }
 
@@ -32,8 +31,7 @@ impl Statement {
     pub(super) async fn on(place: &Place, location: &PostgresLocation) -> Result<Self> {
         Log::create(Arc::clone(&place.handles.state), SESSION).await?;
         let sql = Text::of_append(location).await?.sql.into();
-        let usage = serde_json::to_string(&used(1))?;
-        Ok(Self { connection: location.connect().await?, sql, usage, version: 1 })
+        Ok(Self { connection: location.connect().await?, sql, version: 1 })
     }
 
     pub(super) async fn once(&mut self) -> Result<()> {
@@ -51,7 +49,7 @@ impl Statement {
             .bind(lease_ms())
             .bind(None::<i64>)
             .bind(false)
-            .bind(&*self.usage)
+            .bind(None::<&str>)
             .bind("active")
             .bind(RUN)
             .bind(RUNTIME)
