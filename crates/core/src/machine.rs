@@ -5,6 +5,6 @@ pub(crate) mod agent_result;
 pub(crate) mod child_status;
 pub(crate) mod result_message;
 pub(crate) mod session;
-pub(crate) mod start;
+pub(crate) mod start_events;
 pub mod step;
 pub(crate) mod stream;

@@ -18,9 +18,9 @@ pub use crate::machine::session::{
     AnsweredCall, Checkpoint, ChildCall, CompanionRecord, FOLD_VERSION, FoldOutcome, ForkOrigin,
     OpenCall, QueuedMessage, Request, RequestKind, ResolvedCall, RunRecord, RunStatus,
     SNAPSHOT_EVENTS, Savepoint, Session, SessionOverview, StartedCall, StepRecord, WAIT_USAGE,
-    Waiting, boundaries, end_of_call, late_end, report_waiting,
+    Waiting, end_of_call, event_chunks, late_end, report_waiting,
 };
-pub use crate::machine::start::{
+pub use crate::machine::start_events::{
     StartRun, abort_events, execute_events, resume_events, rewind_events, terminate_events,
 };
 

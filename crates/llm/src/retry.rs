@@ -1,4 +1,5 @@
-//! The waits between the attempts of one model call.
+//! The waits between the attempts of one model call, as a `RetryPolicy` determines them. The adapter's
+//! `generate_step` makes the attempts.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;

@@ -11,7 +11,7 @@ use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    Committed, Journal, Session, StreamRepair, boundaries, poll_children, report_waiting,
+    Committed, Journal, Session, StreamRepair, event_chunks, poll_children, report_waiting,
 };
 use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 
@@ -25,8 +25,8 @@ use crate::runtime::Runtime;
 use crate::starts::Start;
 use crate::stream_writer::{AttemptHandle, StreamWriter, WatermarkUpdate};
 
-mod display;
 mod end;
+mod stream_updates;
 
 /// Drives one run from its start to its end.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ impl Driver {
             StreamRepair::default()
         };
         let shown =
-            boundaries(session, (version + 1 - start_events.len() as u64..).zip(start_events));
+            event_chunks(session, (version + 1 - start_events.len() as u64..).zip(start_events));
         line.boundaries.extend(self.stream_writer.boundaries(0, shown));
         let StreamRepair { settled, discarded, boundaries } = line;
         // Events after the start are shown by the watermarks of later appends.
@@ -310,11 +310,12 @@ impl Driver {
                 .watermark(step, WatermarkUpdate { version, ..WatermarkUpdate::default() });
         }
         let is_staged = !self.journal.staged().is_empty();
-        let sent = lease.now();
-        let committed = {
-            let commit = pin!(self.journal.commit());
+        let clock = Arc::clone(&self.context.clock);
+        let (sent, committed) = {
+            let commit = pin!(async { (clock.monotonic(), self.journal.commit().await) });
             if is_due { self.stream_writer.flush_before(commit).await } else { commit.await }
-        }?;
+        };
+        let committed = committed?;
         if committed.events.is_empty() {
             if self.in_work_items && is_staged && !has_recorded {
                 // Another process has recorded all of it.
@@ -393,11 +394,12 @@ impl Driver {
             self.results.note(self.journal.session(), &self.agent, self.journal.staged());
             self.results.note(self.journal.session(), &self.agent, facts);
         }
-        let sent = lease.now();
-        let committed = {
-            let append = pin!(self.journal.append_facts(&[]));
+        let clock = Arc::clone(&self.context.clock);
+        let (sent, committed) = {
+            let append = pin!(async { (clock.monotonic(), self.journal.append_facts(&[]).await) });
             self.stream_writer.flush_before(append).await
-        }?;
+        };
+        let committed = committed?;
         if committed.events.is_empty() {
             if self.in_work_items {
                 self.discard();

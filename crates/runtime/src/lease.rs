@@ -47,7 +47,7 @@ pub struct LeaseKeeper {
     /// The id of the last interrupt request that was detected.
     interrupt: Option<RequestId>,
     /// The timer for the next check of the lease, kept across effects. An append extends the lease but not the timer,
-    /// so the check may be too early, but never too late.
+    /// so the check may run early, but never late.
     timer: Timer,
     wake_filter: Arc<WakeFilter>,
 }
@@ -186,7 +186,7 @@ impl LeaseKeeper {
                         return event;
                     }
                 }
-                () = self.timer.elapsed(&self.clock, wait) => {
+                () = self.timer.wait(&self.clock, wait) => {
                     let age = self.ownership.age();
                     if (due..lost).contains(&age)
                         && let Some(event) = self.renew(known).await

@@ -1,4 +1,4 @@
-//! Checks whether this process still owns a run, for calls that run concurrently with its journal.
+//! Checks by the local clock whether the lease of a run is still valid, for calls that run concurrently with its journal.
 
 use std::fmt;
 use std::future::poll_fn;

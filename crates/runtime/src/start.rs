@@ -1,4 +1,5 @@
-//! Starts runs. The core crate decides which starts are legal; the store guarantees that exactly one start succeeds.
+//! Starts runs. The core crate decides which starts are legal; the journal appends a start
+//! under the condition that no other process has the lease (`Guard::LeaseFree`), so exactly one start succeeds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -33,8 +33,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct StreamWait {
     shared: Arc<Shared>,
-    /// The timer of a slice, kept across waits, because most waits end long before their limit.
-    timer: Arc<Mutex<Timer>>,
+    /// The timer of the current slice. Later waits reuse it, because most waits end long before their limit. `None` if
+    /// each wait starts a timer.
+    timer: Option<Arc<Mutex<Timer>>>,
 }
 
 struct Shared {
@@ -49,12 +50,12 @@ impl StreamWait {
     pub(crate) fn new(clock: Arc<dyn Clock>, lease: Duration) -> Self {
         let limit = LIMIT.min(lease / LEASE_DIVISOR);
         let shared = Shared { clock, limit, unavailable_until: StdMutex::default() };
-        Self { shared: Arc::new(shared), timer: Arc::default() }
+        Self { shared: Arc::new(shared), timer: None }
     }
 
-    /// Returns a handle with a timer of its own, for waits that are concurrent with those of this handle.
-    pub(crate) fn with_own_timer(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), timer: Arc::default() }
+    /// Returns a handle for the waits of one run, which reuse one timer. It must only be used in one tokio runtime.
+    pub(crate) fn with_timer(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), timer: Some(Arc::default()) }
     }
 
     /// Waits for work on streams, unless they are unavailable. Returns `None` if the work was not done in time.
@@ -83,17 +84,19 @@ impl StreamWait {
         }
     }
 
-    /// Waits until the limit has passed, and then marks streams as unavailable. The first of its slices can be shorter
-    /// than the others if an earlier wait has started the timer. If the process was paused during the wait, the wait
+    /// Waits until the limit has passed, and then marks streams as unavailable. An earlier wait may
+    /// have started the timer, so the first slice may be shorter. If the process was paused during the wait, the wait
     /// restarts, because the response may have arrived during the pause.
     async fn time_out(&self) {
         let Shared { clock, limit, .. } = &*self.shared;
         let (slice, mut left) = (*limit / SLICES, SLICES);
-        let (mut kept, mut own) = (self.timer.try_lock().ok(), Timer::default());
-        let timer = kept.as_deref_mut().unwrap_or(&mut own);
+        // A wait that is concurrent with another one starts a timer of its own.
+        let mut reused = self.timer.as_ref().and_then(|timer| timer.try_lock().ok());
+        let mut own = Timer::default();
+        let timer = reused.as_deref_mut().unwrap_or(&mut own);
         while left > 0 {
             let before = clock.monotonic();
-            timer.elapsed(clock, slice).await;
+            timer.wait(clock, slice).await;
             let was_paused = clock.monotonic().saturating_sub(before) > slice + *limit;
             left = if was_paused { SLICES } else { left - 1 };
         }

@@ -51,8 +51,8 @@ struct Inner {
     run: RunId,
     batch: Mutex<Batch>,
     wait: StreamWait,
-    /// `true` if the store executes batches and appends in the order of their submission.
-    is_ordered: bool,
+    /// `true` if batches and appends go through one [`WriteQueue`](helix_agents_core::store::WriteQueue).
+    shares_queue: bool,
     /// The previous batch, if it could not be written. Locked while writing, so that batches arrive in order.
     turn: tokio::sync::Mutex<Option<Unwritten>>,
     wake: Notify,
@@ -75,15 +75,15 @@ impl StreamWriter {
     ) -> Self {
         let RuntimeContext { streams, clock, ids, stream_wait: wait, .. } = context;
         let queue = streams.write_queue();
-        let is_ordered = queue.is_some() && queue == context.store.write_queue();
+        let shares_queue = queue.is_some() && queue == context.store.write_queue();
         let (streams, clock, ids) = (Arc::clone(streams), Arc::clone(clock), Arc::clone(ids));
         let (batch, turn, wake) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
         Self(Arc::new(Inner {
             streams,
             clock,
             ids,
-            wait: wait.with_own_timer(),
-            is_ordered,
+            wait: wait.with_timer(),
+            shares_queue,
             stream,
             agent,
             writer,
@@ -225,18 +225,19 @@ impl StreamWriter {
         self.0.wait.wait_if_available(self.write_all()).await;
     }
 
-    /// Writes the buffered chunks and runs an append that must not be recorded before them, unless they cannot be
-    /// written in time. If the store orders writes, it gets both at once.
+    /// Writes the buffered chunks and then runs `append`, which must not be recorded before them. Runs it without them
+    /// if they cannot be written in time. If both go through one queue and one batch is enough, submits the append
+    /// without waiting for the batch.
     pub(crate) async fn flush_before<T>(
         &self,
         append: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> T {
         let mut flush = pin!(self.flush());
-        if self.0.is_ordered {
+        if self.0.shares_queue {
             if poll_fn(|cx| Poll::Ready(flush.as_mut().poll(cx))).await.is_ready() {
                 return append.await;
             }
-            // If nothing is buffered any more, the store has all chunks.
+            // If nothing is buffered any more, the last chunks are in a batch that was sent.
             if !self.batch().has_pending() {
                 return join(flush, append).await.1;
             }

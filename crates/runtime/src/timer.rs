@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use helix_agents_core::clock::Clock;
 
 /// A timer that keeps running if a wait for it ends early, for example because an effect has ended. The next wait uses
-/// the running timer, so a series of short waits does not start a timer each. A wait can therefore be shorter than its
-/// duration, but never longer.
+/// the running timer, so a series of short waits starts only one. A wait can therefore be shorter than its duration. So
+/// that it is never longer, later waits must not be due before the wait that started the timer.
 #[derive(Default)]
 pub(crate) struct Timer(Option<BoxFuture<'static, ()>>);
 
@@ -18,7 +18,7 @@ impl Timer {
     ///
     /// # Cancel safety
     /// If the future is dropped, the timer keeps running.
-    pub(crate) async fn elapsed(&mut self, clock: &Arc<dyn Clock>, duration: Duration) {
+    pub(crate) async fn wait(&mut self, clock: &Arc<dyn Clock>, duration: Duration) {
         let timer = self.0.get_or_insert_with(|| {
             let clock = Arc::clone(clock);
             Box::pin(async move { clock.sleep(duration).await })

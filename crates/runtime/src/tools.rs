@@ -156,7 +156,7 @@ impl CallRun {
             Prepared { context, changed: None, before: Patch::default() }
         } else {
             let prepare = Box::pin(self.prepare(number, attempt, cancel.clone()));
-            match self.within(&mut remaining, &cancel, prepare).await {
+            match self.with_timeout(&mut remaining, &cancel, prepare).await {
                 Ok(Ok(prepared)) => prepared,
                 Ok(Err(done)) | Err(done) => return Some(done),
             }
@@ -170,7 +170,7 @@ impl CallRun {
                 () = self.clock.sleep(self.doubt) => {}
             }
             let reconcile = self.reconcile(input.to_value(), &prepared.context);
-            match self.within(&mut remaining, &cancel, reconcile).await {
+            match self.with_timeout(&mut remaining, &cancel, reconcile).await {
                 Ok(Ok(result)) => return Some(self.ended(prepared, Ok(result))),
                 Ok(Err(None)) => {}
                 Ok(Err(Some(message))) => {
@@ -188,7 +188,7 @@ impl CallRun {
             fault::point("tool.after");
             returned
         };
-        Some(match self.within(&mut remaining, &cancel, invoke).await {
+        Some(match self.with_timeout(&mut remaining, &cancel, invoke).await {
             Ok(returned) => self.ended(prepared, returned),
             Err(done) => done,
         })
@@ -234,7 +234,7 @@ impl CallRun {
     ///
     /// # Errors
     /// Returns a failed attempt if the part panicked or timed out.
-    async fn within<T>(
+    async fn with_timeout<T>(
         &self,
         remaining: &mut Duration,
         cancel: &CancellationToken,

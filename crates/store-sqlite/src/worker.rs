@@ -7,16 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rusqlite::Connection;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
 use crate::error::Failure;
 use crate::lock;
-
-/// The number of operations that may wait for a connection. Further callers wait for a free slot.
-const QUEUE: usize = 256;
 
 /// The resources that the threads of one store share.
 #[derive(Debug, Clone)]
@@ -45,30 +41,23 @@ impl Shared {
     }
 }
 
-/// A queue of jobs for one or more threads.
+/// A queue of jobs for one or more threads. Jobs are taken in the order in which they were sent. It
+/// has no limit, because each caller waits for its job, and the jobs of callers that no longer wait
+/// are skipped.
 pub(crate) struct Queue<J> {
     /// The sender. `None` after the queue was closed.
-    jobs: Mutex<Option<mpsc::Sender<J>>>,
+    jobs: Mutex<Option<mpsc::UnboundedSender<J>>>,
 }
 
 impl<J: Send + 'static> Queue<J> {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<J>) {
-        let (jobs, taken) = mpsc::channel(QUEUE);
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<J>) {
+        let (jobs, taken) = mpsc::unbounded_channel();
         (Self { jobs: Mutex::new(Some(jobs)) }, taken)
     }
 
-    pub(crate) async fn send(&self, job: J) -> Result<()> {
-        let jobs = lock(&self.jobs).clone().ok_or_else(closed)?;
-        match jobs.try_send(job) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Closed(_)) => Err(closed()),
-            // Runs on its own task. The queue grants free slots in order, so a caller whose future
-            // is no longer polled would otherwise block the callers behind it.
-            Err(TrySendError::Full(job)) => {
-                let sent = tokio::spawn(async move { jobs.send(job).await });
-                sent.await.is_ok_and(|sent| sent.is_ok()).then_some(()).ok_or_else(closed)
-            }
-        }
+    pub(crate) fn send(&self, job: J) -> Result<()> {
+        let jobs = lock(&self.jobs);
+        jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or_else(closed)
     }
 
     /// Ends the threads after they have completed all queued jobs.
@@ -119,7 +108,7 @@ impl Readers {
                 drop(reply.send(work(connection)));
             }
         });
-        self.queue.send(job).await?;
+        self.queue.send(job)?;
         match answer.await {
             Ok(result) => result.map_err(Error::from),
             Err(_) => Err(panicked()),
@@ -132,7 +121,7 @@ impl Readers {
     }
 }
 
-fn serve(mut connection: Connection, jobs: &Mutex<mpsc::Receiver<Job>>, shared: Shared) {
+fn serve(mut connection: Connection, jobs: &Mutex<mpsc::UnboundedReceiver<Job>>, shared: Shared) {
     loop {
         let job = lock(jobs).blocking_recv();
         let Some(job) = job else { break };

@@ -60,7 +60,7 @@ impl Writer {
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(QueuedJob { durability, work, then, result: None, reply });
-        self.queue.send(job).await?;
+        self.queue.send(job)?;
         answer.await.unwrap_or_else(|_| Err(worker::panicked()))
     }
 
@@ -88,6 +88,9 @@ trait Job: Send {
 
     /// Records that the job's changes were not committed or that the job did not run.
     fn fail(&mut self, error: Error);
+
+    /// Discards the result of an execution that was rolled back.
+    fn discard_result(&mut self);
 
     /// Sends the result to the caller.
     fn answer(self: Box<Self>);
@@ -131,6 +134,10 @@ where
         }
     }
 
+    fn discard_result(&mut self) {
+        self.result = None;
+    }
+
     fn answer(self: Box<Self>) {
         let Self { then, result, reply, .. } = *self;
         let Some(result) = result else { return };
@@ -142,7 +149,7 @@ where
     }
 }
 
-fn serve(connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, shared: Shared) {
+fn serve(connection: Connection, mut jobs: mpsc::UnboundedReceiver<Box<dyn Job>>, shared: Shared) {
     let mut transactions = Transactions::new(&connection);
     let mut group = Vec::with_capacity(GROUP);
     while jobs.blocking_recv_many(&mut group, GROUP) > 0 {
@@ -162,10 +169,10 @@ struct Transactions<'c> {
 
 /// The reason why a group was not committed.
 enum GroupFailure {
-    /// The job at this index failed and holds the error.
+    /// The job at this index failed after it had changed something. It holds the error.
     Job(usize),
-    /// The transaction failed for this number of jobs from the front.
-    All(usize, rusqlite::Error),
+    /// The transaction failed. The error applies to this number of jobs from the front.
+    Transaction(usize, rusqlite::Error),
 }
 
 impl<'c> Transactions<'c> {
@@ -192,19 +199,21 @@ impl<'c> Transactions<'c> {
         }
     }
 
-    /// Runs jobs from the front. Returns how many were completed.
+    /// Runs jobs from the front. Returns how many need no further execution.
     fn run_some(&mut self, jobs: &mut [Box<dyn Job>]) -> usize {
         match self.run_together(jobs) {
             Ok(completed) => completed,
             Err(GroupFailure::Job(0)) => 1,
             Err(GroupFailure::Job(place)) => {
-                // Run these jobs individually, so that the failed one does not affect the others.
+                // Run the jobs up to the failed one individually, so that it does not affect the
+                // others. A job whose caller has stopped waiting in between does not run again.
                 for job in jobs.iter_mut().take(place + 1) {
+                    job.discard_result();
                     self.run_alone(job);
                 }
                 place + 1
             }
-            Err(GroupFailure::All(completed, error)) => {
+            Err(GroupFailure::Transaction(completed, error)) => {
                 fail_all(jobs.iter_mut().take(completed), error);
                 completed
             }
@@ -212,35 +221,44 @@ impl<'c> Transactions<'c> {
     }
 
     fn run_alone(&mut self, job: &mut Box<dyn Job>) {
-        if let Err(GroupFailure::All(_, error)) = self.run_together(slice::from_mut(job)) {
+        if let Err(GroupFailure::Transaction(_, error)) = self.run_together(slice::from_mut(job)) {
             fail_all([job], error);
         }
     }
 
-    /// Runs jobs from the front in one transaction. Returns how many were completed. If one of them
-    /// fails, nothing is committed.
+    /// Runs jobs from the front in one transaction, and returns how many it committed or skipped. If
+    /// one of them fails, nothing is committed.
     fn run_together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, GroupFailure> {
         let Some(durability) = jobs.iter().map(|job| job.durability()).max() else { return Ok(0) };
-        self.begin(durability).map_err(|error| GroupFailure::All(jobs.len(), error))?;
+        self.begin(durability).map_err(|error| GroupFailure::Transaction(jobs.len(), error))?;
         let completed = self.run_each(jobs).inspect_err(|_| self.roll_back())?;
         match run(&mut self.commit) {
             Ok(()) => Ok(completed),
             Err(error) => {
                 self.roll_back();
-                Err(GroupFailure::All(completed, error))
+                Err(GroupFailure::Transaction(completed, error))
             }
         }
     }
 
-    /// Runs jobs without savepoints, because a failure is rare and a savepoint costs as much as a
-    /// small write.
+    /// Runs jobs from the front, and returns how many it ran or skipped. It uses no savepoints,
+    /// because a savepoint costs as much as a small write and few jobs fail. Most of those that fail
+    /// have changed nothing, so the others are not affected.
     fn run_each(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, GroupFailure> {
         let start = Instant::now();
         for (place, job) in jobs.iter_mut().enumerate() {
             if place > 0 && start.elapsed() >= GROUP_TIME {
                 return Ok(place);
             }
-            if job.is_wanted() && !job.run(&mut self.tables) {
+            if !job.is_wanted() {
+                continue;
+            }
+            let connection = self.tables.connection;
+            let changes = connection.total_changes();
+            let is_kept = job.run(&mut self.tables);
+            // SQLite itself rolls back the transaction in some cases, for example if the disk is full.
+            let is_rolled_back = connection.is_autocommit();
+            if !is_kept && (is_rolled_back || connection.total_changes() != changes) {
                 return Err(GroupFailure::Job(place));
             }
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -20,6 +19,9 @@ use crate::usage::Usage;
 use reply::{ParsedToolCall, StepResult};
 
 pub(crate) mod reply;
+mod retry_policy;
+
+pub use retry_policy::RetryPolicy;
 
 /// The settings of an agent's model calls.
 ///
@@ -256,55 +258,6 @@ pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
     /// [`ModelUnknown`](crate::error::ErrorCode::ModelUnknown) or
     /// [`ConfigInvalid`](crate::error::ErrorCode::ConfigInvalid).
     fn check(&self, config: &LlmConfig) -> Result<()>;
-}
-
-/// The retry policy of a failed effect.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RetryPolicy {
-    /// The maximum number of retries.
-    pub max_retries: u32,
-    /// The wait before the first retry. It doubles with each further retry.
-    pub base: Duration,
-    /// The maximum wait. If a provider asks for more, there is no retry.
-    pub max: Duration,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self {
-            max_retries: DEFAULT_MAX_RETRIES,
-            base: Duration::from_millis(500),
-            max: Duration::from_secs(60),
-        }
-    }
-}
-
-impl RetryPolicy {
-    /// Returns the wait before retry number `retry` (from 0), or `None` if there is none. `jitter`
-    /// is a random number that reduces the wait by up to half; a wait that the provider asked for
-    /// is not reduced.
-    #[must_use]
-    pub fn wait(&self, retry: u32, error: &Error, jitter: u64) -> Option<Duration> {
-        if retry >= self.max_retries || !error.is_retryable() {
-            return None;
-        }
-        if let Some(asked) = error.retry_after() {
-            return (asked <= self.max).then_some(asked);
-        }
-        self.backoff(retry, jitter)
-    }
-
-    /// Returns the wait before retry number `retry` (from 0) of an error that is known to be
-    /// transient, or `None` if there is none.
-    #[must_use]
-    pub fn backoff(&self, retry: u32, jitter: u64) -> Option<Duration> {
-        if retry >= self.max_retries {
-            return None;
-        }
-        let full = self.base.saturating_mul(1 << retry.min(16)).min(self.max);
-        let half = u64::try_from(full.as_millis() / 2).unwrap_or(u64::MAX);
-        Some(full.saturating_sub(Duration::from_millis(jitter % half.saturating_add(1))))
-    }
 }
 
 #[cfg(test)]

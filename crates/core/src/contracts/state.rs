@@ -129,10 +129,11 @@ where
     Ok(after)
 }
 
-/// Merges concurrent patches in order. If a result does not fit, it is discarded, and the later
-/// patch's whole value wins for what it changed: first per member of the state, otherwise for the
-/// whole state. A patch that still does not fit is dropped.
-pub(crate) fn merged<'a>(
+/// Merges concurrent patches whose result in call order, which the fold computes when it closes the
+/// step, does not fit the state type. The patches are merged in order. If a result does not fit, it
+/// is discarded, and the later patch's whole value wins for what it changed: first per member of the
+/// state, otherwise for the whole state. A patch that still does not fit is dropped.
+pub(crate) fn merge_until_fits<'a>(
     base: &Value,
     patches: impl IntoIterator<Item = &'a Patch>,
     fits: impl Fn(&Value) -> bool,

@@ -136,8 +136,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
         MAX_APPEND_BYTES
     }
 
-    /// Returns the queue that orders the appends of this handle, if there is one. See
-    /// [`WriteQueue`].
+    /// Returns the identity of the queue that executes appends in the order of their submission, or
+    /// `None` if the order is not guaranteed.
     fn write_queue(&self) -> Option<WriteQueue> {
         None
     }

@@ -169,7 +169,8 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// of it.
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt>;
 
-    /// Returns the queue that orders the batches of this handle, if there is one. See [`WriteQueue`].
+    /// Returns the identity of the queue that executes batches in the order of their submission, or
+    /// `None` if the order is not guaranteed.
     fn write_queue(&self) -> Option<WriteQueue> {
         None
     }

@@ -9,7 +9,7 @@ use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
 use crate::fault;
 use crate::id::{RunId, SessionId};
 use crate::machine::session::Session;
-use crate::machine::start::healed;
+use crate::machine::start_events::healed;
 use crate::run_options::ForkOptions;
 use crate::store::{
     Append, CreateOutcome, ForkOutcome, Guard, LeaseChange, NewSession, Position, StateStore,

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish, Trigger};
 use crate::id::{RunId, SessionId};
 use crate::machine::session::Session;
-use crate::machine::session::projection::{late_end, push_event_chunks};
+use crate::machine::session::event_chunks::{late_end, push_event_chunks};
 use crate::mutant;
 use crate::store::{SessionStatus, StateStore};
 use crate::stream::{

@@ -4,12 +4,12 @@ mod apply;
 mod budget_usage;
 mod changes;
 mod children;
+pub(crate) mod event_chunks;
 mod fold_state;
 mod history;
 mod in_doubt;
 mod overview;
 mod pending_calls;
-pub(crate) mod projection;
 mod requests;
 mod rewind;
 mod snapshot;
@@ -21,13 +21,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use apply::FoldOutcome;
+pub use event_chunks::{end_of_call, event_chunks, late_end};
 pub use fold_state::{
     AnsweredCall, ChildCall, CompanionRecord, ForkOrigin, OpenCall, QueuedMessage, Request,
     ResolvedCall, StartedCall, StepRecord, Waiting,
 };
 pub use overview::SessionOverview;
 pub use pending_calls::{WAIT_USAGE, report_waiting};
-pub use projection::{boundaries, end_of_call, late_end};
 pub use requests::RequestKind;
 pub use snapshot::{FOLD_VERSION, SNAPSHOT_EVENTS};
 

@@ -5,6 +5,7 @@
 mod budget;
 mod children;
 mod companions;
+mod correction;
 mod crash_loop;
 mod finish;
 mod iterator;
@@ -27,10 +28,10 @@ pub use crate::message::construct::{
 };
 pub use children::{ChildSpec, child_outcome, child_refused, child_start_failed};
 pub use companions::{CompanionMessage, CompanionOutcome, CompanionTask, Delivery, companion_task};
+pub use correction::is_correction;
 pub use finish::synthesize_finish_tool_result;
 pub use iterator::{Action, CallTask, ChildTask, StepIterator};
 pub use messages::{LlmMessages, build_messages_for_llm, find_unpaired_finish_call_id};
-pub use next::is_correction;
 pub use output::repair_output;
 pub use plan::{PlanOptions, StatusUpdate, StepPlan, plan_step_processing};
 pub use results::{CallResult, ResultKind, UndeliveredResults};

@@ -42,7 +42,7 @@ impl<S> Held<S> {
     }
 }
 
-/// Counts a write while it waits, also if its future is dropped.
+/// Counts a write until its wait ends or is cancelled.
 struct Waiting<'w>(&'w AtomicUsize);
 
 impl<'w> Waiting<'w> {
@@ -169,7 +169,7 @@ async fn a_write_in_progress_at_the_end_of_an_effect_is_not_lost() {
     assert_eq!(shown.len(), 2 * half.len());
 }
 
-/// Starts a run whose reply is held at the second gate before it is recorded.
+/// Starts a run and holds the append of its reply at `append`.
 async fn start(held: Held<SqliteStore>, append: &Gate) -> RunHandle<String> {
     let reply = Fault::HoldBefore(append.clone());
     let store = FaultStore::new(Arc::new(held.store.clone())).on("model_replied", reply);
@@ -209,6 +209,7 @@ async fn the_outcome_waits_for_its_chunks_if_the_store_does_not_order_them() {
     let waiting = Arc::clone(&held.waiting);
     let handle = start(held, &append).await;
     within(append.reached()).await;
+    assert!(gate.arrived() > 0, "the batch was written");
     assert_eq!(waiting.load(Ordering::SeqCst), 0, "the append did not wait for the batch");
     append.open();
     gate.open();

@@ -6,11 +6,9 @@ use helix_agents_core::stream::{OpenAttempt, decode_open};
 /// The number of streams whose attempts are kept.
 const CAPACITY: usize = 256;
 
-/// The open attempts of streams as they were saved last, so that most batches do not decode them
-/// again. An entry is only used if its text is equal to the stored text, so writes of other
-/// processes and rolled back transactions do no harm.
-///
-/// The keys of streams are consecutive, so the place of an entry is its key modulo the capacity.
+/// The decoded open attempts of streams, by stream key modulo [`CAPACITY`], so that most batches do
+/// not decode them again. An entry is only used if its text equals the stored text, so it cannot be
+/// outdated by other processes or by transactions that are rolled back.
 pub(crate) struct SavedAttempts(Vec<Option<Saved>>);
 
 struct Saved {
@@ -24,20 +22,20 @@ impl SavedAttempts {
         Self((0..CAPACITY).map(|_| None).collect())
     }
 
-    fn place(&mut self, key: i64) -> Option<&mut Option<Saved>> {
-        let place = usize::try_from(key).ok()? % CAPACITY;
-        self.0.get_mut(place)
+    fn slot(&mut self, key: i64) -> Option<&mut Option<Saved>> {
+        let slot = usize::try_from(key).ok()? % CAPACITY;
+        self.0.get_mut(slot)
     }
 
     /// Returns the attempts that the text encodes, or `None` if the text is not valid. Removes them
     /// from the cache.
-    pub(super) fn decode(
+    pub(super) fn take_or_decode(
         &mut self,
         key: i64,
         stream: &SessionId,
         text: &str,
     ) -> Option<Vec<OpenAttempt>> {
-        let saved = self.place(key).and_then(Option::take);
+        let saved = self.slot(key).and_then(Option::take);
         match saved.filter(|saved| saved.stream == *stream && saved.text == text) {
             Some(saved) => Some(saved.attempts),
             None => decode_open(stream, text),
@@ -51,8 +49,8 @@ impl SavedAttempts {
         text: String,
         attempts: Vec<OpenAttempt>,
     ) {
-        if let Some(place) = self.place(key) {
-            *place = Some(Saved { stream: stream.clone(), text, attempts });
+        if let Some(slot) = self.slot(key) {
+            *slot = Some(Saved { stream: stream.clone(), text, attempts });
         }
     }
 }

@@ -78,7 +78,7 @@ struct Stream<'t, 'c> {
 impl<'t, 'c> Stream<'t, 'c> {
     fn find(tables: &'t mut Tables<'c>, session: &'t SessionId) -> Result<Self, Failure> {
         let Statements { find, attempts, .. } = &mut tables.streams;
-        let decode = |key, text: &str| attempts.decode(key, session, text);
+        let decode = |key, text: &str| attempts.take_or_decode(key, session, text);
         let row = StreamRow::find(find.get()?, session, decode)?.unwrap_or_default();
         Ok(Self { tables, session, row })
     }

@@ -11,7 +11,7 @@ fn merged(base: &Value, sides: &[Value]) -> Value {
 
 fn merged_if(base: &Value, sides: &[Value], fits: impl Fn(&Value) -> bool) -> Value {
     let patches: Vec<_> = sides.iter().map(|side| Patch::between(base, side)).collect();
-    super::merged(base, &patches, fits)
+    super::merge_until_fits(base, &patches, fits)
 }
 
 #[derive(Deserialize)]

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The identity of a queue that executes writes in the order of their submission.
 ///
-/// A state store and a [`StreamManager`](crate::stream::StreamManager) that return the same queue
-/// promise that writes to them are executed in the order in which their futures were first polled.
-/// If a write fails, for example because a database is locked, later ones may succeed. After a
-/// crash, no write is missing whose successor was kept.
+/// A state store and a [`StreamManager`](crate::stream::StreamManager) that return the same value
+/// promise that their writes are executed in the order in which their futures were first polled, and
+/// that a crash keeps a prefix of the executed writes. A write that fails, is retried or is cancelled
+/// may be missing although a later one succeeded.
 ///
-/// A runtime uses it to submit the chunks of an effect and the append of its outcome together, and
-/// waits once for both.
+/// A runtime uses it to submit the chunks of an effect and the append of its outcome together and
+/// then to wait for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteQueue(u64);
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Usage by the name of its source, sorted by name.
 ///
-/// The entries are in a sorted slice that clones share until one of them changes. The totals of a
+/// The entries are in a sorted slice that is copied on write. The totals of a
 /// session are cloned with each step, and most sessions use only a few models and tools.
 ///
 /// # Examples
@@ -53,7 +53,7 @@ impl<V> UsageByName<V> {
         self.entries().get(index).map(|(_, used)| used)
     }
 
-    /// Returns the usage under this name. A missing name is added with no usage.
+    /// Returns the usage under this name. A missing name is inserted with the default.
     pub fn get_or_default(&mut self, name: Arc<str>) -> &mut V
     where
         V: Default + Clone,

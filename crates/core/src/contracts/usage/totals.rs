@@ -10,7 +10,7 @@ use super::rollup::UsageRollup;
 use crate::id::SessionId;
 
 /// The usage of a session, aggregated while its log is read, so that no list of entries is kept.
-/// Cheap to clone: each part is copied when it changes.
+/// Cheap to clone: its maps are shared until they change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct UsageTotals {
     /// The usage of the session itself.

@@ -270,7 +270,7 @@ impl SessionOverview {
             Event::MessagesTaken { requests } => self.take_queued(requests.len(), sink),
             Event::StateChanged { patch, .. } => {
                 // The hook saw the tools' state changes, so those are applied first.
-                self.take_patches(sink);
+                self.apply_patches_in_call_order(sink);
                 patch.apply(Arc::make_mut(&mut self.fold_state.state));
                 sink.add(|history| {
                     history.changed(Change::Other(Arc::new(patch.clone())), &self.fold_state);
@@ -464,7 +464,7 @@ impl SessionOverview {
     /// Applies the state changes of the open step's results in call order, regardless of the order
     /// in which the calls ended. Changes by finish tools are applied last, because these tools ran
     /// last.
-    fn take_patches(&mut self, sink: &mut HistorySink<'_>) {
+    fn apply_patches_in_call_order(&mut self, sink: &mut HistorySink<'_>) {
         let FoldState { step: Some(step), state, .. } = &mut self.fold_state else {
             return;
         };
@@ -480,7 +480,7 @@ impl SessionOverview {
     /// Closes the open step. Results enter the transcript in call order, regardless of the order in
     /// which the calls ended.
     fn close_step(&mut self, sink: &mut HistorySink<'_>) {
-        self.take_patches(sink);
+        self.apply_patches_in_call_order(sink);
         let Some(step) = self.fold_state.step.take() else {
             return;
         };

@@ -53,7 +53,7 @@ pub enum Action {
     /// Decision: tell the model that its answer does not complete the turn.
     Correct(UserMessage),
     /// Decision: make the state fit its type again after concurrent changes.
-    MendState(Patch),
+    RepairState(Patch),
     /// Decision: close the step.
     CloseStep(u32),
     /// Decision: move these queued messages into the transcript.
@@ -76,7 +76,7 @@ impl Action {
             Self::Account(_)
                 | Self::Answer(_)
                 | Self::Correct(_)
-                | Self::MendState(_)
+                | Self::RepairState(_)
                 | Self::CloseStep(_)
                 | Self::TakeMessages(_)
                 | Self::End(_)
@@ -218,8 +218,8 @@ impl StepIterator {
         match session.open_step() {
             Some(step) => {
                 let next = next_in_step(session, agent, step, self.gates(step));
-                let mend = if next.ends_phase() { repair_state(session, agent) } else { None };
-                mend.map_or(next, Action::MendState)
+                let repair = if next.ends_phase() { repair_state(session, agent) } else { None };
+                repair.map_or(next, Action::RepairState)
             }
             None => next_step(session, agent),
         }
@@ -251,7 +251,7 @@ impl StepIterator {
                 Action::Account(calls) => wait_usage(&self.session, &calls),
                 Action::Answer(results) => results.into_iter().map(Event::from).collect(),
                 Action::Correct(message) => vec![Event::CorrectionSent { step, message }],
-                Action::MendState(patch) => {
+                Action::RepairState(patch) => {
                     vec![Event::StateChanged { patch, by: MERGED_BY.to_owned() }]
                 }
                 Action::CloseStep(step) => vec![Event::StepClosed { step }],

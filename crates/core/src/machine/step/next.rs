@@ -5,20 +5,19 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::budget;
+use super::correction::next_correction;
 use super::crash_loop;
 use super::iterator::{Action, CallTask, ChildTask};
 use super::pending_calls::{Gates, gates, suspension, unaccounted};
 use super::synthetic_results::answers;
-use super::turn_outcome::{TurnOutcome, owes_output, turn_outcome};
-use crate::agent::completion::tool_names;
+use super::turn_outcome::{TurnOutcome, turn_outcome};
 use crate::agent::{AgentDefinition, Completion};
 use crate::event::RunOutcome;
 use crate::id::SessionId;
-use crate::llm::reply::StopReason;
 use crate::machine::session::{Session, StepRecord};
-use crate::message::{ToolCall, UserMessage};
+use crate::message::ToolCall;
 use crate::mutant;
-use crate::state::{Patch, merged};
+use crate::state::{Patch, merge_until_fits};
 use crate::tool::EffectClass;
 
 pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
@@ -118,11 +117,8 @@ pub(super) fn next_in_step(
         let next = open.companions.get(..at_once).unwrap_or(&open.companions);
         return Action::RunCompanions(tasks(next));
     }
-    let retries_left = session.corrections() < agent.limits().completion_retries
-        && session.abort_request().is_none()
-        && !crash_loop::is_crash_loop(session, agent);
-    if step.correction.is_none() && retries_left && owes_output(agent, step) {
-        return Action::Correct(correction(agent, step));
+    if let Some(message) = next_correction(session, agent, step) {
+        return Action::Correct(message);
     }
     Action::CloseStep(step.reply.step)
 }
@@ -136,7 +132,8 @@ pub(super) fn repair_state(session: &Session, agent: &AgentDefinition) -> Option
     if fits(&found) {
         return None;
     }
-    let repair = Patch::between(&found, &merged(session.state(), step.open_patches(), fits));
+    let repair =
+        Patch::between(&found, &merge_until_fits(session.state(), step.open_patches(), fits));
     (!repair.is_empty()).then_some(repair)
 }
 
@@ -205,32 +202,4 @@ fn task(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> CallTask
         at_most_once,
         in_doubt: started.is_some() && !mutant!("doubt-ignored"),
     }
-}
-
-/// The first words of a correction: for native output, and for output that a tool returns.
-const CORRECTIONS: [&str; 2] = [
-    "Answer again with one JSON value that fits the given schema, and nothing else",
-    "The task is not complete: its output has to be handed in.",
-];
-
-/// Returns `true` if a message of a transcript is a correction, which the framework sends after an
-/// answer that does not complete the turn, and not the start of another turn.
-#[must_use]
-pub fn is_correction(message: &UserMessage) -> bool {
-    message.hidden && CORRECTIONS.iter().any(|prefix| message.content.starts_with(prefix))
-}
-
-fn correction(agent: &AgentDefinition, step: &StepRecord) -> UserMessage {
-    let [native, handed_in] = CORRECTIONS;
-    let how = match agent.completion() {
-        Completion::Native => native.to_owned(),
-        completion => format!(
-            "{handed_in} Call {} directly now, with the output as its arguments",
-            tool_names(completion)
-        ),
-    };
-    let cut_off = step.reply.stop_reason == Some(StopReason::MaxTokens);
-    let hint =
-        if cut_off { ". Your reply was cut off at the token limit: keep it short." } else { "." };
-    UserMessage { content: format!("{how}{hint}"), hidden: true }
 }

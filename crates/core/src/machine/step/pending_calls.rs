@@ -108,7 +108,7 @@ fn schema(tool: &Tool, kind: PendingKind) -> Option<Json> {
 }
 
 /// Returns the results of open calls that follow from submissions or from expired deadlines.
-pub(super) fn submitted_results(
+pub(super) fn submitted_or_expired_results(
     session: &Session,
     agent: &AgentDefinition,
     step: &StepRecord,

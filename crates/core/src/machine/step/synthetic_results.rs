@@ -2,7 +2,7 @@
 
 use super::crash_loop;
 use super::finish::synthesize_finish_tool_result;
-use super::pending_calls::submitted_results;
+use super::pending_calls::submitted_or_expired_results;
 use super::plan::{PlanOptions, plan_step_processing};
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
 use crate::agent::{AgentDefinition, Completion};
@@ -42,7 +42,7 @@ pub(super) fn answers(
         return open().map(|call| aborted(step, call)).collect();
     }
     // A submitted result is known, even if processes have crashed since.
-    let answered = submitted_results(session, agent, step);
+    let answered = submitted_or_expired_results(session, agent, step);
     if !answered.is_empty() {
         return answered;
     }

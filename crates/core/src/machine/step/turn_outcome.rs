@@ -1,5 +1,6 @@
 //! The effect of a closed step on the turn.
 
+use super::correction::owes_output;
 use super::output::repair_output;
 use super::stop::{
     StopCause, StopConfig, is_error_stop_reason, is_recoverable_error_stop_reason, stop_cause,
@@ -68,37 +69,6 @@ pub(super) fn fitting_output(agent: &AgentDefinition, output: &Json) -> Result<J
     let value = output.to_value();
     repair_output(&value, schema)
         .map(|fitting| if fitting == value { output.clone() } else { Json::from(fitting) })
-}
-
-/// Returns `true` if the agent still has to return its output after this step, so that the model
-/// needs a correction.
-pub(super) fn owes_output(agent: &AgentDefinition, step: &StepRecord) -> bool {
-    // A finish tool alone does not require an output: without an output type, text is an answer.
-    if agent.output_schema().is_none() || step.reply.error.is_some() {
-        return false;
-    }
-    if let Some(output) = &step.reply.output {
-        return fitting_output(agent, output).is_err();
-    }
-    match step.reply.stop_reason {
-        Some(reason)
-            if is_error_stop_reason(reason) && !is_recoverable_error_stop_reason(reason) =>
-        {
-            false
-        }
-        _ if step.tool_calls().is_empty() => {
-            step.reply.should_stop || step.reply.stop_reason == Some(StopReason::MaxTokens)
-        }
-        _ => {
-            step.pairs().any(|(call, state)| {
-                *call.name == *FINISH_TOOL
-                    && state.finish.as_ref().is_some_and(|result| result.finish.is_none())
-            }) && step
-                .calls
-                .iter()
-                .all(|call| call.finish.as_ref().is_some_and(|result| result.finish.is_none()))
-        }
-    }
 }
 
 /// Returns the error of a turn without its required output, with the violations of the last output

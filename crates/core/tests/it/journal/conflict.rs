@@ -9,7 +9,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::{ChildStart, Event, ToolFinish, ToolOutcome};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Journal, RequestKind, RunStatus, Session, Submission, boundaries, queue_message, request,
+    Journal, RequestKind, RunStatus, Session, Submission, event_chunks, queue_message, request,
     submit,
 };
 use helix_agents_core::state::Patch;
@@ -347,7 +347,7 @@ async fn state_changes_of_a_step_are_shown_if_a_message_follows_in_the_same_appe
     journal.stage(&[finish.into()]).unwrap();
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "tool_finished 1.0, step_closed, messages_taken");
-    let shown = boundaries(journal.session(), committed.numbered());
+    let shown = event_chunks(journal.session(), committed.numbered());
     assert!(
         shown.iter().any(|(_, chunk)| matches!(chunk, ChunkKind::StatePatch { .. })),
         "{shown:?}"

@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
+use tokio::sync::oneshot;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
@@ -93,7 +94,7 @@ async fn others_are_written_although_one_fills_the_disk() {
     assert_eq!((code(first), code(last)), (None, None));
     assert_eq!(code(full), Some(ErrorCode::StoreFull));
     assert_eq!(scratch.rows(), ["a", "b"]);
-    // SQLite had rolled back the whole transaction.
+    // The first job ran again after the rollback.
     assert_eq!(times.load(Ordering::Relaxed), 2);
 }
 
@@ -169,4 +170,57 @@ async fn more_operations_than_fit_into_one_transaction_are_written() {
     let (results, ()) = tokio::join!(many, release(held, holding));
     assert!(results.iter().all(Result::is_ok));
     assert_eq!(scratch.rows().len(), 200);
+}
+
+#[tokio::test]
+async fn a_failure_without_changes_does_not_run_the_others_again() {
+    let scratch = Scratch::new(|builder| builder).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    let times = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&times);
+    let first = scratch.run(move |tables| {
+        count.fetch_add(1, Ordering::Relaxed);
+        insert(tables.connection, "a")
+    });
+    let failing = scratch.run(|_| refuse::<()>());
+    let (first, failed, last, ()) =
+        tokio::join!(first, failing, scratch.add("b"), release(held, holding));
+    assert_eq!((code(first), code(last)), (None, None));
+    assert_eq!(code(failed), Some(ErrorCode::SessionNotFound));
+    assert_eq!(scratch.rows(), ["a", "b"]);
+    assert_eq!(times.load(Ordering::Relaxed), 1);
+}
+
+/// The caller of the first job stops waiting while a later job of the group fails, so the first one
+/// is rolled back and does not run again.
+#[tokio::test]
+async fn a_job_that_was_rolled_back_and_does_not_run_again_reports_nothing() {
+    let scratch = Scratch::new(|builder| builder).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    let (sender, receiver) = mpsc::channel();
+    let work = |tables: &mut Tables<'_>| insert(tables.connection, "a");
+    let first = scratch.writer.run(Durability::Process, work, move |&()| sender.send(()).unwrap());
+    let mut first = Box::pin(first);
+    assert!(first.as_mut().now_or_never().is_none(), "the writer is blocked");
+    let (reached, has_reached) = oneshot::channel();
+    let (proceed, may_proceed) = mpsc::channel::<()>();
+    let mut reached = Some(reached);
+    let failing = scratch.run(move |tables| {
+        insert(tables.connection, "of the one that fails")?;
+        if let Some(reached) = reached.take() {
+            reached.send(()).unwrap();
+        }
+        // The receive fails when the sender is dropped.
+        assert!(may_proceed.recv().is_err());
+        refuse::<()>()
+    });
+    let stop_waiting = async {
+        has_reached.await.unwrap();
+        drop(first);
+        drop(proceed);
+    };
+    let (failed, (), ()) = tokio::join!(failing, stop_waiting, release(held, holding));
+    assert_eq!(code(failed), Some(ErrorCode::SessionNotFound));
+    assert!(scratch.rows().is_empty());
+    assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected));
 }

@@ -248,7 +248,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             hand.put(Event::from(first)).unwrap();
         }
         Action::Correct(message) => hand.put(Event::CorrectionSent { step, message }).unwrap(),
-        Action::MendState(patch) => {
+        Action::RepairState(patch) => {
             hand.put(Event::StateChanged { patch, by: MERGED_BY.to_owned() }).unwrap();
         }
         Action::CloseStep(step) => hand.put(Event::StepClosed { step }).unwrap(),

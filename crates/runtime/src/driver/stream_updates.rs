@@ -4,7 +4,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::Event;
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    Committed, StreamRepair, boundaries, is_outcome, late_end, plan_stream_repair,
+    Committed, StreamRepair, event_chunks, is_outcome, late_end, plan_stream_repair,
 };
 use helix_agents_core::stream::{Boundary, ChunkKind, Effect};
 
@@ -29,7 +29,7 @@ impl Driver {
     /// Returns the chunks for the events of a commit, in log order.
     pub(super) fn shown(&self, step: u32, committed: &Committed) -> Vec<Boundary> {
         let session = self.journal.session();
-        let mut shown = boundaries(session, committed.displayed_events());
+        let mut shown = event_chunks(session, committed.displayed_events());
         if !committed.late.is_empty() {
             let late = committed.late.iter();
             let late = late.flat_map(|(version, finish)| {

@@ -12,7 +12,7 @@ use crate::tool::{FINISH_TOOL, SUB_AGENT_PREFIX};
 
 /// Returns the chunks for events of the current run. Each event is given with its version in the
 /// log, and each chunk is returned with the version of its event.
-pub fn boundaries<'a>(
+pub fn event_chunks<'a>(
     session: &Session,
     events: impl IntoIterator<Item = (u64, &'a Event)>,
 ) -> Vec<(u64, ChunkKind)> {
@@ -21,12 +21,12 @@ pub fn boundaries<'a>(
         let calls = closed.map_or(&[][..], |closed| &closed.calls);
         calls.iter().filter_map(|call| call.finish.as_deref()).collect()
     };
-    let (mut projection, mut chunks) = (Vec::new(), Vec::new());
+    let (mut numbered, mut chunks) = (Vec::new(), Vec::new());
     for (seq, event) in events {
         push_event_chunks(session, seq, event, &finishes, &mut chunks);
-        projection.extend(chunks.drain(..).map(|kind| (seq, kind)));
+        numbered.extend(chunks.drain(..).map(|kind| (seq, kind)));
     }
-    projection
+    numbered
 }
 
 /// Appends the chunks of an event to `chunks`. `finishes` returns the results of a step, in any
