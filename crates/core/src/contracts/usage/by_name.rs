@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Usage by the name of its source, sorted by name.
 ///
-/// The entries are in a sorted slice that is copied on write. The totals of a
+/// The entries are in a sorted vector that is copied on write. The totals of a
 /// session are cloned with each step, and most sessions use only a few models and tools.
 ///
 /// # Examples
@@ -23,7 +23,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// assert_eq!(tools.get("fetch"), None);
 /// ```
 #[derive(Clone)]
-pub struct UsageByName<V>(Option<Arc<[Entry<V>]>>);
+#[expect(clippy::rc_buffer, reason = "a vector that is not shared grows in place")]
+pub struct UsageByName<V>(Option<Arc<Vec<Entry<V>>>>);
 
 type Entry<V> = (Arc<str>, V);
 
@@ -58,15 +59,19 @@ impl<V> UsageByName<V> {
     where
         V: Default + Clone,
     {
-        let index = self.find(&name).unwrap_or_else(|index| {
-            let (before, after) = self.entries().split_at(index);
-            let new = std::iter::once((name, V::default()));
-            let entries = before.iter().cloned().chain(new).chain(after.iter().cloned());
-            self.0 = Some(entries.collect());
+        let found = self.find(&name);
+        // A vector that is not shared is changed in place.
+        let entries = Arc::make_mut(self.0.get_or_insert_default());
+        let index = found.unwrap_or_else(|index| {
+            if entries.len() < 4 {
+                // Most maps never have more than one name.
+                entries.reserve_exact(1);
+            }
+            entries.insert(index, (name, V::default()));
             index
         });
         #[expect(clippy::indexing_slicing, reason = "the index was found or inserted above")]
-        let (_, used) = &mut self.entries_mut()[index];
+        let (_, used) = &mut entries[index];
         used
     }
 
@@ -86,11 +91,11 @@ impl<V> UsageByName<V> {
     }
 
     /// Returns the usage of each name, sorted by name.
-    pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V>
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V>
     where
         V: Clone,
     {
-        self.entries_mut().iter_mut().map(|(_, used)| used)
+        self.0.as_mut().map(Arc::make_mut).into_iter().flatten().map(|(_, used)| used)
     }
 
     fn find(&self, name: &str) -> Result<usize, usize> {
@@ -98,18 +103,11 @@ impl<V> UsageByName<V> {
     }
 
     fn from_sorted(entries: BTreeMap<Arc<str>, V>) -> Self {
-        Self((!entries.is_empty()).then(|| entries.into_iter().collect()))
+        Self((!entries.is_empty()).then(|| Arc::new(entries.into_iter().collect())))
     }
 
     fn entries(&self) -> &[Entry<V>] {
-        self.0.as_deref().unwrap_or_default()
-    }
-
-    fn entries_mut(&mut self) -> &mut [Entry<V>]
-    where
-        V: Clone,
-    {
-        self.0.as_mut().map(Arc::make_mut).unwrap_or_default()
+        self.0.as_deref().map(Vec::as_slice).unwrap_or_default()
     }
 }
 
