@@ -3,10 +3,13 @@
 //! A store crate that implements [`StateStore`] and [`StreamManager`] writes a [`BackendHarness`] and
 //! expands [`backend_suite!`](crate::backend_suite!) in `mod backend` of its `tests/it/main.rs`.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use futures_util::future::maybe_done;
 
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{Purge, SessionStatus, StateStore};
@@ -88,6 +91,7 @@ macro_rules! backend_suite {
             a_purged_tree_leaves_no_stream,
             a_purge_leaves_the_streams_of_others,
             deleting_a_session_leaves_the_streams_of_others,
+            writes_of_one_queue_are_executed_in_order,
         }
     };
 }
@@ -158,5 +162,33 @@ pub async fn deleting_a_session_leaves_the_streams_of_others(harness: &impl Back
     for (session, last_seq) in [("root", 2), ("CHILD", 1)] {
         let info = backend.info(session).await;
         assert_eq!((info.first_seq, info.last_seq), (1, last_seq), "{session}");
+    }
+}
+
+/// Writes of one [`WriteQueue`](helix_agents_core::store::WriteQueue) are executed in the order of their submission,
+/// although only the last one is polled further. Back ends without a queue promise no order.
+pub async fn writes_of_one_queue_are_executed_in_order(harness: &impl BackendHarness) {
+    let backend = harness.open().await;
+    let queue = backend.store.write_queue();
+    if queue.is_none() || queue != backend.streams.write_queue() {
+        return;
+    }
+    let mut writer = backend.create("s").await;
+    let session = writer.session.clone();
+    for round in 1..=20 {
+        let mut batch = pin!(maybe_done(write(&backend.streams, &session, None, &["more"])));
+        let _ = batch.as_mut().now_or_never();
+        let append = writer.next(&format!("after batch {round}"));
+        writer.take(append).await;
+        assert_eq!(backend.info("s").await.last_seq, 1 + 2 * round - 1, "the batch came later");
+        batch.await;
+
+        let append = writer.next(&format!("before batch {round}"));
+        let mut append = pin!(maybe_done(writer.take(append)));
+        let _ = append.as_mut().now_or_never();
+        write(&backend.streams, &session, None, &["more"]).await;
+        let head = backend.store.head(&session).await.unwrap().unwrap();
+        assert_eq!(head.position.version, 1 + 2 * round, "the append came later");
+        append.await;
     }
 }

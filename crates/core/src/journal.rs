@@ -558,7 +558,7 @@ impl Journal {
             body,
             summary: (!mutant!("head-not-kept") || !ended).then(|| session.summary()),
             // Until the run ends, readers take the usage from the log.
-            usage: ended.then(|| Arc::new(session.own_usage().bounded())),
+            usage: ended.then(|| session.stored_usage()),
             lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.config.lease) },
             guard,
         }

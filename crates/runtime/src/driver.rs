@@ -310,10 +310,12 @@ impl Driver {
                 .watermark(step, WatermarkUpdate { version, ..WatermarkUpdate::default() });
         }
         let is_staged = !self.journal.staged().is_empty();
-        let clock = Arc::clone(&self.context.clock);
         let (sent, committed) = {
-            let commit = pin!(async { (clock.monotonic(), self.journal.commit().await) });
-            if is_due { self.stream_writer.flush_before(commit).await } else { commit.await }
+            let commit = pin!(self.journal.commit());
+            match is_due {
+                true => self.stream_writer.flush_before(commit).await,
+                false => (lease.now(), commit.await),
+            }
         };
         let committed = committed?;
         if committed.events.is_empty() {
@@ -394,9 +396,8 @@ impl Driver {
             self.results.note(self.journal.session(), &self.agent, self.journal.staged());
             self.results.note(self.journal.session(), &self.agent, facts);
         }
-        let clock = Arc::clone(&self.context.clock);
         let (sent, committed) = {
-            let append = pin!(async { (clock.monotonic(), self.journal.append_facts(&[]).await) });
+            let append = pin!(self.journal.append_facts(&[]));
             self.stream_writer.flush_before(append).await
         };
         let committed = committed?;

@@ -227,23 +227,23 @@ impl StreamWriter {
 
     /// Writes the buffered chunks and then runs `append`, which must not be recorded before them. Runs it without them
     /// if they cannot be written in time. If both go through one queue and one batch is enough, submits the append
-    /// without waiting for the batch.
+    /// without waiting for the batch. Also returns the monotonic time at which `append` was submitted.
     pub(crate) async fn flush_before<T>(
         &self,
         append: Pin<&mut (impl Future<Output = T> + Send)>,
-    ) -> T {
+    ) -> (Duration, T) {
         let mut flush = pin!(self.flush());
-        if self.0.shares_queue {
-            if poll_fn(|cx| Poll::Ready(flush.as_mut().poll(cx))).await.is_ready() {
-                return append.await;
-            }
+        if !self.0.shares_queue {
+            flush.await;
+        } else if poll_fn(|cx| Poll::Ready(flush.as_mut().poll(cx))).await.is_pending() {
             // If nothing is buffered any more, the last chunks are in a batch that was sent.
             if !self.batch().has_pending() {
-                return join(flush, append).await.1;
+                let submitted = self.0.clock.monotonic();
+                return (submitted, join(flush, append).await.1);
             }
+            flush.await;
         }
-        flush.await;
-        append.await
+        (self.0.clock.monotonic(), append.await)
     }
 
     /// Writes the buffered chunks at the end of the run, even if the stream counts as unavailable.

@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use helix_agents_core::clock::Clock;
 
 /// A timer that keeps running if a wait for it ends early, for example because an effect has ended. The next wait uses
-/// the running timer, so a series of short waits starts only one. A wait can therefore be shorter than its duration. So
-/// that it is never longer, later waits must not be due before the wait that started the timer.
+/// the running timer, so a series of short waits starts only one. A wait that finds the timer running ends with
+/// it, so it can be shorter than its duration. One timer must not serve a wait that has to end before an earlier one.
 #[derive(Default)]
 pub(crate) struct Timer(Option<BoxFuture<'static, ()>>);
 

@@ -14,7 +14,7 @@ use helix_agents_conformance::backend_suite::{Backend, BackendHarness};
 use helix_agents_conformance::store_suite::StoreHarness;
 use helix_agents_conformance::stream_suite::StreamHarness;
 use helix_agents_core::id::{BatchId, SessionId};
-use helix_agents_core::store::{Head, Snapshot, StateStore, StoreScope};
+use helix_agents_core::store::{Head, Snapshot, StateStore, StoreScope, WriteQueue};
 use helix_agents_core::stream::StreamManager;
 use helix_agents_core::usage::UsageRollup;
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
@@ -90,6 +90,8 @@ pub(crate) enum Breakage {
     UsageKept,
     /// Usage is written after its append.
     UsageLater,
+    /// Appends overtake batches, although both are said to go through one queue.
+    QueueOvertaken,
     /// A mistake with the writers of batches.
     Writers(Mistake),
 }
@@ -158,6 +160,7 @@ impl fmt::Debug for Breakage {
             Self::UsageForked => "usage that is forked",
             Self::UsageKept => "usage that is kept",
             Self::UsageLater => "usage that comes later",
+            Self::QueueOvertaken => "batches that are overtaken",
             Self::Writers(mistake) => return write!(f, "a mistake with writers: {mistake:?}"),
         })
     }
@@ -189,6 +192,7 @@ struct Shared {
     looks: AtomicU32,
     /// The highest fencing token, by stream and by session.
     tokens: Mutex<HashMap<(SessionId, SessionId), u64>>,
+    write_queue: WriteQueue,
 }
 
 /// A handle of a store with one breakage or none.
@@ -207,6 +211,11 @@ pub(crate) struct Broken {
 impl Broken {
     fn breakage(&self) -> Option<Breakage> {
         self.shared.broken
+    }
+
+    /// Returns the queue that all writes are said to go through.
+    fn claimed_queue(&self) -> Option<WriteQueue> {
+        matches!(self.breakage(), Some(Breakage::QueueOvertaken)).then_some(self.shared.write_queue)
     }
 
     /// Returns the session for which this id is mistaken.
@@ -253,6 +262,7 @@ impl Harness {
             usages: Mutex::default(),
             looks: AtomicU32::new(0),
             tokens: Mutex::default(),
+            write_queue: WriteQueue::new(),
         }))
     }
 

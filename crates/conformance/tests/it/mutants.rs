@@ -104,6 +104,8 @@ noticed! {
         Answers(32), stream_suite::the_last_batches_of_a_stream_are_known_again;
     streams_that_go_with_another_session:
         Sessions(str_lowercase), backend_suite::deleting_a_session_leaves_the_streams_of_others;
+    batches_that_are_overtaken:
+        QueueOvertaken, backend_suite::writes_of_one_queue_are_executed_in_order;
     the_last_snapshot_instead_of_the_newest:
         LastSnapshot, store_suite::the_newest_snapshot_is_kept;
     a_race_that_the_last_snapshot_wins:

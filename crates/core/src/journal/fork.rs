@@ -86,7 +86,7 @@ pub async fn fork(
         body: encode(&events)?,
         summary: Some(fold.summary()),
         // Usage of the shared prefix counts in the original session.
-        usage: Some(Arc::new(fold.own_usage().bounded())),
+        usage: Some(fold.stored_usage()),
         lease: LeaseChange::Clear,
         guard: Guard::None,
     };

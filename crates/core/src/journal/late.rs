@@ -1,7 +1,5 @@
 //! Late results: results that arrive after another run has taken over.
 
-use std::sync::Arc;
-
 use super::batch::{Batch, Origin, target};
 use super::{Journal, MAX_CONFLICTS};
 use crate::clock::IdSourceExt as _;
@@ -93,7 +91,7 @@ impl Journal {
                 count: u32::try_from(batch.events().len()).unwrap_or(u32::MAX),
                 body: batch.take_body(),
                 summary: None,
-                usage: Some(Arc::new(after.own_usage().bounded())),
+                usage: Some(after.stored_usage()),
                 lease: LeaseChange::Keep,
                 guard: Guard::None,
             };

@@ -1,8 +1,6 @@
 //! Requests from outside a run. Any process may append them to the log of a run that another
 //! process owns.
 
-use std::sync::Arc;
-
 use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
 use super::load::{CatchUpOutcome, follow, not_found};
 use super::{SessionCache, SessionReader};
@@ -162,8 +160,7 @@ impl<'a> RequestContext<'a> {
                 count: 1,
                 body: encode(&[event])?,
                 summary: Some(fold.summary()),
-                usage: (fold.own_usage() != before.own_usage())
-                    .then(|| Arc::new(fold.own_usage().bounded())),
+                usage: (fold.own_usage() != before.own_usage()).then(|| fold.stored_usage()),
                 lease: LeaseChange::Keep,
                 guard,
             };

@@ -10,7 +10,6 @@ mod fork;
 mod inspect;
 mod lossy;
 mod open;
-mod order;
 mod process;
 mod support;
 

@@ -12,7 +12,7 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
     Purge, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
-    Summary,
+    Summary, WriteQueue,
 };
 
 use super::{Breakage, Broken, Loss};
@@ -187,6 +187,10 @@ impl StateStore for Broken {
 
     fn guarantees(&self) -> Vec<Guarantee> {
         self.sessions().guarantees()
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.claimed_queue()
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

@@ -7,6 +7,7 @@ use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{BatchId, SessionId};
+use helix_agents_core::store::WriteQueue;
 use helix_agents_core::stream::{
     Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager, StreamOp, Writer,
 };
@@ -84,6 +85,9 @@ impl Broken {
 #[async_trait]
 impl StreamManager for Broken {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
+        if self.claimed_queue().is_some() {
+            tokio::task::yield_now().await;
+        }
         let stream = self.name(stream);
         let Some(writer) = self.writer(&stream, &batch) else {
             let last_seq = self.streams().info(&stream).await?.last_seq;
@@ -91,6 +95,10 @@ impl StreamManager for Broken {
         };
         let batch = Batch { id: self.known_as(&stream, batch.id), writer, ..batch };
         self.streams().write(&stream, batch).await
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.claimed_queue()
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -56,7 +56,7 @@ impl Log {
                 .with_context("session", &exported.session));
         };
         last.summary = Some(fold.summary());
-        last.usage = Some(Arc::new(fold.own_usage().bounded()));
+        last.usage = Some(fold.stored_usage());
         let mut log = Self { created, before: appends, last };
         let staging = log.staging_session();
         for append in &mut log.before {

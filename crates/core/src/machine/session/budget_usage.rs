@@ -35,6 +35,11 @@ impl SessionOverview {
         self.fold_state.totals.own()
     }
 
+    /// Returns the session's own usage in the bounded form that stores keep.
+    pub(crate) fn stored_usage(&self) -> Arc<UsageRollup> {
+        Arc::new(self.own_usage().bounded())
+    }
+
     /// Returns the usage of the session and its ended children, as far as its own log knows. The
     /// usage of a descendant that outlived its parent was reported to that parent only.
     /// [`usage_of_tree`](crate::session::usage_of_tree) reads the logs of all sessions.

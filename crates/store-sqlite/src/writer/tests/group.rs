@@ -17,6 +17,15 @@ fn refuse<T>() -> Result<T, Failure> {
     Err(Error::new(ErrorCode::SessionNotFound, "on purpose").into())
 }
 
+/// Adds the row `a` and counts how often that is done.
+fn add_and_count(scratch: &Scratch, times: &Arc<AtomicUsize>) -> impl Future<Output = Result<()>> {
+    let times = Arc::clone(times);
+    scratch.run(move |tables| {
+        times.fetch_add(1, Ordering::Relaxed);
+        insert(tables.connection, "a")
+    })
+}
+
 #[tokio::test]
 async fn queued_operations_are_committed_together() {
     let scratch = Scratch::new(|builder| builder).await;
@@ -79,12 +88,8 @@ async fn a_lone_operation_is_rolled_back_if_it_fails_or_panics() {
 async fn others_are_written_although_one_fills_the_disk() {
     let scratch = Scratch::new(|builder| builder.max_pages(60)).await;
     let (held, holding) = hold(&scratch.writer).await;
-    let times = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&times);
-    let first = scratch.run(move |tables| {
-        count.fetch_add(1, Ordering::Relaxed);
-        insert(tables.connection, "a")
-    });
+    let times = Arc::default();
+    let first = add_and_count(&scratch, &times);
     let filling = scratch.run(|tables| {
         let sql = "INSERT INTO scratch VALUES (randomblob(1000000))";
         Ok(tables.connection.execute_batch(sql)?)
@@ -176,12 +181,8 @@ async fn more_operations_than_fit_into_one_transaction_are_written() {
 async fn a_failure_without_changes_does_not_run_the_others_again() {
     let scratch = Scratch::new(|builder| builder).await;
     let (held, holding) = hold(&scratch.writer).await;
-    let times = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&times);
-    let first = scratch.run(move |tables| {
-        count.fetch_add(1, Ordering::Relaxed);
-        insert(tables.connection, "a")
-    });
+    let times = Arc::default();
+    let first = add_and_count(&scratch, &times);
     let failing = scratch.run(|_| refuse::<()>());
     let (first, failed, last, ()) =
         tokio::join!(first, failing, scratch.add("b"), release(held, holding));
