@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::id::{RunId, SessionId};
-use tokio::sync::watch;
+use tokio::sync::SetOnce;
 
 use crate::context::RuntimeContext;
 
@@ -17,7 +17,7 @@ pub struct LiveRun {
     pub session: SessionId,
     /// The id of the run.
     pub run: RunId,
-    end: watch::Sender<Option<End>>,
+    end: SetOnce<End>,
 }
 
 /// The outcome of a driver. Errors are stored in a form that can be returned to several waiters.
@@ -29,40 +29,25 @@ enum End {
 
 impl LiveRun {
     pub(crate) fn new(session: SessionId, run: RunId) -> Arc<Self> {
-        let (end, _) = watch::channel(None);
-        Arc::new(Self { session, run, end })
+        Arc::new(Self { session, run, end: SetOnce::new() })
     }
 
-    /// Publishes the outcome to all waiters.
+    /// Publishes the outcome to all waiters. Only the first outcome counts.
     pub fn finish(&self, result: Result<AgentResult>) {
         let end = match result {
             Ok(result) => End::Result(result),
             Err(error) => End::Error(error.code(), error.message().to_owned()),
         };
-        self.end.send_replace(Some(end));
-    }
-
-    /// Publishes an error to all waiters, unless an outcome was published already.
-    fn finish_if_open(&self) {
-        self.end.send_if_modified(|end| {
-            let open = end.is_none();
-            if open {
-                *end = Some(End::Error(ErrorCode::Closed, "the run's task is gone".to_owned()));
-            }
-            open
-        });
+        drop(self.end.set(end));
     }
 
     /// Waits for the outcome of the run.
     pub(crate) async fn result(&self) -> Result<AgentResult> {
-        let mut end = self.end.subscribe();
-        let end = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
-        match end {
-            Some(End::Result(result)) => Ok(result),
-            Some(End::Error(code, message)) => Err(Error::new(code, message)
+        match self.end.wait().await.clone() {
+            End::Result(result) => Ok(result),
+            End::Error(code, message) => Err(Error::new(code, message)
                 .with_context("session", &self.session)
                 .with_context("run", &self.run)),
-            None => Err(Error::new(ErrorCode::Closed, "the run's task is gone")),
         }
     }
 }
@@ -119,6 +104,7 @@ impl RunRegistration {
 impl Drop for RunRegistration {
     fn drop(&mut self) {
         self.runs.remove(&self.live);
-        self.live.finish_if_open();
+        // Has no effect if an outcome was published.
+        self.live.finish(Err(Error::new(ErrorCode::Closed, "the run's task is gone")));
     }
 }
