@@ -348,11 +348,13 @@ impl Invariants {
         run.is_some_and(|run| run.status == RunStatus::Superseded)
     }
 
-    /// Returns `true` if the batch belongs to a run of a deleted session, and a new session uses its id.
+    /// Returns `true` if the batch belongs to a run of a deleted session. A new session may use its id.
     pub(crate) fn is_of_deleted(&self, batch: &Batch) -> bool {
-        let Some(watched) = self.sessions.get(&batch.writer.session) else { return false };
-        let has_runs = watched.fold.last_run().is_some();
-        has_runs && run_of(batch).is_some_and(|run| watched.fold.run(run).is_none())
+        let Some(run) = run_of(batch) else { return false };
+        match self.sessions.get(&batch.writer.session) {
+            Some(watched) => watched.fold.last_run().is_some() && watched.fold.run(run).is_none(),
+            None => true,
+        }
     }
 
     /// Returns `true` if the batch belongs to a run of a deleted session, and no run of the new session has written to
