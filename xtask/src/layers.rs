@@ -3,8 +3,8 @@
 //!
 //! Direct dependencies on our own crates come from `cargo metadata`. Indirect dependencies and their features come from
 //! `cargo tree` of that crate alone, so that another crate's features cannot hide or add anything. Only normal
-//! dependencies count: tests may use any crate. The dependencies of the library with few features are checked
-//! separately.
+//! dependencies count: tests may use any crate. The dependencies of the library with few features and the number of
+//! packages below the core crate are checked separately.
 
 use anyhow::Result;
 
@@ -13,6 +13,7 @@ use crate::workspace::{self, Package, name_matches};
 
 mod core;
 mod features;
+mod size;
 
 #[cfg(test)]
 mod tests;
@@ -198,6 +199,7 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
     }
     complaints.extend(features::complaints()?);
     complaints.extend(core::complaints()?);
+    complaints.extend(size::complaint()?);
     Ok(complaints)
 }
 

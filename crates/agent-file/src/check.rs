@@ -6,8 +6,8 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use crate::schema::schema;
+use crate::similar_name::near;
 use crate::source_map::{Problem, SourceMap};
-use crate::suggest::near;
 
 /// Returns every violation of the schema.
 ///

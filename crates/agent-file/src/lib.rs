@@ -52,8 +52,8 @@ mod document;
 mod plan;
 mod recorded;
 mod schema;
+pub mod similar_name;
 mod source_map;
-pub mod suggest;
 mod tools;
 
 pub use build::{BuildOptions, BuiltAgent};

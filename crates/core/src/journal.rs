@@ -19,6 +19,7 @@ mod pending_views;
 mod repair;
 mod request;
 mod shared_stream;
+mod start_run;
 mod stream_cache;
 mod submit;
 mod transfer;
@@ -39,9 +40,7 @@ use crate::id::{AppendId, RunId, SessionId};
 use crate::machine::session::{Request, RequestKind, Savepoint, Session, SessionOverview};
 use crate::mutant;
 use crate::step::{Action, StepIterator};
-use crate::store::{
-    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, StateStore, StoredAppend,
-};
+use crate::store::{Append, AppendOutcome, Guard, LeaseChange, StateStore, StoredAppend};
 use batch::Batch;
 use hold::Oversize;
 
@@ -62,6 +61,7 @@ pub use pending_views::{PendingView, all_pending_calls, pending_call, pending_ca
 pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
 pub use request::{RequestContext, pass_down, queue_message, request};
 pub use shared_stream::{CachedStream, SharedStream, StreamLookup, write_shared};
+pub use start_run::StartOutcome;
 pub use stream_cache::{BatchPosition, CacheEntry, PendingBatch, Receipts, StreamCache};
 pub use submit::{CallRef, Submission, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
@@ -96,22 +96,6 @@ pub struct JournalConfig {
     pub lease: Duration,
     /// The granularity at which facts are appended.
     pub durability: Durability,
-}
-
-/// The outcome of starting a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StartOutcome {
-    /// The run is the session's current one.
-    Started,
-    /// Another process appended to the log meanwhile. The caller has to reload the session.
-    Changed,
-    /// Another owner's lease has not expired.
-    Leased {
-        /// The lease expiry, by the store's clock.
-        until: Timestamp,
-        /// The current time of the store's clock.
-        now: Timestamp,
-    },
 }
 
 /// The writer of a run's events.
@@ -200,77 +184,6 @@ impl Journal {
         match &self.savepoint {
             Some(savepoint) => savepoint.position().version,
             None => self.session().position().version,
-        }
-    }
-
-    /// Creates the session with these events, which start its first run.
-    ///
-    /// # Errors
-    /// [`ErrorCode::SessionExists`] if another process created it,
-    /// [`ErrorCode::SessionNotFound`] if the parent of the new session does not exist,
-    /// [`ErrorCode::TooLarge`] if the
-    /// events do not fit into one append, and the errors of the store.
-    pub async fn create(&mut self, new: NewSession, events: Vec<Event>) -> Result<()> {
-        self.hold(&events, Oversize::Refused)?;
-        let parent = new.parent.clone();
-        let guard = if parent.is_some() { Guard::ParentExists } else { Guard::None };
-        let append = self.append_of_held(guard);
-        fault::point("journal.before_create");
-        let sent = append.id.clone();
-        match self.config.store.create_session(new, append).await? {
-            CreateOutcome::Created { at } => {
-                fault::point("journal.after_create");
-                self.acknowledge(sent, at);
-                Ok(())
-            }
-            CreateOutcome::Exists => {
-                self.roll_back();
-                Err(Error::new(ErrorCode::SessionExists, "a session of this id exists already")
-                    .with_context("session", self.session().id()))
-            }
-            CreateOutcome::ParentMissing => {
-                self.roll_back();
-                let message = "the parent of the new session does not exist";
-                let error = Error::new(ErrorCode::SessionNotFound, message)
-                    .with_context("session", self.session().id());
-                Err(match parent {
-                    Some(parent) => error.with_context("parent", parent),
-                    None => error,
-                })
-            }
-        }
-    }
-
-    /// Starts this journal's run with these events. They contain `RunStarted`, which only
-    /// `HistoryHealed` and `Rewound` may precede. After a conflict, no event is appended again.
-    ///
-    /// Events that are already staged are part of the same append. A run that ends as soon as it
-    /// starts, such as an abort, is therefore staged as a whole and started with no further events.
-    ///
-    /// # Errors
-    /// Returns the store's errors, the errors of illegal events, and [`ErrorCode::TooLarge`] if the
-    /// events do not fit into one append.
-    pub async fn start(&mut self, events: Vec<Event>) -> Result<StartOutcome> {
-        self.hold(&events, Oversize::Refused)?;
-        let guard = if mutant!("lease-taken") { Guard::None } else { Guard::LeaseFree };
-        let append = self.append_of_held(guard);
-        let append_id = append.id.clone();
-        fault::point("journal.before_start");
-        match self.config.store.append(append).await? {
-            AppendOutcome::Appended { at } => {
-                fault::point("journal.after_start");
-                self.acknowledge(append_id, at);
-                Ok(StartOutcome::Started)
-            }
-            AppendOutcome::Conflict { .. } => {
-                self.roll_back();
-                Ok(StartOutcome::Changed)
-            }
-            AppendOutcome::GuardFailed { lease_until, now } => {
-                self.roll_back();
-                Ok(StartOutcome::Leased { until: lease_until.unwrap_or(now), now })
-            }
-            AppendOutcome::HistoryLost => Err(self.history_lost()),
         }
     }
 

@@ -31,6 +31,14 @@ impl From<Error> for Failure {
     }
 }
 
+/// A failed attempt at a model call.
+#[derive(Debug)]
+pub(crate) struct FailedAttempt {
+    pub(crate) failure: Failure,
+    /// Whether the sink had already received data, which rules out a retry.
+    pub(crate) delivered: bool,
+}
+
 /// The provider and model that error messages name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {

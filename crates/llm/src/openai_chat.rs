@@ -7,14 +7,12 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{
     LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, RetryPolicy,
 };
-use helix_agents_core::step::{StepResult, StopReason};
-use helix_agents_core::usage::Usage;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 
-use crate::failure::{Failure, Subject};
+use crate::failure::Subject;
 use crate::http::{Route, parse_base_url};
-use crate::retry::{Retries, cancelled, pause};
+use crate::retry::with_retries;
 use crate::secret::ApiKey;
 
 mod attempt;
@@ -151,60 +149,21 @@ impl LlmAdapter for OpenAiChat {
         let client = self.0.options.http.on_this_runtime(self.0.route)?;
         let body = RequestBody::assemble(&self.0, model, &request);
         let subject = Subject { provider: self.name(), model };
-        let mut retries =
-            Retries::new(RetryPolicy { max_retries: request.max_retries, ..self.0.options.retry });
-        loop {
-            if request.cancel.is_cancelled() {
-                return Err(cancelled());
-            }
+        let policy = RetryPolicy { max_retries: request.max_retries, ..self.0.options.retry };
+        with_retries(policy, subject, request.cancel, sink, || {
             let http = client
                 .post(self.0.endpoint.clone())
                 .headers(headers.clone())
                 .body(body.bytes.clone());
             let attempt = attempt::Attempt::new(&self.0, subject, &request, &body);
-            let failed = match attempt.run(http, sink).await {
-                Ok(response) => return Ok(response),
-                Err(failed) => failed,
-            };
-            let Failure { error, .. } = &failed.failure;
-            if error.code() == ErrorCode::Cancelled {
-                return Err(failed.failure.error);
-            }
-            if failed.delivered {
-                sink.error(error);
-                return Ok(failure_response(error, false));
-            }
-            let Some(wait) = retries.next(&failed.failure) else {
-                return Ok(failure_response(error, true));
-            };
-            tracing::warn!(
-                provider = subject.provider,
-                model,
-                code = error.code().as_str(),
-                retry = retries.used(),
-                wait_ms = wait.as_millis(),
-                "model call failed; retrying"
-            );
-            pause(wait, request.cancel).await?;
-        }
+            async move { attempt.run(http, sink).await }
+        })
+        .await
     }
 
     fn check(&self, config: &LlmConfig) -> Result<()> {
         self.model(config)?;
         settings::check(config, &self.0)
-    }
-}
-
-fn failure_response(error: &Error, should_stop: bool) -> LlmResponse {
-    LlmResponse {
-        result: StepResult::Error {
-            error: error.record(),
-            should_stop,
-            stop_reason: Some(StopReason::Error),
-        },
-        usage: Usage::default(),
-        model: None,
-        raw_stop_reason: None,
     }
 }
 

@@ -1,18 +1,80 @@
-//! The waits between the attempts of one model call, as a `RetryPolicy` determines them. The adapter's
-//! `generate_step` makes the attempts.
+//! The retries of model calls, as a `RetryPolicy` determines them.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::llm::RetryPolicy;
+use helix_agents_core::llm::{LlmResponse, LlmSink, RetryPolicy};
+use helix_agents_core::step::{StepResult, StopReason};
+use helix_agents_core::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::Failure;
+use crate::failure::{FailedAttempt, Failure, Subject};
+
+/// Makes attempts at a model call until one succeeds, the policy permits no other, or one fails after
+/// its first output.
+///
+/// # Errors
+/// Returns [`ErrorCode::Cancelled`] if the call is cancelled. Any other failure is part of the
+/// response.
+pub(crate) async fn with_retries<F>(
+    policy: RetryPolicy,
+    subject: Subject<'_>,
+    cancel: &CancellationToken,
+    sink: &dyn LlmSink,
+    mut attempt: impl FnMut() -> F,
+) -> Result<LlmResponse>
+where
+    F: Future<Output = Result<LlmResponse, FailedAttempt>>,
+{
+    let mut retries = Retries::new(policy);
+    loop {
+        if cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        let failed = match attempt().await {
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        let Failure { error, .. } = &failed.failure;
+        if error.code() == ErrorCode::Cancelled {
+            return Err(failed.failure.error);
+        }
+        if failed.delivered {
+            sink.error(error);
+            return Ok(failure_response(error, false));
+        }
+        let Some(wait) = retries.next(&failed.failure) else {
+            return Ok(failure_response(error, true));
+        };
+        tracing::warn!(
+            provider = subject.provider,
+            model = subject.model,
+            code = error.code().as_str(),
+            retry = retries.used,
+            wait_ms = wait.as_millis(),
+            "model call failed; retrying"
+        );
+        pause(wait, cancel).await?;
+    }
+}
+
+fn failure_response(error: &Error, should_stop: bool) -> LlmResponse {
+    LlmResponse {
+        result: StepResult::Error {
+            error: error.record(),
+            should_stop,
+            stop_reason: Some(StopReason::Error),
+        },
+        usage: Usage::default(),
+        model: None,
+        raw_stop_reason: None,
+    }
+}
 
 /// The retries of one model call.
 #[derive(Debug)]
-pub(crate) struct Retries {
+struct Retries {
     policy: RetryPolicy,
     used: u32,
     // The standard library seeds it randomly, which is good enough for jitter.
@@ -20,13 +82,13 @@ pub(crate) struct Retries {
 }
 
 impl Retries {
-    pub(crate) fn new(policy: RetryPolicy) -> Self {
+    fn new(policy: RetryPolicy) -> Self {
         Self { policy, used: 0, random: RandomState::new() }
     }
 
     /// Returns how long to wait before the next attempt after `failure`, or `None` if no attempt
     /// follows.
-    pub(crate) fn next(&mut self, failure: &Failure) -> Option<Duration> {
+    fn next(&mut self, failure: &Failure) -> Option<Duration> {
         if !failure.may_retry {
             return None;
         }
@@ -34,11 +96,6 @@ impl Retries {
         let wait = self.policy.wait(self.used, &failure.error, jitter)?;
         self.used += 1;
         Some(wait)
-    }
-
-    /// Returns the number of retries so far.
-    pub(crate) fn used(&self) -> u32 {
-        self.used
     }
 }
 
@@ -52,7 +109,7 @@ pub(crate) fn cancelled() -> Error {
 ///
 /// # Errors
 /// Returns [`ErrorCode::Cancelled`] if the call is cancelled.
-pub(crate) async fn pause(wait: Duration, cancel: &CancellationToken) -> Result<()> {
+async fn pause(wait: Duration, cancel: &CancellationToken) -> Result<()> {
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(cancelled()),

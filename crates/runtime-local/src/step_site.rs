@@ -11,7 +11,7 @@ use helix_agents_core::event::Event;
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::step::{Action, CallTask, ChildTask};
 use helix_agents_runtime::{
-    AttemptHandle, CallEnd, CancelReason, ChildRun, Driver, LeaseKeeper, Ownership, Start,
+    AttemptHandle, CallEnd, CancelReason, ChildRun, Driver, LeaseKeeper, LeaseView, Start,
     StartedRun, Starts,
 };
 use tokio_util::sync::CancellationToken;
@@ -229,7 +229,7 @@ async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
 
 /// Runs work while calls continue. Returns the calls that completed in the meantime.
 async fn while_running(
-    ownership: &Ownership,
+    ownership: &LeaseView,
     mut work: Pin<&mut impl Future<Output = Result<()>>>,
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {

@@ -15,7 +15,7 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 
-use crate::cancel::CancelReason;
+use crate::cancel_reason::CancelReason;
 use crate::context::RuntimeContext;
 use crate::hook_chain::{HookChain, changed, follow};
 use crate::lease::LeaseKeeper;

@@ -17,7 +17,7 @@ use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
 use tokio_util::sync::CancellationToken;
 
-use crate::cancel::CancelReason;
+use crate::cancel_reason::CancelReason;
 use crate::children::ChildRun;
 use crate::driver::Driver;
 use crate::family;
@@ -92,6 +92,11 @@ impl Driver {
         };
         let comes_after = tasks.iter().any(|task| finishes(task) == Some(true));
         let state = if comes_after { session.step_state() } else { Arc::clone(session.state()) };
+        let start_window = match self.in_work_items {
+            true => lease.ownership().start_window(),
+            // No other worker starts calls of this run.
+            false => Duration::MAX,
+        };
         let mut runs = Vec::with_capacity(tasks.len());
         runs.extend(tasks.iter().filter_map(|task| {
             let call = step.tool_call(&task.call)?.clone();
@@ -111,7 +116,8 @@ impl Driver {
                 ids: Arc::clone(&self.context.ids),
                 cancel: cancel.clone(),
                 timeout: self.timeout(step, task),
-                doubt: self.doubt(step, task),
+                doubt: self.doubt(step, task, start_window),
+                start_window,
                 fencing_token,
                 max_append_bytes,
                 ownership: lease.ownership().clone(),
@@ -144,14 +150,17 @@ impl Driver {
     }
 
     /// Returns how long the earlier owner may still execute a call in doubt: the call's timeout minus the time between
-    /// its recorded start and the last reading of the store's clock.
-    fn doubt(&self, step: &StepRecord, task: &CallTask) -> Duration {
+    /// its recorded start and the last reading of the store's clock. Another worker of the same run may have started
+    /// the call up to `start_window` later. A worker of an earlier run has lost its lease.
+    fn doubt(&self, step: &StepRecord, task: &CallTask, start_window: Duration) -> Duration {
         if !task.in_doubt {
             return Duration::ZERO;
         }
         let started = step.call(&task.call).and_then(|state| state.started.as_ref());
         let Some(started) = started else { return Duration::ZERO };
-        let limit = Duration::from_millis(started.timeout_ms.unwrap_or(0));
+        let timeout = Duration::from_millis(started.timeout_ms.unwrap_or(0));
+        let is_same_run = self.in_work_items && started.run == self.live.run;
+        let limit = if is_same_run { timeout.saturating_add(start_window) } else { timeout };
         let now = self.journal.session().clock();
         started.at.map_or(limit, |then| limit.saturating_sub(now.since(then)))
     }

@@ -14,9 +14,9 @@ use helix_agents_core::session::{Journal, Request, RequestKind};
 use helix_agents_core::store::{Head, Renewal, StateStore};
 use tokio_util::sync::CancellationToken;
 
-use crate::cancel::CancelReason;
+use crate::cancel_reason::CancelReason;
 use crate::context::RuntimeContext;
-use crate::ownership::{LeaseMargin, Ownership};
+use crate::lease_view::{LeaseMargin, LeaseView};
 use crate::run_ref::RunRef;
 use crate::timer::Timer;
 use crate::wake_filter::WakeFilter;
@@ -41,7 +41,7 @@ pub struct LeaseKeeper {
     session: SessionId,
     run: RunId,
     ttl: Duration,
-    ownership: Ownership,
+    ownership: LeaseView,
     wakeup: WakeupReceiver,
     shutdown: CancellationToken,
     /// The id of the last interrupt request that was detected.
@@ -67,7 +67,7 @@ impl LeaseKeeper {
             session,
             run,
             ttl: context.lease,
-            ownership: Ownership::new(Arc::clone(&context.clock), context.lease, until),
+            ownership: LeaseView::new(Arc::clone(&context.clock), context.lease, until),
             shutdown: context.tasks.shutdown.clone(),
             interrupt: None,
             timer: Timer::default(),
@@ -113,7 +113,7 @@ impl LeaseKeeper {
 
     /// Returns the view of the lease that calls use while they run concurrently with the journal.
     #[must_use]
-    pub fn ownership(&self) -> &Ownership {
+    pub fn ownership(&self) -> &LeaseView {
         &self.ownership
     }
 

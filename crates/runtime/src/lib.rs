@@ -6,7 +6,7 @@
 //! remote workers. Applications depend on a concrete runtime; this crate is for runtime authors.
 
 mod builder;
-mod cancel;
+mod cancel_reason;
 mod children;
 mod clock;
 mod companions;
@@ -19,20 +19,20 @@ mod handle;
 mod hook_chain;
 mod in_tool;
 mod lease;
+mod lease_view;
 mod live;
 mod model;
-mod ownership;
+mod recover;
 mod run_ref;
 mod run_stream;
 mod runtime;
+mod save_snapshot;
 mod sessions;
 mod settings;
-mod snapshots;
 mod start;
 mod starts;
 mod stream_wait;
 mod stream_writer;
-mod sweep;
 mod sweeper;
 mod tasks;
 #[cfg(test)]
@@ -44,15 +44,15 @@ mod wakeups;
 mod work_item;
 
 pub use builder::RuntimeBuilder;
-pub use cancel::CancelReason;
+pub use cancel_reason::CancelReason;
 pub use children::ChildRun;
 pub use clock::{SystemIds, TokioClock};
 pub use context::RuntimeContext;
 pub use driver::Driver;
 pub use engine::{BuiltEngine, Engine, StartedRun};
 pub use lease::LeaseKeeper;
+pub use lease_view::LeaseView;
 pub use live::{LiveRun, RunRegistration};
-pub use ownership::Ownership;
 pub use run_ref::RunRef;
 pub use runtime::Runtime;
 pub use sessions::Sessions;

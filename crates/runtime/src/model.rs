@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
 use crate::hook_chain::HookChain;
-use crate::ownership::{LeaseMargin, Ownership};
+use crate::lease_view::{LeaseMargin, LeaseView};
 use crate::stream_writer::{AttemptHandle, StreamWriter};
 
 /// Makes the model call and returns the response with the price of the model. Provider failures and refusals by hooks
@@ -31,7 +31,7 @@ pub(crate) async fn call(
     force_completion: bool,
     attempt: AttemptHandle,
     cx: &HookContext,
-    ownership: &Ownership,
+    ownership: &LeaseView,
 ) -> Result<(LlmResponse, Option<Price>)> {
     let agent = &driver.agent;
     let change = match driver.hooks.before_llm_call(cx, agent.llm()).await {
@@ -79,7 +79,7 @@ pub(crate) async fn call(
     };
     // Hooks and prompts may have blocked the thread for longer than the lease, so check the lease again before the
     // request is sent to the provider.
-    ownership.holds(LeaseMargin::Third).await;
+    ownership.wait_for_margin(LeaseMargin::Third).await;
     fault::point("model.before");
     let called =
         caught_async("the model adapter", || driver.context.llm.generate_step(request, &sink));

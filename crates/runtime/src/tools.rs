@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::hook_chain::HookChain;
 use crate::in_tool::in_tool;
-use crate::ownership::{LeaseMargin, Ownership};
+use crate::lease_view::{LeaseMargin, LeaseView};
 use crate::starts::Starts;
 use crate::stream_writer::{AttemptHandle, CallStream, StreamWriter};
 
@@ -45,12 +45,15 @@ pub struct CallRun {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) cancel: CancellationToken,
     pub(crate) timeout: Duration,
-    /// How long an earlier owner, if it is slow but alive, may still execute the call.
+    /// How long to wait before a call in doubt continues, because its earlier owner may still execute it.
     pub(crate) doubt: Duration,
+    /// How long after the request to record its start an at-most-once call may run. If recording takes longer, another
+    /// worker may assume that the call has ended.
+    pub(crate) start_window: Duration,
     pub(crate) fencing_token: u64,
     /// The maximum size of an append, which a result must not exceed.
     pub(crate) max_append_bytes: usize,
-    pub(crate) ownership: Ownership,
+    pub(crate) ownership: LeaseView,
     pub(crate) starts: Starts,
 }
 
@@ -200,21 +203,33 @@ impl CallRun {
         if !self.task.at_most_once || mutant!("start-not-recorded") {
             return self.is_owned(LeaseMargin::Third).await;
         }
+        let mut attempt = self.task.attempt;
+        loop {
+            let requested = self.clock.monotonic();
+            if !self.is_start_recorded(attempt).await || !self.is_owned(LeaseMargin::Half).await {
+                return false;
+            }
+            if self.clock.monotonic().saturating_sub(requested) <= self.start_window {
+                return true;
+            }
+            // Another worker may have started the next attempt. Only one of the two starts is recorded.
+            attempt += 1;
+        }
+    }
+
+    /// Waits until the start of this attempt is recorded. Returns `false` if the attempt must not run.
+    async fn is_start_recorded(&self, attempt: u32) -> bool {
         let call = self.task.call.clone();
-        let start = Event::ToolStarted {
-            call: call.clone(),
-            attempt: self.task.attempt,
-            timeout_ms: Some(millis(self.timeout)),
-        };
-        let is_recorded = tokio::select! {
+        let timeout_ms = Some(millis(self.timeout));
+        let start = Event::ToolStarted { call: call.clone(), attempt, timeout_ms };
+        tokio::select! {
             biased;
             () = self.cancel.cancelled() => false,
             is_recorded = self.starts.recorded(call, start) => is_recorded,
-        };
-        is_recorded && self.is_owned(LeaseMargin::Half).await
+        }
     }
 
-    /// Waits until this fraction of the lease remains. Returns `false` if the call was cancelled.
+    /// Waits until at least this fraction of the lease remains. Returns `false` if the call was cancelled.
     async fn is_owned(&self, margin: LeaseMargin) -> bool {
         if self.cancel.is_cancelled() {
             return false;
@@ -226,7 +241,7 @@ impl CallRun {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => false,
-            () = self.ownership.holds(margin) => true,
+            () = self.ownership.wait_for_margin(margin) => true,
         }
     }
 

@@ -26,7 +26,7 @@ use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::cancel::CancelReason;
+use crate::cancel_reason::CancelReason;
 use crate::children::ChildRun;
 use crate::context::LocalRunContext;
 use crate::driver::Driver;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Below, check_below, check_direct, features, layer_of, parse};
+use super::{Below, check_below, check_direct, features, layer_of, parse, size};
 use crate::workspace::{Dependency, Package};
 
 fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
@@ -138,4 +138,16 @@ fn a_line_of_cargo_tree_is_parsed_with_and_without_marks() {
     assert_eq!(parse("serde v1.0.0 (proc-macro)|default (*)"), expected(&["default"]));
     assert_eq!(parse("serde v1.0.0| (*)"), expected(&[]));
     assert_eq!(parse(""), None);
+}
+
+#[test]
+fn packages_below_core_are_counted_once() {
+    let tree = |packages: usize| -> Vec<Below> {
+        let own = "helix-agents-core v0.1.0 (x)|".to_owned();
+        let others = (0..packages).map(|number| format!("package-{number} v1.0.0|"));
+        let lines: Vec<_> = std::iter::once(own).chain(others).collect();
+        lines.iter().chain(&lines).filter_map(|line| parse(line)).collect()
+    };
+    assert_eq!(size::check(&tree(60)), None);
+    assert!(size::check(&tree(61)).is_some_and(|complaint| complaint.contains("61 packages")));
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use helix_agents::agent_file::suggest::near;
+use helix_agents::agent_file::similar_name::near;
 use serde_json::{Value, json};
 
 /// A parsed entry.

@@ -86,7 +86,7 @@ mod selected {
         tested(
             "lease-from-answer",
             "the lease is timed from the reply, not from the request",
-            "ownership::tests::the_lease_counts_from_the_time_of_sending",
+            "lease_view::tests::the_lease_counts_from_the_time_of_sending",
         ),
     ];
 

@@ -10,20 +10,18 @@ use serde_json::Value;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::panics::caught;
-use crate::text::{MAX_QUOTED, excerpt_of};
+use crate::text::MAX_QUOTED;
 use crate::wire::WireCell;
 
 mod check;
-mod outline;
+mod validator;
 mod weight;
 
-/// The maximum number of violations reported to a model.
-const MAX_VIOLATIONS: usize = 10;
+use validator::Validator;
 
-/// The maximum size of a quoted value in a violation, and of a single violation, in bytes. All
-/// violations of one value are limited to [`MAX_QUOTED`] bytes together.
-const MAX_INSTANCE: usize = 200;
-const MAX_VIOLATION: usize = 500;
+/// The maximum number of violations reported to a model. All violations of one value are limited to
+/// [`MAX_QUOTED`] bytes together.
+const MAX_VIOLATIONS: usize = 10;
 
 /// The maximum weight of a value that is validated against a recursive schema.
 const MAX_WEIGHT: u64 = 10_000_000;
@@ -31,6 +29,9 @@ const MAX_WEIGHT: u64 = 10_000_000;
 const MAX_WEIGHT_LISTED: u64 = 100_000;
 
 /// A compiled JSON Schema. Cheap to clone.
+///
+/// Schemas can only be created if the crate's feature `json-schema` is enabled. The crates that
+/// define and run agents enable it.
 ///
 /// # Examples
 ///
@@ -49,7 +50,7 @@ pub struct Schema(Arc<Inner>);
 struct Inner {
     value: Value,
     text: Json,
-    validator: jsonschema::Validator,
+    validator: Validator,
     /// Whether the schema is recursive.
     recursive: bool,
     wire: WireCell,
@@ -81,13 +82,13 @@ impl Schema {
     /// or to anything but `#` or `#/…`; if it contains `$id`, `$anchor` or a dynamic reference
     /// below its root; if a reference cycle does not descend into the value; if it is nested more
     /// than 64 levels deep; or if it contains more than 10 000 schemas after expanding all
-    /// references.
+    /// references. Also if the crate's feature `json-schema` is disabled.
     pub fn from_value(value: Value) -> Result<Self> {
         let unusable = |problem: &dyn fmt::Display| {
             Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {problem}"))
         };
         let recursive = check::check(&value).map_err(|problem| unusable(&problem))?;
-        let validator = jsonschema::validator_for(&value).map_err(|error| unusable(&error))?;
+        let validator = Validator::compile(&value).map_err(|problem| unusable(&problem))?;
         let text = Json::from(value.clone());
         let wire = WireCell::default();
         Ok(Self(Arc::new(Inner { value, text, validator, recursive, wire })))
@@ -113,7 +114,7 @@ impl Schema {
     /// The violations, one sentence each, at most ten and at most [`MAX_QUOTED`] bytes together,
     /// for the model.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<String>> {
-        self.violations(value, describe)
+        self.check(value, |validator| validator.violations(value))
     }
 
     /// Describes a violation for errors that are logged and recorded: the place, the kind of the
@@ -121,14 +122,16 @@ impl Schema {
     /// value fits. Members that the schema does not name are written as `*`.
     #[must_use]
     pub fn outline(&self, value: &Value) -> Option<String> {
-        let violations = self.violations(value, |error| outline::of(error, &self.0.value));
-        violations.err().map(|violations| violations.join("; "))
+        let outlines =
+            self.check(value, |validator| validator.outlines(&self.0.value, value)).err();
+        outlines.map(|outlines| outlines.join("; "))
     }
 
-    fn violations(
-        &self,
-        value: &Value,
-        describe: impl Fn(&jsonschema::ValidationError<'_>) -> String,
+    /// Validates a value within the limits, and lists its violations in the form of `list`.
+    fn check<'a, I: Iterator<Item = String>>(
+        &'a self,
+        value: &'a Value,
+        list: impl FnOnce(&'a Validator) -> I,
     ) -> Result<(), Vec<String>> {
         let weight = if self.0.recursive { weight::weigh(&self.0.value, value) } else { 0 };
         if weight > MAX_WEIGHT {
@@ -146,8 +149,7 @@ impl Schema {
         }
         let mut violations = Vec::new();
         let mut room = MAX_QUOTED;
-        for error in self.0.validator.iter_errors(value).take(MAX_VIOLATIONS) {
-            let violation = describe(&error);
+        for violation in list(&self.0.validator).take(MAX_VIOLATIONS) {
             // The first violation always fits.
             let Some(left) = room.checked_sub(violation.len()) else { break };
             room = left;
@@ -176,19 +178,6 @@ impl Schema {
     #[must_use]
     pub fn json(&self) -> &Json {
         &self.0.text
-    }
-}
-
-fn describe(error: &jsonschema::ValidationError<'_>) -> String {
-    let place = excerpt_of(error.instance_path(), MAX_INSTANCE);
-    let at = if place.is_empty() { "" } else { "at " };
-    let to = if place.is_empty() { "" } else { ": " };
-    let instance = excerpt_of(error.instance(), MAX_INSTANCE);
-    if instance.ends_with('…') {
-        let masked = error.masked_with(instance);
-        excerpt_of(format_args!("{at}{place}{to}{masked}"), MAX_VIOLATION)
-    } else {
-        excerpt_of(format_args!("{at}{place}{to}{error}"), MAX_VIOLATION)
     }
 }
 

@@ -17,6 +17,10 @@ use crate::error::ErrorCode;
 use crate::json::MAX_DEPTH;
 use crate::tool::ToolError;
 
+mod merge;
+
+pub(crate) use merge::merge_until_fits;
+
 /// An RFC 6902 patch with `add` and `remove` operations only.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -127,47 +131,6 @@ where
         ));
     }
     Ok(after)
-}
-
-/// Merges concurrent patches whose result in call order, which the fold computes when it closes the
-/// step, does not fit the state type. The patches are merged in order. If a result does not fit, it
-/// is discarded, and the later patch's whole value wins for what it changed: first per member of the
-/// state, otherwise for the whole state. A patch that still does not fit is dropped.
-pub(crate) fn merge_until_fits<'a>(
-    base: &Value,
-    patches: impl IntoIterator<Item = &'a Patch>,
-    fits: impl Fn(&Value) -> bool,
-) -> Value {
-    let mut state = base.clone();
-    for patch in patches {
-        let mut memberwise = state.clone();
-        patch.apply(&mut memberwise);
-        if fits(&memberwise) {
-            state = memberwise;
-            continue;
-        }
-        let mut own = base.clone();
-        patch.apply(&mut own);
-        let candidates = [with_members_of(&state, base, &own), own];
-        state = candidates.into_iter().find(|candidate| fits(candidate)).unwrap_or(state);
-    }
-    state
-}
-
-/// Returns `state` with every member that differs between `before` and `after` replaced by that of
-/// `after`.
-fn with_members_of(state: &Value, before: &Value, after: &Value) -> Value {
-    let (Value::Object(members), Value::Object(before), Value::Object(after)) =
-        (state, before, after)
-    else {
-        return after.clone();
-    };
-    let mut members = members.clone();
-    members.retain(|name, _| after.contains_key(name) || !before.contains_key(name));
-    for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(*value)) {
-        members.insert(name.clone(), value.clone());
-    }
-    Value::Object(members)
 }
 
 fn compare(path: &mut PointerBuf, before: &Value, after: &Value, out: &mut Vec<PatchOperation>) {

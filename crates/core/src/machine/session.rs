@@ -13,6 +13,7 @@ mod pending_calls;
 mod requests;
 mod rewind;
 mod snapshot;
+mod step_record;
 mod validate;
 
 use std::ops::Deref;
@@ -22,14 +23,12 @@ use serde::{Deserialize, Serialize};
 
 pub use apply::FoldOutcome;
 pub use event_chunks::{end_of_call, event_chunks, late_end};
-pub use fold_state::{
-    AnsweredCall, ChildCall, CompanionRecord, ForkOrigin, OpenCall, QueuedMessage, Request,
-    ResolvedCall, StartedCall, StepRecord, Waiting,
-};
+pub use fold_state::{CompanionRecord, ForkOrigin, QueuedMessage, Request, ResolvedCall};
 pub use overview::SessionOverview;
 pub use pending_calls::{WAIT_USAGE, report_waiting};
 pub use requests::RequestKind;
 pub use snapshot::{FOLD_VERSION, SNAPSHOT_EVENTS};
+pub use step_record::{AnsweredCall, ChildCall, OpenCall, StartedCall, StepRecord, Waiting};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;

@@ -15,6 +15,7 @@ mod output;
 mod pending_calls;
 mod plan;
 mod results;
+mod state_repair;
 mod stop;
 mod synthetic_results;
 mod tool_outcome;

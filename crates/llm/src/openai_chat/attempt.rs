@@ -11,7 +11,7 @@ use super::Inner;
 use super::reply::{Reading, Reply};
 use super::request::RequestBody;
 use crate::exchange::{BodyKind, Exchange};
-use crate::failure::{Failure, Redactor, Subject};
+use crate::failure::{FailedAttempt, Failure, Redactor, Subject};
 use crate::sse::{Decoder, OnEvent};
 
 /// The maximum size of a stream event.
@@ -27,14 +27,6 @@ pub(super) struct Attempt<'a> {
     streams: bool,
     reading: Reading<'a>,
     cancel: &'a CancellationToken,
-}
-
-/// A failed attempt.
-#[derive(Debug)]
-pub(super) struct Failed {
-    pub(super) failure: Failure,
-    /// Whether the sink had already received data, which rules out a retry.
-    pub(super) delivered: bool,
 }
 
 impl<'a> Attempt<'a> {
@@ -58,17 +50,17 @@ impl<'a> Attempt<'a> {
         &self,
         http: RequestBuilder,
         sink: &dyn LlmSink,
-    ) -> Result<LlmResponse, Failed> {
+    ) -> Result<LlmResponse, FailedAttempt> {
         let mut reply = Reply::default();
         let read = match self.read(http, &mut reply, sink).await {
             Err(failure) => Err(failure),
             Ok(()) => {
                 let delivered = reply.delivered;
                 let ended = reply.end(&self.reading, sink);
-                return ended.map_err(|failure| Failed { failure, delivered });
+                return ended.map_err(|failure| FailedAttempt { failure, delivered });
             }
         };
-        read.map_err(|failure| Failed { failure, delivered: reply.delivered })
+        read.map_err(|failure| FailedAttempt { failure, delivered: reply.delivered })
     }
 
     async fn read(

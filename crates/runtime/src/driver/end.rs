@@ -4,7 +4,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::AgentResult;
 
 use super::Driver;
-use crate::cancel::CancelReason;
+use crate::cancel_reason::CancelReason;
 use crate::family;
 use crate::lease::LeaseKeeper;
 

@@ -91,6 +91,43 @@ async fn the_wait_for_the_recorded_start_does_not_count_towards_the_timeout() {
     assert!(end.facts().any(|event| is_success(&event)));
 }
 
+/// After this time, another worker of the run that continues the call may assume that the call has ended.
+#[tokio::test(start_paused = true)]
+async fn a_work_item_records_a_start_again_if_recording_it_took_long() {
+    let payments = Arc::default();
+    let (agent, scene) = payer(pay(&payments).effect(EffectClass::AtMostOnce));
+    let mut run = scene.begin(&agent).await;
+    run.driver.in_work_items = true;
+    let (call, starts) = first_call(&mut run).await;
+    let mut call = pin!(call.drive());
+    assert!(call.as_mut().now_or_never().is_none());
+    advance(LEASE * 26 / 100).await;
+    starts.take().pop().unwrap().grant();
+    assert!(call.as_mut().now_or_never().is_none());
+    assert_eq!(payments.load(Ordering::Relaxed), 0);
+    let again = starts.take().pop().unwrap();
+    assert!(matches!(again.event(), Event::ToolStarted { attempt: 2, .. }), "{again:?}");
+    again.grant();
+    assert!(call.await.is_some());
+    assert_eq!(payments.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_work_item_waits_for_a_late_start_of_the_same_run() {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    let once = pay(&Arc::default()).effect(EffectClass::AtMostOnce).timeout(TIMEOUT);
+    let (agent, scene) = payer(once);
+    let mut run = scene.begin(&agent).await;
+    run.driver.in_work_items = true;
+    let (call, starts) = first_call(&mut run).await;
+    assert!(pin!(call.drive()).now_or_never().is_none());
+    let start = starts.take().pop().unwrap().event().clone();
+    run.driver.record(&mut run.lease, vec![start]).await.unwrap();
+    let (call, _) = next_call(&run);
+    assert!(call.task.in_doubt);
+    assert_eq!(call.doubt, TIMEOUT + LEASE / 4);
+}
+
 #[tokio::test(start_paused = true)]
 async fn any_other_call_starts_with_a_third_of_the_lease_left() {
     for (passed, started) in [(55, 1), (70, 0)] {

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use super::changes::Change;
-use super::fold_state::{
-    ChildCall, FoldState, LastCheckpoint, OpenCall, QueuedMessage, StartedCall, StepRecord,
-    Unpaired,
-};
+use super::fold_state::{FoldState, LastCheckpoint, QueuedMessage, Unpaired};
 use super::history::{History, HistorySink};
 use super::pending_calls::WAIT_USAGE;
+use super::step_record::{ChildCall, OpenCall, StartedCall, StepRecord};
 use super::{RunRecord, RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::changes::{Change, Changes};
-use super::fold_state::{FoldState, StepRecord, Unpaired};
+use super::fold_state::{FoldState, Unpaired};
+use super::step_record::StepRecord;
 use super::{Checkpoint, RunRecord};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fold_state::{FoldState, OpenCall, Request, StepRecord};
+use super::fold_state::{FoldState, Request};
+use super::step_record::{OpenCall, StepRecord};
 use super::{RunRecord, RunStatus};
 use crate::event::{ParentRef, ToolFinish};
 use crate::id::{CallId, SessionId};
@@ -113,7 +114,7 @@ impl SessionOverview {
         if let Some(step) = &self.fold_state.step
             && step.calls.iter().any(OpenCall::has_open_patch)
         {
-            step.patch(Arc::make_mut(&mut state));
+            step.apply_open_patches(Arc::make_mut(&mut state));
         }
         state
     }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::fold_state::{AnsweredCall, ResolvedCall, Waiting};
+use super::fold_state::ResolvedCall;
 use super::history::HistorySink;
+use super::step_record::{AnsweredCall, Waiting};
 use super::{RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fold_state::{ForkOrigin, LastCheckpoint, StepRecord};
+use super::fold_state::{ForkOrigin, LastCheckpoint};
 use super::history::{History, HistorySink};
+use super::step_record::StepRecord;
 use super::{Checkpoint, RunStatus, Session, SessionOverview};
 use crate::budget::BudgetUsage;
 use crate::error::{Error, ErrorCode, Result};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::next::{next_in_step, next_step, repair_state};
+use super::next::{next_in_step, next_step};
 use super::pending_calls::{Gates, gates, wait_usage};
+use super::state_repair::repair_state;
 use super::synthetic_results::heal;
 use crate::agent::AnyAgent;
 use crate::budget::Budget;

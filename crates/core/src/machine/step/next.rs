@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::budget;
 use super::correction::next_correction;
 use super::crash_loop;
@@ -17,7 +15,6 @@ use crate::id::SessionId;
 use crate::machine::session::{Session, StepRecord};
 use crate::message::ToolCall;
 use crate::mutant;
-use crate::state::{Patch, merge_until_fits};
 use crate::tool::EffectClass;
 
 pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
@@ -121,20 +118,6 @@ pub(super) fn next_in_step(
         return Action::Correct(message);
     }
     Action::CloseStep(step.reply.step)
-}
-
-/// Returns the patch that makes the state fit the agent's state type again if the changes of
-/// concurrent calls conflict. The change of each single call was checked when it was made.
-pub(super) fn repair_state(session: &Session, agent: &AgentDefinition) -> Option<Patch> {
-    let step = session.open_step().filter(|step| step.open_patches().nth(1).is_some())?;
-    let fits = |state: &Value| agent.check_state(state).is_ok();
-    let found = session.step_state();
-    if fits(&found) {
-        return None;
-    }
-    let repair =
-        Patch::between(&found, &merge_until_fits(session.state(), step.open_patches(), fits));
-    (!repair.is_empty()).then_some(repair)
 }
 
 /// The calls of a step that have no result, grouped by what to do with them.

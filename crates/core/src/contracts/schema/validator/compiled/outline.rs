@@ -9,7 +9,7 @@ use jsonschema::paths::LocationSegment;
 use serde_json::Value;
 
 use super::MAX_VIOLATION;
-use super::check::parts;
+use crate::contracts::schema::check::parts;
 use crate::json::misfit::kind;
 use crate::text::excerpt_of;
 

@@ -8,19 +8,19 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use helix_agents_core::clock::Clock as _;
 
-use super::{LeaseMargin, Ownership};
+use super::{LeaseMargin, LeaseView};
 use crate::clock::TokioClock;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Returns ownership with a lease of six seconds that starts now, and the current time.
-fn owned() -> (Ownership, Duration) {
+fn owned() -> (LeaseView, Duration) {
     let clock = TokioClock::new();
     let sent = clock.monotonic();
-    (Ownership::new(Arc::new(clock), 6 * SECOND, sent + 6 * SECOND), sent)
+    (LeaseView::new(Arc::new(clock), 6 * SECOND, sent + 6 * SECOND), sent)
 }
 
-fn margins(ownership: &Ownership) -> (bool, bool) {
+fn margins(ownership: &LeaseView) -> (bool, bool) {
     (ownership.has(LeaseMargin::Half), ownership.has(LeaseMargin::Third))
 }
 
@@ -43,10 +43,10 @@ async fn the_lease_counts_from_the_time_of_sending() {
 #[tokio::test(start_paused = true)]
 async fn a_call_requests_a_renewal_and_waits_for_it() {
     let (ownership, sent) = owned();
-    assert_eq!(ownership.holds(LeaseMargin::Half).now_or_never(), Some(()));
+    assert_eq!(ownership.wait_for_margin(LeaseMargin::Half).now_or_never(), Some(()));
     assert_eq!(ownership.renewal_requested().now_or_never(), None);
     tokio::time::advance(3 * SECOND).await;
-    let mut waiting = pin!(ownership.holds(LeaseMargin::Half));
+    let mut waiting = pin!(ownership.wait_for_margin(LeaseMargin::Half));
     assert_eq!(waiting.as_mut().now_or_never(), None);
     assert_eq!(ownership.renewal_requested().now_or_never(), Some(()));
     ownership.extend(sent + 3 * SECOND);

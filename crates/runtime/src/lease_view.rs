@@ -22,7 +22,7 @@ mod tests;
 /// In this view, the lease therefore expires no later than in the store, regardless of how long the response took or
 /// how long the process was paused.
 #[derive(Clone)]
-pub struct Ownership(Arc<Inner>);
+pub struct LeaseView(Arc<Inner>);
 
 struct Inner {
     clock: Arc<dyn Clock>,
@@ -46,7 +46,7 @@ pub(crate) enum LeaseMargin {
     Half,
 }
 
-impl Ownership {
+impl LeaseView {
     /// Creates a view of a lease that expires at this monotonic time.
     pub(crate) fn new(clock: Arc<dyn Clock>, ttl: Duration, until: Duration) -> Self {
         let (ttl_ns, until) = (nanoseconds(ttl), AtomicU64::new(nanoseconds(until)));
@@ -70,6 +70,11 @@ impl Ownership {
         self.0.ttl.saturating_sub(left)
     }
 
+    /// Returns how long after the request to record its start an at-most-once call of a work item may run.
+    pub(crate) fn start_window(&self) -> Duration {
+        self.0.ttl / 4
+    }
+
     /// Returns `true` if this fraction of the lease remains.
     pub(crate) fn has(&self, margin: LeaseMargin) -> bool {
         if mutant!("lease-not-checked") {
@@ -88,9 +93,9 @@ impl Ownership {
         nanoseconds(self.0.clock.monotonic())
     }
 
-    /// Waits until this fraction of the lease remains, and requests a renewal from the keeper. If the lease is
-    /// lost, the run ends and the waiting call ends with it.
-    pub(crate) async fn holds(&self, margin: LeaseMargin) {
+    /// Waits until at least this fraction of the lease remains, and requests a renewal from the keeper if less does.
+    /// If the lease is lost, the run ends and the waiting call ends with it.
+    pub(crate) async fn wait_for_margin(&self, margin: LeaseMargin) {
         // Nearly every call finds enough of the lease left.
         while !self.has(margin) {
             // Registered before the next look at the lease, so that no extension is missed.
@@ -129,8 +134,8 @@ fn nanoseconds(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos().into())
 }
 
-impl fmt::Debug for Ownership {
+impl fmt::Debug for LeaseView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ownership").field("age", &self.age()).finish_non_exhaustive()
+        f.debug_struct("LeaseView").field("age", &self.age()).finish_non_exhaustive()
     }
 }
