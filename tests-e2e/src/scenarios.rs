@@ -14,7 +14,7 @@ use helix_agents::agent::{Agent, AgentBuilder, AgentRegistry, AnyAgent};
 use helix_agents::error::Error;
 use helix_agents::event::PendingKind;
 use helix_agents::llm::LlmAdapter;
-use helix_agents::session::{PendingView, Submission};
+use helix_agents::session::{PendingCallView, Submission};
 use helix_agents::tool::{Tool, ToolContext};
 use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
@@ -104,7 +104,7 @@ fn paying(trace: &Path) -> Tool {
 ///
 /// # Errors
 /// If the answer cannot be encoded.
-pub fn answer(pending: &PendingView) -> Result<Submission, Error> {
+pub fn answer(pending: &PendingCallView) -> Result<Submission, Error> {
     let request = format!("answer to {}", pending.reference());
     Ok(answer_with(pending, "blue")?.request(request))
 }
@@ -113,11 +113,11 @@ pub fn answer(pending: &PendingView) -> Result<Submission, Error> {
 ///
 /// # Errors
 /// If the answer cannot be encoded.
-pub fn answer_by(pending: &PendingView, word: &str) -> Result<Submission, Error> {
+pub fn answer_by(pending: &PendingCallView, word: &str) -> Result<Submission, Error> {
     Ok(answer_with(pending, word)?.request(format!("{word} to {}", pending.reference())).by(word))
 }
 
-fn answer_with(pending: &PendingView, word: &str) -> Result<Submission, Error> {
+fn answer_with(pending: &PendingCallView, word: &str) -> Result<Submission, Error> {
     let call = pending.reference();
     Ok(match pending.pending.kind {
         PendingKind::Client => Submission::result(call, &json!({ "word": word }))?,

@@ -351,10 +351,8 @@ impl Invariants {
     /// Returns `true` if the batch belongs to a run of a deleted session. A new session may use its id.
     pub(crate) fn is_of_deleted(&self, batch: &Batch) -> bool {
         let Some(run) = run_of(batch) else { return false };
-        match self.sessions.get(&batch.writer.session) {
-            Some(watched) => watched.fold.last_run().is_some() && watched.fold.run(run).is_none(),
-            None => true,
-        }
+        let watched = self.sessions.get(&batch.writer.session);
+        watched.is_none_or(|watched| watched.fold.run(run).is_none())
     }
 
     /// Returns `true` if the batch belongs to a run of a deleted session, and no run of the new session has written to

@@ -61,7 +61,7 @@ pub(crate) struct LimitsConfig {
     /// The maximum number of steps of a turn. A step is one model call and the tool calls that it makes.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) max_steps: u32,
-    /// How often the model may retry an answer that does not match the output schema.
+    /// The number of times that the model may correct an answer that does not match the output schema.
     #[schemars(range(min = 0, max = 20))]
     pub(crate) completion_retries: u32,
     /// The maximum number of tool calls of one step that run concurrently.
@@ -139,7 +139,7 @@ pub(crate) struct SettingsConfig {
     /// The seed for repeatable sampling, if the provider supports it.
     #[schemars(range(min = 0, max = 9_007_199_254_740_991_u64))]
     pub(crate) seed: Option<u64>,
-    /// How often a failed model call is retried. Default: 3.
+    /// The number of times that a failed model call is retried. Default: 3.
     #[schemars(range(min = 0, max = 20))]
     pub(crate) max_retries: Option<u32>,
 }

@@ -38,7 +38,8 @@ pub(crate) fn problems(config: &AgentConfig, source_map: &SourceMap) -> Vec<Prob
     let (rounds, most) = (planner.max_rounds, config.limits.max_steps);
     if rounds.saturating_add(1) > most {
         let message = format!(
-            "{rounds} rounds and the answer take {} steps, and `limits.max_steps` is {most}",
+            "`max_rounds = {rounds}` needs {} steps, but `limits.max_steps` is {most}; raise \
+             `max_steps` or lower `max_rounds`",
             rounds.saturating_add(1)
         );
         problems.push(source_map.problem("/planner/max_rounds", message));

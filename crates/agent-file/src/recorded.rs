@@ -90,8 +90,10 @@ impl<'a> RecordedFile<'a> {
     pub fn differences(&self, file: &AgentFile) -> Vec<String> {
         let mut differences = Vec::new();
         if file.path() != self.path {
-            let recorded = self.path.display();
-            differences.push(format!("The session was created with the agent file {recorded}."));
+            let (recorded, given) = (self.path.display(), file.path().display());
+            differences.push(format!(
+                "The agent file {given} replaces {recorded}, with which the session was created."
+            ));
         }
         if self.digest.is_some_and(|digest| digest != file.digest()) {
             let path = file.path().display();

@@ -191,13 +191,13 @@ fn plans_have_to_fit_into_the_steps_and_need_tools() {
     check_error(
         &format!("{a}[planner]\nmax_rounds = 8\n[limits]\nmax_steps = 8\n[tools.time]"),
         expect![
-            "agent.toml, line 4, column 1: 8 rounds and the answer take 9 steps, and `limits.max_steps` is 8"
+            "agent.toml, line 4, column 1: `max_rounds = 8` needs 9 steps, but `limits.max_steps` is 8; raise `max_steps` or lower `max_rounds`"
         ],
     );
     check_error(
         &format!("{a}[limits]\nmax_steps = 3\n[planner]"),
         expect![[r#"
-            agent.toml, line 5, column 2: 5 rounds and the answer take 6 steps, and `limits.max_steps` is 3
+            agent.toml, line 5, column 2: `max_rounds = 5` needs 6 steps, but `limits.max_steps` is 3; raise `max_steps` or lower `max_rounds`
             agent.toml, line 5, column 2: a planner needs tools: the file has no `[tools.…]`"#]],
     );
     check_error(

@@ -50,7 +50,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Chat with an agent: each message is a turn of one session.
     Chat(ChatArgs),
-    /// Resume a session that was interrupted, failed or answered, or whose process crashed.
+    /// Resume a session that was interrupted or failed, whose pending calls were answered, or whose process crashed.
     Resume(ResumeArgs),
     /// List and answer calls that wait for an approval or a result.
     Approvals {
@@ -72,7 +72,7 @@ pub(crate) enum Command {
     Tail(TailArgs),
     /// Show tokens, calls, failures, durations and cost of one session, or of all selected sessions.
     Usage(UsageArgs),
-    /// Create or upgrade the tables of a database server.
+    /// Create or upgrade the tables of a PostgreSQL database.
     Migrate,
     /// Check the configuration: show what it guarantees and why, and report problems.
     ///

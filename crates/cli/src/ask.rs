@@ -12,7 +12,7 @@ use helix_agents::error::ErrorCode;
 use helix_agents::event::PendingKind;
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::{PendingView, Submission};
+use helix_agents::session::{PendingCallView, Submission};
 use helix_agents::terminal::output::{self, Output};
 use helix_agents::terminal::{Screen, notice};
 
@@ -65,7 +65,7 @@ impl Approver {
     pub(crate) async fn ask_all(
         &mut self,
         runtime: &LocalRuntime,
-        waiting: &[PendingView],
+        waiting: &[PendingCallView],
         db: &Path,
         signals: &mut Signals,
     ) -> Result<bool> {
@@ -94,7 +94,7 @@ impl Approver {
 
 async fn ask(
     runtime: &LocalRuntime,
-    waiting: &PendingView,
+    waiting: &PendingCallView,
     db: &Path,
     signals: &mut Signals,
 ) -> Result<Outcome> {
@@ -109,7 +109,8 @@ async fn ask(
         let call = waiting.reference();
         let answer = match word {
             None => {
-                notice("type y, n, n followed by a reason, or l");
+                let edit = if editable { ", e (edit)" } else { "" };
+                notice(&format!("answer y (approve), n [REASON] (deny){edit} or l (later)"));
                 continue;
             }
             Some(Choice::Later) => return Ok(Outcome::Later),
@@ -163,7 +164,7 @@ async fn ask(
     }
 }
 
-fn question(waiting: &PendingView, editable: bool, db: &Path) -> String {
+fn question(waiting: &PendingCallView, editable: bool, db: &Path) -> String {
     let (pending, arguments) = (&waiting.pending, arguments(waiting));
     let (tool, seen) = (shortened(&pending.tool, 100), one_line(&arguments));
     let length = seen.chars().count();

@@ -39,8 +39,8 @@ pub(crate) struct ChatArgs {
     /// Continue the newest session.
     #[arg(long)]
     last: bool,
-    /// The model, as `provider:model`. Default: the session's; else the agent file's; else as for
-    /// `helix demo`.
+    /// The model, as `provider:model`. Default: the session's, else the agent file's, else
+    /// `HELIX_MODEL`, else the first configured provider's, else that of a local model server.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
     /// Do not ask for approvals at the terminal; use `helix approvals` to answer.

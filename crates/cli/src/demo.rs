@@ -28,7 +28,7 @@ pub(crate) struct DemoArgs {
     /// The delay of the script between chunks, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 30)]
     pace: u64,
-    /// Append a line of JSON to this file whenever a tool starts; the tool itself writes it.
+    /// Append a line of JSON to this file whenever a tool starts.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// The model, as `provider:model`. Default: `HELIX_MODEL`; else the first one configured by
@@ -52,8 +52,8 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
         notice(
             "No model is configured, and no model server responds on this machine: a built-in script \
              replaces the model.\nIts replies are fixed; tools, log, stream and resume are real. To use a real \
-             model, set OPENAI_API_KEY\nor OPENAI_BASE_URL, configure one in helix.toml, or start one: \
-             cargo xtask servers model",
+             model, set OPENAI_API_KEY\nor OPENAI_BASE_URL, configure one in helix.toml, or start a local \
+             server such as Ollama.",
         );
     }
     let session_agent = SessionAgent::of_demo(model, pace, args.trace.as_deref())?;

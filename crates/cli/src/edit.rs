@@ -68,7 +68,8 @@ pub(crate) async fn json(value: &Value) -> Result<Edited> {
         Ok(value) => Ok(Edited::Changed(Change { value, file })),
         Err(error) => {
             let kept = file.into_temp_path().keep()?;
-            Err(anyhow::Error::from(error).context(format!("see {}", kept.display())))
+            Err(anyhow::Error::from(error)
+                .context(format!("the edited text was saved to {}", kept.display())))
         }
     }
 }

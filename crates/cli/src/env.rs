@@ -23,8 +23,12 @@ pub(crate) const HELIX_LOG: EnvVar = EnvVar {
 };
 
 /// The variable that disables colours, <https://no-color.org>.
-pub(crate) const NO_COLOR: EnvVar =
-    EnvVar { name: "NO_COLOR", doc: "Any value: no colours.", since: "0.1.0", is_secret: false };
+pub(crate) const NO_COLOR: EnvVar = EnvVar {
+    name: "NO_COLOR",
+    doc: "Any value disables colours.",
+    since: "0.1.0",
+    is_secret: false,
+};
 
 /// The variable for the type of the terminal.
 pub(crate) const TERM: EnvVar = EnvVar {
@@ -45,7 +49,7 @@ pub(crate) const XDG_STATE_HOME: EnvVar = EnvVar {
 /// The variable for the user's home folder.
 pub(crate) const HOME: EnvVar = EnvVar {
     name: "HOME",
-    doc: "The home folder, for the default above.",
+    doc: "The home folder, which is used if XDG_STATE_HOME is not set.",
     since: "0.1.0",
     is_secret: false,
 };
@@ -53,7 +57,7 @@ pub(crate) const HOME: EnvVar = EnvVar {
 /// The variable for the editor.
 pub(crate) const VISUAL: EnvVar = EnvVar {
     name: "VISUAL",
-    doc: "The editor for the arguments of a call before it is approved.",
+    doc: "The editor for the arguments of a call (`approvals edit`, and `e` at the prompt).",
     since: "0.1.0",
     is_secret: false,
 };
@@ -69,7 +73,7 @@ pub(crate) const EDITOR: EnvVar = EnvVar {
 /// The variable for the user's name.
 pub(crate) const USER: EnvVar = EnvVar {
     name: "USER",
-    doc: "The name recorded with an answer without `--by`.",
+    doc: "The name that is recorded with an answer, unless `--by` is given.",
     since: "0.1.0",
     is_secret: false,
 };

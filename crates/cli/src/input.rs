@@ -23,9 +23,12 @@ pub(crate) fn json(argument: &str, what: &str) -> Result<Value> {
 /// [`ErrorCode::InputInvalid`] if the text is not JSON. `what` names the value in the message.
 pub(crate) fn value(text: &str, what: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| {
-        let hint =
-            if text.trim().is_empty() { "the text is empty" } else { "a string needs quotes" };
-        Error::new(ErrorCode::InputInvalid, format!("{what}: not valid JSON: {error} ({hint})"))
+        let hint = match text.trim_start().chars().next() {
+            None => " (the text is empty)",
+            Some('{' | '[' | '"' | '-' | '0'..='9') => "",
+            Some(_) => " (a string needs double quotes)",
+        };
+        Error::new(ErrorCode::InputInvalid, format!("{what}: not valid JSON: {error}{hint}"))
     })
 }
 

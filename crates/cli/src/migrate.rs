@@ -25,6 +25,8 @@ pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
         screen.json(&json!({ "db": db, "before": before, "schema": after }))?;
     } else if before == after {
         screen.line(format!("{db}: schema {after}, up to date"))?;
+    } else if before == 0 {
+        screen.line(format!("{db}: schema {after}, created"))?;
     } else {
         screen.line(format!("{db}: schema {after}, upgraded from {before}"))?;
     }

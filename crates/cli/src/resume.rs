@@ -32,7 +32,8 @@ use crate::summary::{self, EndedRun};
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     which: Which,
-    /// Append a line of JSON to this file whenever a tool starts. Default: the session's file.
+    /// Append a line of JSON to this file whenever a tool starts. Only for sessions of `helix demo`. Default: the
+    /// file that was given to `helix demo --trace`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// The agent file. Default: the one that the session was created with.

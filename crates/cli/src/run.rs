@@ -29,7 +29,8 @@ pub(crate) struct RunArgs {
     /// The prompt. `-`, or no prompt if standard input is not a terminal, reads standard input.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
-    /// The model, as `provider:model`. Default: the agent file's, else as for `helix demo`.
+    /// The model, as `provider:model`. Default: the agent file's, else `HELIX_MODEL`, else the
+    /// first configured provider's, else that of a local model server.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
     /// Run another turn of this session.
@@ -100,7 +101,7 @@ async fn turn(
         run_view.screen.styled(Style::Bold, session_agent.agent().name()),
         session_agent.model(),
         handle.session(),
-        run_view.db.display()
+        storage::shown(run_view.db)
     );
     drive::run_to_end(
         &runtime,

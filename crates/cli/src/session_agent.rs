@@ -313,8 +313,7 @@ fn no_use(option: &str, because: &str) -> anyhow::Error {
 
 /// The error for a session that another program created.
 pub(crate) fn unsupported_session(head: &Head) -> Error {
-    let message = "the session was not created from an agent file, by `helix demo` or by \
-                   `helix chat`; resume or abort it with the program that created it";
+    let message = "another program created this session; resume or abort it with that program";
     Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)
 }
 

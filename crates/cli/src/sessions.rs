@@ -36,7 +36,7 @@ pub(crate) enum SessionsCommand {
     Export(Which),
     /// Import an exported session into this database, with the same ids.
     Import(import::ImportArgs),
-    /// Delete a session.
+    /// Delete a session, with its child sessions and its stream.
     Delete(delete::DeleteArgs),
     /// Delete old sessions that have ended, with their child sessions.
     Purge(purge::PurgeArgs),

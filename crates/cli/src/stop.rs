@@ -66,13 +66,13 @@ async fn request_interrupt(
     if !head.is_leased() {
         let reason = match (&head.summary.run, head.summary.status) {
             (Some(_), _) => {
-                "the process of the run has crashed: use `helix resume` to resume the run, or \
-                 `helix abort` to end it"
+                "its lease has expired, so its process has probably crashed: use `helix resume` to \
+                 resume the run, or `helix abort` to end it"
             }
             (None, SessionStatus::Active) => {
                 "the session waits for answers: use `helix abort` to end it"
             }
-            (None, _) => "its last run has ended",
+            (None, _) => "the last run of the session has already ended",
         };
         return Err(nothing_runs("interrupted", reason, &head).into());
     }
@@ -131,7 +131,9 @@ async fn end(args: &AbortArgs, store: &AnyStore, screen: &Screen) -> Result<()> 
     // No process executes the run, so this process aborts it.
     if !has_ended(&head) {
         if !screen.is_json() && head.summary.run.is_some() {
-            notice("The process of the run has crashed; aborting the run here.");
+            notice(
+                "The lease of the run has expired, so its process has probably crashed; aborting the run here.",
+            );
         }
         let agent = SessionAgent::agent_of_session(&head, args.agent.as_deref())?;
         let runtime = session_agent::runtime_for_agent(agent, store.clone())?;
@@ -153,7 +155,9 @@ fn report(screen: &Screen, session: &SessionId, aborted: bool) -> Result<()> {
     } else if aborted {
         screen.line(format!("aborted {session}"))?;
     } else {
-        screen.line(format!("abort of {session} requested; it has not ended yet"))?;
+        screen.line(format!(
+            "abort requested, but the run has not stopped yet; check with `helix sessions show {session}`"
+        ))?;
     }
     Ok(())
 }

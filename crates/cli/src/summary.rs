@@ -10,7 +10,7 @@ use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
 use helix_agents::json::Json;
 use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::{PendingView, RunStatus, Session};
+use helix_agents::session::{PendingCallView, RunStatus, Session};
 use helix_agents::terminal::output::{self, Output};
 use helix_agents::terminal::{Screen, Style};
 use helix_agents::usage::Usage;
@@ -32,7 +32,7 @@ const MAX_CHARS: usize = 200;
 #[derive(Debug)]
 pub(crate) struct EndedRun {
     pub(crate) result: AgentResult,
-    pub(crate) waiting: Vec<PendingView>,
+    pub(crate) waiting: Vec<PendingCallView>,
 }
 
 impl EndedRun {
@@ -154,7 +154,7 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
 }
 
 /// Shows a pending call and the command that answers it.
-fn show_waiting(screen: &Screen, call: &PendingView, db: &Path) -> io::Result<()> {
+fn show_waiting(screen: &Screen, call: &PendingCallView, db: &Path) -> io::Result<()> {
     let reference = call.reference();
     let (tool, arguments) = (&call.pending.tool, shortened(&arguments(call), MAX_CHARS));
     screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(call)))?;

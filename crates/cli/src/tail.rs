@@ -86,7 +86,8 @@ impl Watch<'_> {
         if head.summary.run.is_some() {
             if !head.is_leased() && !self.warned {
                 notice(
-                    "The process of the run has crashed; waiting for another process to resume it.",
+                    "The lease of the run has expired, so its process has probably crashed; waiting for \
+                     another process to resume it.",
                 );
                 self.warned = true;
             }

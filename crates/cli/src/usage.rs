@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::sessions::purge::{age, status};
 use crate::storage;
-use crate::text::table;
+use crate::text::{count, table};
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -148,7 +148,9 @@ fn row(group: &UsageGroup) -> [String; 9] {
 fn totals(used: &UsageRollup) -> String {
     let UsageRollup { tokens, steps, tool_calls, cost, .. } = used;
     let (input, output) = (tokens.input_tokens, tokens.output_tokens);
-    format!("{steps} model calls, {input} tokens in, {output} out, {tool_calls} tool calls, {cost}")
+    let model_calls = count(u64::from(*steps), "model call");
+    let tool_calls = count(*tool_calls, "tool call");
+    format!("{model_calls}, {input} tokens in, {output} out, {tool_calls}, {cost}")
 }
 
 fn tag(text: &str) -> Result<(String, String), String> {
@@ -160,6 +162,8 @@ fn moment(text: &str) -> Result<Moment, String> {
     if let Ok(at) = text.parse::<jiff::Timestamp>() {
         return Ok(Moment::At(Timestamp(at.as_millisecond())));
     }
-    let wrong = |message| format!("{message}, or a time like `2026-01-31T12:00:00Z`");
+    let wrong = |problem| {
+        format!("{problem}; expected a time such as `2026-01-31T12:00:00Z` or an age such as `30d`")
+    };
     age(text).map(Moment::Ago).map_err(wrong)
 }

@@ -21,9 +21,9 @@ pub enum Fault {
     HoldBefore(Gate),
     /// The append takes effect, and its reply waits at the gate.
     HoldAfter(Gate),
-    /// The append does not take effect. The error leaves open whether it did.
+    /// The append never reaches the store. The error does not tell whether it took effect.
     FailBefore,
-    /// The append takes effect. The error leaves open whether it did.
+    /// The append takes effect. The error does not tell whether it did.
     LoseReply,
     /// The append does not take effect and fails with this error code.
     Refuse(ErrorCode),
@@ -128,7 +128,7 @@ impl FaultStore {
         if append.body.len() <= self.max_append_bytes {
             return Ok(());
         }
-        Err(Error::new(ErrorCode::TooLarge, "the append is larger than was arranged"))
+        Err(Error::new(ErrorCode::TooLarge, "the append exceeds the limit of the test"))
     }
 
     fn take(&self, append: &Append) -> Option<Fault> {

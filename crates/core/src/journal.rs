@@ -37,7 +37,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RunOutcome, SCHEMA, ToolFinish, decode};
 use crate::fault;
 use crate::id::{AppendId, RunId, SessionId};
-use crate::machine::session::{Request, RequestKind, Savepoint, Session, SessionOverview};
+use crate::machine::session::{Savepoint, Session, SessionOverview, StopKind, StopRequest};
 use crate::mutant;
 use crate::step::{Action, StepIterator};
 use crate::store::{Append, AppendOutcome, Guard, LeaseChange, StateStore, StoredAppend};
@@ -49,15 +49,15 @@ pub use committed::Committed;
 pub use conflicts::{MAX_CONFLICTS, too_many_conflicts};
 pub use delete::{clear_stream, delete_session};
 pub use family::{
-    CompletionNotice, Lineage, child_status, has_ready_child, has_waiter, is_benign_race, lineage,
-    overview_and_status, poll_children, session_and_status,
+    CompletionNotice, Lineage, child_status, deliver_missed_notices, has_nothing_to_start,
+    has_ready_child, has_waiter, lineage, overview_and_status, session_and_status,
 };
 pub use first_model::first_model;
 pub use fork::fork;
 pub use load::{catch_up, load, load_events};
 pub use oversize::recordable_result;
 pub use page::{SessionPage, StreamStatus, session_page};
-pub use pending_views::{PendingView, all_pending_calls, pending_call, pending_calls};
+pub use pending_views::{PendingCallView, all_pending_calls, pending_call, pending_calls};
 pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
 pub use request::{RequestContext, pass_down, queue_message, request};
 pub use shared_stream::{CachedStream, SharedStream, StreamLookup, write_shared};
@@ -155,8 +155,8 @@ impl Journal {
         self.savepoint.is_none().then(|| self.iterator.into_session())
     }
 
-    /// Returns the overview to save as a snapshot, if a snapshot is due and nothing is staged. From
-    /// then on it counts as saved. Whether saving succeeds only matters to later readers.
+    /// Returns the overview to save as a snapshot, if a snapshot is due and nothing is staged. The snapshot then counts
+    /// as saved, even if saving fails. Later readers only have to read more of the log.
     pub fn take_due_snapshot(&mut self) -> Option<SessionOverview> {
         if self.savepoint.is_some() || !self.session().is_snapshot_due() {
             return None;
@@ -275,8 +275,8 @@ impl Journal {
 
     /// Appends the staged events. After a conflict, derives the decisions again if `decides` is `true`.
     async fn flush_with(&mut self, decides: bool) -> Result<Committed> {
-        // Workers that only append facts conflict with each other, and each conflict means that one
-        // of them has succeeded.
+        // Workers that only append facts often conflict with each other. Each conflict means that one of them made
+        // progress, so they get more attempts.
         let mut attempts = if decides { MAX_CONFLICTS } else { MAX_CONFLICTS * 64 };
         let mut committed = Committed::default();
         let mut later = VecDeque::new();
@@ -345,15 +345,15 @@ impl Journal {
         session: &SessionId,
         run: &RunId,
         after: u64,
-    ) -> Result<Option<(RequestKind, Request)>> {
+    ) -> Result<Option<(StopKind, StopRequest)>> {
         let mut interrupt = None;
         for event in load_events(store, session, after).await? {
             match event.event {
                 Event::AbortRequested { request: id, run: named, reason } if named == *run => {
-                    return Ok(Some((RequestKind::Abort, Request { id, reason })));
+                    return Ok(Some((StopKind::Abort, StopRequest { id, reason })));
                 }
                 Event::InterruptRequested { request: id, run: named, reason } if named == *run => {
-                    interrupt = Some((RequestKind::Interrupt, Request { id, reason }));
+                    interrupt = Some((StopKind::Interrupt, StopRequest { id, reason }));
                 }
                 _ => {}
             }
@@ -482,7 +482,7 @@ impl Journal {
     }
 
     fn history_lost(&self) -> Error {
-        self.error(ErrorCode::HistoryLost, "the store lost acknowledged events; the run stops")
+        self.error(ErrorCode::HistoryLost, "the store lost acknowledged events, for example because it was restored from a backup; the run stops")
     }
 
     fn error(&self, code: ErrorCode, message: &'static str) -> Error {

@@ -11,7 +11,9 @@ use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
 use serde::Serialize;
 
 use crate::env::EnvVar;
-use crate::{CONFIG_FILE, ProviderInfo, ProviderKey, ProviderRegistry, SelectedModel, ServerTrait};
+use crate::{
+    CONFIG_FILE, ProviderInfo, ProviderKey, ProviderRegistry, SelectedModel, ServerCapability,
+};
 
 /// The timeout of a request for the models of a provider.
 const MODELS_TIMEOUT: Duration = Duration::from_secs(3);
@@ -128,7 +130,7 @@ pub struct ProviderDiagnosis {
     /// The models that the provider lists.
     pub models: Vec<String>,
     /// The provider's handling of agent settings.
-    pub traits: Vec<ServerTrait>,
+    pub capabilities: Vec<ServerCapability>,
 }
 
 /// The state of the default model and of the configured providers.
@@ -209,7 +211,7 @@ impl ProviderDiagnosis {
             responds: error.as_ref().is_none_or(|error| error.is(ErrorCode::Unsupported)),
             error,
             models,
-            traits: info.profile.map(|profile| profile.traits()).unwrap_or_default(),
+            capabilities: info.profile.map(|profile| profile.capabilities()).unwrap_or_default(),
         }
     }
 

@@ -26,7 +26,7 @@ pub use diagnosis::{
 };
 pub use http::{HttpClient, Timeouts};
 pub use openai_chat::{
-    MaxTokensField, OpenAiChat, OpenAiChatOptions, OutputFormat, ServerProfile, ServerTrait,
+    MaxTokensField, OpenAiChat, OpenAiChatOptions, OutputFormat, ServerCapability, ServerProfile,
 };
 
 pub use registry::{

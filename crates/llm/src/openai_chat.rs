@@ -17,6 +17,7 @@ use crate::secret::ApiKey;
 
 mod attempt;
 mod calls;
+mod capabilities;
 mod format;
 mod message;
 mod models;
@@ -28,12 +29,11 @@ mod reply;
 mod request;
 mod settings;
 mod tools;
-mod traits;
 mod wire;
 
+pub use capabilities::ServerCapability;
 pub use options::OpenAiChatOptions;
 pub use profile::{MaxTokensField, OutputFormat, ServerProfile};
-pub use traits::ServerTrait;
 
 use request::RequestBody;
 
@@ -97,7 +97,7 @@ impl OpenAiChat {
         &self.0.options.name
     }
 
-    /// Returns the model of calls that name no model.
+    /// Returns the default model, which is used by calls that name no model.
     #[must_use]
     pub fn default_model(&self) -> Option<&str> {
         self.0.options.default_model.as_deref()

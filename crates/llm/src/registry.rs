@@ -126,9 +126,8 @@ impl ProviderRegistry {
         self.insert(name, Provider::Ready { adapter, default_model, server: None })
     }
 
-    /// Returns this registry, or one with only this adapter if neither a provider nor a default
-    /// model is configured. The adapter does not serve agents that name a model of another
-    /// provider.
+    /// Uses `adapter` if no provider and no default model is configured; otherwise returns the
+    /// registry unchanged. The adapter does not serve agents that name a model of another provider.
     ///
     /// A program that uses the configured model, and a script if there is none:
     ///
@@ -173,7 +172,7 @@ impl ProviderRegistry {
         Ok(self)
     }
 
-    /// Sets the model of calls that name no model.
+    /// Sets the default model, which is used by calls that name no model.
     #[must_use]
     pub fn with_default_model(mut self, name: &str) -> Self {
         self.default_model = Some(name.into());

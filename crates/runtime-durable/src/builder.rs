@@ -141,8 +141,8 @@ impl DurableRuntimeBuilder {
         if context.store.scope() == StoreScope::Process {
             return Err(Error::new(
                 ErrorCode::ConfigInvalid,
-                "no other process can access the sessions of this store, so that no process could continue \
-                 its runs; use a SQLite, PostgreSQL or Redis store, or the local runtime",
+                "this store is visible only to this process, so no other process could continue a run; use a \
+                 SQLite, PostgreSQL or Redis store, or the local runtime",
             ));
         }
         runtime::launch(context, database).await

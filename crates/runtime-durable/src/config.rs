@@ -82,7 +82,8 @@ impl Database {
         if self.executor.as_deref().is_some_and(|id| id.is_empty() || id == DEFAULT_EXECUTOR) {
             return invalid(format!(
                 "an executor id must not be empty or `{DEFAULT_EXECUTOR}`, which is DBOS's default for all \
-                 processes; use the name of the slot that this process runs in, or omit it"
+                 processes; use a name that is stable across restarts and unique among running processes, such as a \
+                 pod name, or omit it"
             ));
         }
         if self.connections < 2 {

@@ -33,13 +33,13 @@ pub(crate) fn call(call: &CallId) -> String {
 pub(crate) fn problem_of_schema(name: &str) -> Option<&'static str> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if name.is_empty() {
-        Some("has no name")
+        Some("must not be empty")
     } else if name.len() > 63 {
-        Some("has a name of more than 63 letters")
+        Some("must have at most 63 characters")
     } else if !name.chars().all(good) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        Some("may hold lower-case letters, digits and `_` only, and not start with a digit")
+        Some("may contain only lower-case letters, digits and `_`, and must not start with a digit")
     } else if name.starts_with("pg_") || name == "information_schema" {
-        Some("has a name that PostgreSQL keeps for itself")
+        Some("is reserved by PostgreSQL")
     } else {
         None
     }
@@ -49,11 +49,11 @@ pub(crate) fn problem_of_schema(name: &str) -> Option<&'static str> {
 pub(crate) fn problem_of_app(name: &str) -> Option<&'static str> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
     if !(3..=100).contains(&name.len()) {
-        Some("must have 3 to 100 letters")
+        Some("must have 3 to 100 characters")
     } else if !name.chars().all(good) {
-        Some("may hold lower-case letters, digits, `-` and `_` only")
+        Some("may contain only lower-case letters, digits, `-` and `_`")
     } else if name.contains(SEPARATOR) || name.starts_with('_') || name.ends_with('_') {
-        Some("must not hold two `_` together, or start or end with one")
+        Some("must not contain `__`, or start or end with `_`")
     } else {
         None
     }

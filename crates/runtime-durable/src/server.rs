@@ -49,11 +49,11 @@ pub(crate) async fn check(url: &str) -> Result<()> {
         }
         Problem::PoolTimedOut => Err(Error::new(
             ErrorCode::StoreUnavailable,
-            format!("PostgreSQL did not answer within {CONNECT_TIMEOUT:?}; does the server run?"),
+            format!("PostgreSQL did not answer within {CONNECT_TIMEOUT:?}; check the URL and that the server is running"),
         )),
         problem => Err(Error::new(
             ErrorCode::StoreUnavailable,
-            format!("PostgreSQL cannot be reached; does the server run? {problem}"),
+            format!("PostgreSQL cannot be reached: {problem}; check the URL and that the server is running"),
         )
         .with_source(problem)),
     }

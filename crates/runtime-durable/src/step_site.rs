@@ -12,7 +12,7 @@ use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::{ChildRef, Next, RunRef, Runtime, WorkItem};
+use helix_agents_runtime::{ChildRef, NextWork, RunRef, Runtime, WorkItem};
 use tokio::sync::SemaphorePermit;
 
 use crate::failure::{Failure, Stopped};
@@ -66,9 +66,9 @@ impl<'a> RunExecution<'a> {
         let mut item = WorkItem::Open;
         loop {
             item = match self.item(&item).await? {
-                Next::Over => return Ok(()),
-                Next::WorkItem(item) => item,
-                Next::Calls { calls, at_once, children, then } => {
+                NextWork::Done => return Ok(()),
+                NextWork::WorkItem(item) => item,
+                NextWork::Calls { calls, at_once, children, then } => {
                     self.run_calls(&calls, at_once, &children).await?;
                     then
                 }
@@ -76,7 +76,7 @@ impl<'a> RunExecution<'a> {
         }
     }
 
-    async fn item(&self, item: &WorkItem) -> Result<Next, Stopped> {
+    async fn item(&self, item: &WorkItem) -> Result<NextWork, Stopped> {
         // A companion call may wait for runs that need permits themselves.
         let _permit = match item {
             WorkItem::Companions => None,

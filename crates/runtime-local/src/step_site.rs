@@ -11,8 +11,8 @@ use helix_agents_core::event::Event;
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::step::{Action, CallTask, ChildTask};
 use helix_agents_runtime::{
-    AttemptHandle, CallEnd, CancelReason, ChildRun, Driver, LeaseKeeper, LeaseView, Start,
-    StartedRun, Starts,
+    AttemptHandle, CallEnd, CancelReason, ChildWait, Driver, LeaseKeeper, LeaseView, StartQueue,
+    StartTicket, StartedRun,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,7 @@ struct Running<C> {
 
 impl<C> Running<C> {
     /// Adds children to wait for.
-    fn follow(&mut self, children: Vec<ChildRun>) {
+    fn follow(&mut self, children: Vec<ChildWait>) {
         if children.is_empty() {
             return;
         }
@@ -183,7 +183,7 @@ async fn run_calls(
             requested
                 .into_iter()
                 .filter(|start| driver.is_started(start.call()))
-                .for_each(Start::grant);
+                .for_each(StartTicket::grant);
             let (started, more) = start_more(driver, lease, &cancel, &mut running).await?;
             total += started;
             settled.extend(more);
@@ -207,7 +207,7 @@ async fn record_while_running(
     while_running(&ownership, record, running).await
 }
 
-/// Starts queued children after others have ended or were suspended, while the other calls continue. Returns the
+/// StartQueue queued children after others have ended or were suspended, while the other calls continue. Returns the
 /// number of started children and the calls that completed in the meantime.
 async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
     driver: &mut Driver,
@@ -287,8 +287,8 @@ async fn collect_late(
 /// Waits for results and for calls that request the recording of their starts. Returns all that are ready together.
 async fn next_ready(
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
-    starts: &Starts,
-) -> (Vec<Settled>, Vec<Start>) {
+    starts: &StartQueue,
+) -> (Vec<Settled>, Vec<StartTicket>) {
     let (mut ready, mut requested) = (Vec::new(), Vec::new());
     tokio::select! {
         biased;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use helix_agents_core::error::Result;
 use helix_agents_core::store::SessionStatus;
-use helix_agents_runtime::{Next, RunRef, Runtime, WorkItem};
+use helix_agents_runtime::{NextWork, RunRef, Runtime, WorkItem};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -159,7 +159,7 @@ impl Activities {
                     return Err(error);
                 }
             };
-            let status = if next == Next::Over { self.status(run_ref).await } else { None };
+            let status = if next == NextWork::Done { self.status(run_ref).await } else { None };
             Ok(PerformOutput { next, children, status })
         };
         self.drive(&cx, Box::pin(work)).await

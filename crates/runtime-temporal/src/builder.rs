@@ -214,8 +214,8 @@ impl TemporalRuntimeBuilder {
         let store = self.settings.store.as_deref();
         if store.is_some_and(|store| store.scope() == StoreScope::Process) {
             return invalid(
-                "no other process can access this store, and runs on Temporal are executed by several; use a \
-                 shared store",
+                "this store is visible only to this process, so no other process could continue a run; use a \
+                 SQLite, PostgreSQL or Redis store, or the local runtime",
             );
         }
         if self.attempts == 0 {

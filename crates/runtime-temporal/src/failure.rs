@@ -112,8 +112,8 @@ pub(crate) fn not_connected(error: ClientConnectError) -> Error {
         }
     };
     if cause.is_some_and(is_of_tls) {
-        let message = "no TLS connection to Temporal: the server's certificate is not trusted, the server does \
-            not trust the client's, or does not use TLS; see the cause";
+        let message = "the TLS handshake with Temporal failed: the server's certificate is not trusted, the \
+            server rejected the client's certificate, or it does not use TLS; see the cause";
         return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
     }
     unavailable("Temporal could not be reached").with_source(error)

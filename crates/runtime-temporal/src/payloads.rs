@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::{Next, RunRef, WorkItem};
+use helix_agents_runtime::{NextWork, RunRef, WorkItem};
 use serde::{Deserialize, Serialize};
 
 /// The input of a workflow, for its start or its continuation in a new history.
@@ -30,7 +30,7 @@ pub(crate) struct RunInput {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Continuation {
     /// The next work.
-    pub next: Next,
+    pub next: NextWork,
     /// The current step of the run.
     pub step: u32,
     /// The number of completed work items in all previous histories.
@@ -90,7 +90,7 @@ pub(crate) struct PerformInput {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PerformOutput {
     /// The next work.
-    pub next: Next,
+    pub next: NextWork,
     /// The child runs started by the item, whose workflows have to be started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<RunRef>,

@@ -99,15 +99,18 @@ impl Engine for TemporalEngine {
         let WorkflowStatus::Closed(status) = status else { return None };
         let (code, message) = match status {
             WorkflowExecutionStatus::Failed => return self.server.failed_with(run_ref).await,
-            WorkflowExecutionStatus::Canceled => {
-                (ErrorCode::Cancelled, "the run's workflow was cancelled in Temporal; resume it")
-            }
-            WorkflowExecutionStatus::Terminated => {
-                (ErrorCode::Cancelled, "the run's workflow was terminated in Temporal; resume it")
-            }
-            WorkflowExecutionStatus::TimedOut => {
-                (ErrorCode::Closed, "the run's workflow took longer than it may; resume it")
-            }
+            WorkflowExecutionStatus::Canceled => (
+                ErrorCode::Cancelled,
+                "the run's workflow was cancelled in Temporal; resume the session",
+            ),
+            WorkflowExecutionStatus::Terminated => (
+                ErrorCode::Cancelled,
+                "the run's workflow was terminated in Temporal; resume the session",
+            ),
+            WorkflowExecutionStatus::TimedOut => (
+                ErrorCode::Closed,
+                "Temporal ended the run's workflow because it exceeded its execution timeout; resume the session",
+            ),
             // The outcome is in the log, or will be soon.
             _ => return None,
         };

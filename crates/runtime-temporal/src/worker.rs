@@ -89,7 +89,7 @@ impl TemporalWorkerBuilder {
             Err(_) => Err(end_of(end_rx)
                 .await
                 .err()
-                .unwrap_or_else(|| closed("the worker ended at once"))),
+                .unwrap_or_else(|| closed("the worker stopped during start-up"))),
         }
     }
 }
@@ -227,7 +227,7 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Fa
     );
     let options = WorkerOptions::new(&*server.queue)
         .register_workflow::<AgentRun>()
-        .map_err(|error| invalid("the workflow was refused", error))?
+        .map_err(|error| invalid("the Temporal SDK rejected the workflow definition", error))?
         .register_activities(activities_impl)
         .tuner(slots)
         .max_cached_workflows(workflows)
@@ -242,7 +242,7 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Fa
     let sdk = SdkRuntime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default())
         .map_err(|error| invalid("the worker could not be started", error))?;
     Worker::new(&sdk, server.client.clone(), options)
-        .map_err(|error| invalid("the worker's options were refused", error))
+        .map_err(|error| invalid("the Temporal SDK rejected the worker options", error))
 }
 
 fn invalid(message: &'static str, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Failure {

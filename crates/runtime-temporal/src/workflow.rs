@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::{ChildRef, Next, RunRef, WorkItem};
+use helix_agents_runtime::{ChildRef, NextWork, RunRef, WorkItem};
 use temporalio_common::RetryPolicy;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::workflows::join_all;
@@ -108,12 +108,12 @@ impl<'a> RunExecution<'a> {
     async fn run_items(&self) -> Result<Ended, Stopped> {
         let previous = self.input.continued_from.as_ref();
         let mut next =
-            previous.map_or(Next::WorkItem(WorkItem::Open), |previous| previous.next.clone());
+            previous.map_or(NextWork::WorkItem(WorkItem::Open), |previous| previous.next.clone());
         let mut status = None;
         let before = previous.map_or(0, |previous| previous.work_items);
         let mut work_items: u64 = 0;
         loop {
-            if matches!(next, Next::Over) {
+            if matches!(next, NextWork::Done) {
                 let status = status.unwrap_or_else(|| "unknown".to_owned());
                 return Ok(Ended::Over(RunOutput { status, work_items: before + work_items }));
             }
@@ -129,9 +129,9 @@ impl<'a> RunExecution<'a> {
                 })));
             }
             let item = match next {
-                Next::Over => continue,
-                Next::WorkItem(item) => item,
-                Next::Calls { calls, at_once, children, then } => {
+                NextWork::Done => continue,
+                NextWork::WorkItem(item) => item,
+                NextWork::Calls { calls, at_once, children, then } => {
                     work_items += (calls.len() + children.len()) as u64;
                     self.run_calls(calls, at_once, children).await?;
                     then

@@ -13,8 +13,8 @@ use helix_agents_core::hooks::{HookContext, HookPoint};
 use helix_agents_core::id::{CallId, RequestId};
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    ChildStatus, MAX_CONFLICTS, RequestKind, SessionOverview, is_benign_race, overview_and_status,
-    too_many_conflicts,
+    ChildStatus, MAX_CONFLICTS, SessionOverview, StopKind, has_nothing_to_start,
+    overview_and_status, too_many_conflicts,
 };
 use helix_agents_core::step::{
     ChildSpec, ChildTask, child_outcome, child_refused, child_start_failed,
@@ -161,7 +161,7 @@ async fn execute(driver: &Driver, spec: ChildSpec) -> Result<ChildStart> {
 
 /// A wait for one child of a run.
 #[derive(Debug)]
-pub struct ChildRun {
+pub struct ChildWait {
     runtime: Runtime,
     agent: AnyAgent,
     start: Arc<ChildStart>,
@@ -178,7 +178,7 @@ pub struct ChildRun {
     cleared: Option<RequestId>,
 }
 
-impl ChildRun {
+impl ChildWait {
     pub(crate) fn new(
         driver: &Driver,
         task: &ChildTask,
@@ -329,9 +329,9 @@ impl ChildRun {
             biased;
             result = handle.result() => result,
             () = self.cancel.cancelled() => {
-                match self.runtime.append_request(&self.start.session, RequestKind::Abort, None).await {
+                match self.runtime.append_request(&self.start.session, StopKind::Abort, None).await {
                     Ok(()) => {}
-                    Err(error) if is_benign_race(&error) => {}
+                    Err(error) if has_nothing_to_start(&error) => {}
                     Err(error) => {
                         let session = &self.start.session;
                         tracing::warn!(%session, %error, "the abort request was not passed to the child");

@@ -9,7 +9,7 @@ use helix_agents_core::executor::{Input, ResumeOptions};
 use helix_agents_core::fault;
 use helix_agents_core::json::Json;
 use helix_agents_core::session::{
-    MAX_CONFLICTS, OpenCall, child_status, end_of_call, queue_message, recordable_result,
+    CallRecord, MAX_CONFLICTS, child_status, end_of_call, queue_message, recordable_result,
     session_and_status,
 };
 use helix_agents_core::step::{
@@ -39,7 +39,7 @@ impl Driver {
         for task in tasks {
             let session = self.journal.session();
             let Some(step) = session.open_step() else { return Ok(()) };
-            let is_open = |call: &OpenCall| call.finish.is_none() && call.child.is_none();
+            let is_open = |call: &CallRecord| call.finish.is_none() && call.child.is_none();
             if !step.call(&task.call).is_some_and(is_open) {
                 // Another worker that executes the same run has handled this call.
                 continue;

@@ -11,7 +11,7 @@ use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    Committed, Journal, Session, StreamRepair, event_chunks, poll_children, report_waiting,
+    Committed, Journal, Session, StreamRepair, deliver_missed_notices, event_chunks, report_waiting,
 };
 use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 
@@ -22,7 +22,7 @@ use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
-use crate::starts::Start;
+use crate::starts::StartTicket;
 use crate::stream_writer::{AttemptHandle, StreamWriter, WatermarkUpdate};
 
 mod end;
@@ -204,8 +204,10 @@ impl Driver {
         };
         self.stream_writer.watermark(0, watermark);
         if self.journal.session().companions().next().is_some() {
-            let mut polled =
-                Box::pin(poll_children(self.context.request_context(), self.journal.session()));
+            let mut polled = Box::pin(deliver_missed_notices(
+                self.context.request_context(),
+                self.journal.session(),
+            ));
             self.under_lease(lease, polled.as_mut()).await??;
             drop(polled);
             self.journal.catch_up().await?;
@@ -424,7 +426,7 @@ impl Driver {
     pub(crate) async fn record_start(
         &mut self,
         lease: &mut LeaseKeeper,
-        start: Start,
+        start: StartTicket,
     ) -> Result<bool> {
         if !self.record_facts(lease, std::slice::from_ref(start.event())).await? {
             return Err(self.error(CancelReason::Superseded));

@@ -18,13 +18,13 @@ use helix_agents_core::stream::Effect;
 use tokio_util::sync::CancellationToken;
 
 use crate::cancel_reason::CancelReason;
-use crate::children::ChildRun;
+use crate::children::ChildWait;
 use crate::driver::Driver;
 use crate::family;
 use crate::hook_chain::changed;
 use crate::lease::{LeaseEvent, LeaseKeeper};
 use crate::model;
-use crate::starts::Starts;
+use crate::starts::StartQueue;
 use crate::tools::{CallRun, millis};
 
 impl Driver {
@@ -79,8 +79,8 @@ impl Driver {
         lease: &LeaseKeeper,
         tasks: &[CallTask],
         cancel: &CancellationToken,
-    ) -> (Vec<CallRun>, Starts) {
-        let (session, starts) = (self.journal.session(), Starts::default());
+    ) -> (Vec<CallRun>, StartQueue) {
+        let (session, starts) = (self.journal.session(), StartQueue::default());
         let Some(step) = session.open_step() else { return (Vec::new(), starts) };
         let fencing_token = session.stream_writer().fencing_token;
         let max_append_bytes = self.context.store.max_append_bytes();
@@ -137,10 +137,10 @@ impl Driver {
             && call.is_some_and(|call| call.finish.is_none() && call.started.is_some())
     }
 
-    /// Returns a [`ChildRun`] for each of these children.
+    /// Returns a [`ChildWait`] for each of these children.
     #[must_use]
-    pub fn children(&self, tasks: &[ChildTask], cancel: &CancellationToken) -> Vec<ChildRun> {
-        tasks.iter().filter_map(|task| ChildRun::new(self, task, cancel)).collect()
+    pub fn children(&self, tasks: &[ChildTask], cancel: &CancellationToken) -> Vec<ChildWait> {
+        tasks.iter().filter_map(|task| ChildWait::new(self, task, cancel)).collect()
     }
 
     fn timeout(&self, step: &StepRecord, task: &CallTask) -> Duration {

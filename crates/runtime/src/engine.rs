@@ -78,8 +78,8 @@ pub struct StartedRun {
     /// executing it.
     pub superseded: Option<RunRef>,
     /// `true` if a tool of this process started the run. The tool may wait for the end of this run. An engine that
-    /// limits concurrent runs must therefore not make this run wait for a free place: the run of the tool would keep
-    /// its own place meanwhile, and each could wait for the other.
+    /// limits concurrent runs must therefore not queue this run: the tool's run occupies a place while it waits, so the
+    /// two could deadlock.
     pub in_tool: bool,
 }
 

@@ -9,8 +9,8 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::ChildStart;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
-    CompletionNotice, MAX_CONFLICTS, Request, RequestKind, Session, SessionOverview, StopAction,
-    child_status, is_benign_race, pass_down, too_many_conflicts,
+    CompletionNotice, MAX_CONFLICTS, Session, SessionOverview, StopAction, StopKind, StopRequest,
+    child_status, has_nothing_to_start, pass_down, too_many_conflicts,
 };
 
 use crate::context::RuntimeContext;
@@ -31,24 +31,23 @@ pub(crate) fn stop<'a>(
     async move {
         for _ in 0..MAX_CONFLICTS {
             let (agent, reason) = (Arc::clone(&agent), reason.clone());
-            let stopped =
-                match child_status(runtime.context().logs(), child).await?.stop_action(permanently)
-                {
-                    StopAction::None => {
-                        // The owner may have crashed before it wrote the end to the stream.
-                        runtime.context().show_end(child).await;
-                        return Ok(());
-                    }
-                    StopAction::Request => {
-                        runtime.append_request(child, RequestKind::Abort, reason).await
-                    }
-                    StopAction::Abort => {
-                        start::abort(runtime, agent, child, reason, permanently, above).await
-                    }
-                };
+            let stopped = match child_status(runtime.context().logs(), child)
+                .await?
+                .stop_action(permanently)
+            {
+                StopAction::None => {
+                    // The owner may have crashed before it wrote the end to the stream.
+                    runtime.context().show_end(child).await;
+                    return Ok(());
+                }
+                StopAction::Request => runtime.append_request(child, StopKind::Abort, reason).await,
+                StopAction::Abort => {
+                    start::abort(runtime, agent, child, reason, permanently, above).await
+                }
+            };
             match stopped {
                 // The child has started or ended a run concurrently.
-                Err(error) if is_benign_race(&error) => {}
+                Err(error) if has_nothing_to_start(&error) => {}
                 stopped => return stopped,
             }
         }
@@ -67,7 +66,7 @@ pub(crate) async fn propagate_end(
     if fold.is_background() {
         notify(runtime.context(), fold).await;
     }
-    if let Some((children, reason)) = fold.aborted_children() {
+    if let Some((children, reason)) = fold.children_to_abort() {
         stop_below(runtime, agent, &children, reason, hooks).await;
     }
 }
@@ -95,12 +94,12 @@ async fn stop_below(
 pub(crate) async fn interrupt_below(
     context: &RuntimeContext,
     session: &Session,
-    request: &Request,
+    request: &StopRequest,
 ) {
     let children: Vec<_> = session.open_children().map(|child| child.session.clone()).collect();
     if !children.is_empty() {
         let sessions =
-            pass_down(context.request_context(), &children, RequestKind::Interrupt, request).await;
+            pass_down(context.request_context(), &children, StopKind::Interrupt, request).await;
         sessions.iter().for_each(|session| context.wakeups.notify(session));
     }
 }

@@ -9,7 +9,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{AgentResult, RunControl, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
-    RequestKind, RunRecord, RunStatus, Session, SessionOverview, request, usage_of_tree,
+    RunRecord, RunStatus, Session, SessionOverview, StopKind, request, usage_of_tree,
 };
 use helix_agents_core::store::Head;
 use helix_agents_core::stream::ChunkStream;
@@ -103,7 +103,7 @@ impl Control {
         }
     }
 
-    async fn append_request(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
+    async fn append_request(&self, kind: StopKind, reason: Option<String>) -> Result<()> {
         let request_context = self.context.request_context();
         let sessions =
             request(request_context, &self.run_ref.session, Some(&self.run_ref.run), kind, reason)
@@ -137,11 +137,11 @@ impl RunControl for Control {
     }
 
     async fn interrupt(&self, reason: Option<String>) -> Result<()> {
-        self.append_request(RequestKind::Interrupt, reason).await
+        self.append_request(StopKind::Interrupt, reason).await
     }
 
     async fn abort(&self, reason: Option<String>) -> Result<()> {
-        self.append_request(RequestKind::Abort, reason).await
+        self.append_request(StopKind::Abort, reason).await
     }
 
     async fn session(&self) -> Result<Session> {

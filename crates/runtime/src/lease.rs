@@ -10,7 +10,7 @@ use futures_util::future::Either;
 use helix_agents_core::clock::Clock;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{RequestId, RunId, SessionId};
-use helix_agents_core::session::{Journal, Request, RequestKind};
+use helix_agents_core::session::{Journal, StopKind, StopRequest};
 use helix_agents_core::store::{Head, Renewal, StateStore};
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ pub(crate) enum LeaseEvent {
     /// The effect has to be cancelled.
     Cancel(CancelReason),
     /// The run has to stop at the next step boundary.
-    Interrupt(Request),
+    Interrupt(StopRequest),
     /// The lease was renewed after it had almost expired. Paused work can continue.
     Renewed,
 }
@@ -122,7 +122,7 @@ impl LeaseKeeper {
     }
 
     /// Records that the run has detected this interrupt request.
-    pub(crate) fn note_interrupt(&mut self, request: &Request) {
+    pub(crate) fn note_interrupt(&mut self, request: &StopRequest) {
         self.interrupt = Some(request.id.clone());
     }
 
@@ -176,7 +176,8 @@ impl LeaseKeeper {
                 biased;
                 () = self.shutdown.cancelled() => return LeaseEvent::Cancel(CancelReason::ShuttingDown),
                 () = self.wakeup.notified() => {
-                    // Boxed, like every rare branch here: a waiting run keeps the memory of the largest one.
+                    // Boxed, like every rare branch here, so that the future of a waiting run does not reserve space
+                    // for the largest of them.
                     if let Some(event) = Box::pin(self.requested(known)).await {
                         return event;
                     }
@@ -244,8 +245,8 @@ impl LeaseKeeper {
 
     async fn requested(&mut self, known: u64) -> Option<LeaseEvent> {
         match Journal::requested(&*self.store, &self.session, &self.run, known).await {
-            Ok(Some((RequestKind::Abort, _))) => Some(LeaseEvent::Cancel(CancelReason::Aborted)),
-            Ok(Some((RequestKind::Interrupt, request))) => {
+            Ok(Some((StopKind::Abort, _))) => Some(LeaseEvent::Cancel(CancelReason::Aborted)),
+            Ok(Some((StopKind::Interrupt, request))) => {
                 let new = self.interrupt.as_ref() != Some(&request.id);
                 self.note_interrupt(&request);
                 new.then_some(LeaseEvent::Interrupt(request))

@@ -43,7 +43,7 @@ pub(crate) async fn call(
     let session = driver.journal.session();
     let price = agent.prices().get(&config.model).copied();
     if price.is_none() && session.budget(agent).cost.is_some() {
-        return Ok((failed(&unpriced(&config.model)), None));
+        return Ok((failed(&price_problems(&config.model)), None));
     }
     let prompt = match prompt {
         Some(content) => SharedMessage::new(Message::System { content }),
@@ -91,7 +91,7 @@ pub(crate) async fn call(
 }
 
 /// Returns the error for a model without a price. A cost limit cannot be enforced for it.
-fn unpriced(model: &str) -> Error {
+fn price_problems(model: &str) -> Error {
     let message = "the budget limits costs, and the model has no price; give it one with `prices`";
     Error::new(ErrorCode::ConfigInvalid, message).with_context("model", model)
 }

@@ -81,7 +81,7 @@ impl Runtime {
         child: &SessionOverview,
     ) -> Result<Option<Option<String>>> {
         let parent = self.context().logs().overview(&above.session).await?;
-        let Some((children, reason)) = parent.aborted_children() else { return Ok(None) };
+        let Some((children, reason)) = parent.children_to_abort() else { return Ok(None) };
         // The abort does not apply to a run that started after it.
         let ended = parent.last_run().and_then(|run| run.ended);
         let before = child.last_run().is_some_and(|run| run.started <= ended);

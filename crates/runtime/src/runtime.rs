@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{RequestKind, request};
+use helix_agents_core::session::{StopKind, request};
 use helix_agents_core::store::Head;
 
 use crate::context::RuntimeContext;
@@ -79,7 +79,7 @@ impl<E: ?Sized> Runtime<E> {
     pub(crate) async fn append_request(
         &self,
         session: &SessionId,
-        kind: RequestKind,
+        kind: StopKind,
         reason: Option<String>,
     ) -> Result<()> {
         let sessions = request(self.context.request_context(), session, None, kind, reason).await?;

@@ -10,10 +10,10 @@ use helix_agents_core::executor::ForkOptions;
 use helix_agents_core::id::{RequestId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    CallRef, PendingView, RequestContext, RequestKind, Session, SessionExport, SessionPage,
-    SessionReader, Submission, UsageQuery, UsageReport, all_pending_calls, clear_stream,
-    delete_session, export_session, fork, import_session, load_events, pending_calls,
-    queue_message, repair_ended_stream, request, session_page, submit, usage_of_sessions,
+    CallRef, PendingCallView, RequestContext, Session, SessionExport, SessionPage, SessionReader,
+    StopKind, Submission, UsageQuery, UsageReport, all_pending_calls, clear_stream, delete_session,
+    export_session, fork, import_session, load_events, pending_calls, queue_message,
+    repair_ended_stream, request, session_page, submit, usage_of_sessions,
 };
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{ChunkStream, StreamManager};
@@ -128,7 +128,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
-    pub async fn pending(&self, session: &SessionId) -> Result<Vec<PendingView>> {
+    pub async fn pending(&self, session: &SessionId) -> Result<Vec<PendingCallView>> {
         pending_calls(self.reader(), session).await
     }
 
@@ -136,7 +136,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn pending_anywhere(&self, most: usize) -> Result<Vec<PendingView>> {
+    pub async fn pending_anywhere(&self, most: usize) -> Result<Vec<PendingCallView>> {
         all_pending_calls(self.reader(), most).await
     }
 
@@ -202,9 +202,7 @@ impl Sessions {
     /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
     /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
     pub async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        request(self.request_context(), session, None, RequestKind::Interrupt, reason)
-            .await
-            .map(drop)
+        request(self.request_context(), session, None, StopKind::Interrupt, reason).await.map(drop)
     }
 
     /// Requests that the session's run stop immediately and end as aborted. A suspended session has no run in progress;
@@ -214,7 +212,7 @@ impl Sessions {
     /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
     /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
     pub async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        request(self.request_context(), session, None, RequestKind::Abort, reason).await.map(drop)
+        request(self.request_context(), session, None, StopKind::Abort, reason).await.map(drop)
     }
 
     /// Creates a session from another session's log up to a checkpoint. Returns its id.

@@ -88,7 +88,11 @@ impl Settings {
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let ids = self.ids.unwrap_or_else(|| Arc::new(SystemIds));
         let store_retry_timeout = self.store_retry_timeout.unwrap_or(self.lease * 2 / 3);
-        let streams = self.streams.ok_or_else(|| missing("stream manager; call `store`"))?;
+        let streams = self.streams.ok_or_else(|| {
+            missing(
+                "stream manager; call `stream_manager`, or `store` with a store that keeps both",
+            )
+        })?;
         let store =
             RetryingStore::new(store, Arc::clone(&clock), Arc::clone(&ids), store_retry_timeout);
         let stream_wait = StreamWait::new(Arc::clone(&clock), self.lease);

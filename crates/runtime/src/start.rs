@@ -16,8 +16,8 @@ use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
     Journal, JournalConfig, MAX_CONFLICTS, RunRecord, RunStatus, Session, StartOutcome, StartRun,
-    abort_events, execute_events, has_ready_child, is_benign_race, resume_events, rewind_events,
-    terminate_events, too_many_conflicts,
+    abort_events, execute_events, has_nothing_to_start, has_ready_child, resume_events,
+    rewind_events, terminate_events, too_many_conflicts,
 };
 use helix_agents_core::step::UndeliveredResults;
 use helix_agents_core::store::{Head, NewSession};
@@ -308,7 +308,7 @@ pub(crate) async fn resume_if_first(
 ) -> Result<Option<RunHandle>> {
     match resume(runtime, agent, session, options, above, by).await {
         Ok(handle) => Ok(Some(handle)),
-        Err(error) if is_benign_race(&error) => {
+        Err(error) if has_nothing_to_start(&error) => {
             tracing::debug!(%session, %error, "another process was first");
             Ok(None)
         }

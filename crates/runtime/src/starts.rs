@@ -11,27 +11,27 @@ use tokio::sync::{Notify, oneshot};
 /// A call requests this when it is about to run, not while it waits for the concurrency limit. It runs once the
 /// owner of the run has recorded its start.
 #[derive(Debug, Clone, Default)]
-pub struct Starts(Arc<StartQueue>);
+pub struct StartQueue(Arc<Queue>);
 
 #[derive(Debug, Default)]
-struct StartQueue {
-    starts: Mutex<Vec<Start>>,
+struct Queue {
+    starts: Mutex<Vec<StartTicket>>,
     any: Notify,
 }
 
 /// A call that waits until its start is recorded. If this value is dropped, the call does not run.
 #[derive(Debug)]
-pub struct Start {
+pub struct StartTicket {
     call: CallId,
     event: Event,
     granted: oneshot::Sender<()>,
 }
 
-impl Starts {
+impl StartQueue {
     /// Requests the recording of a start. Returns `true` if the call may run.
     pub(crate) async fn recorded(&self, call: CallId, event: Event) -> bool {
         let (granted, is_granted) = oneshot::channel();
-        self.lock().push(Start { call, event, granted });
+        self.lock().push(StartTicket { call, event, granted });
         self.0.any.notify_one();
         is_granted.await.is_ok()
     }
@@ -40,7 +40,7 @@ impl Starts {
     ///
     /// # Cancel safety
     /// May be dropped and called again at any time.
-    pub async fn next(&self) -> Vec<Start> {
+    pub async fn next(&self) -> Vec<StartTicket> {
         loop {
             let starts = self.take();
             if !starts.is_empty() {
@@ -52,16 +52,16 @@ impl Starts {
 
     /// Takes the requests that are queued now.
     #[must_use]
-    pub fn take(&self) -> Vec<Start> {
+    pub fn take(&self) -> Vec<StartTicket> {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Start>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<StartTicket>> {
         self.0.starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Start {
+impl StartTicket {
     /// Returns the id of the call.
     #[must_use]
     pub fn call(&self) -> &CallId {

@@ -225,9 +225,10 @@ impl StreamWriter {
         self.0.wait.wait_if_available(self.write_all()).await;
     }
 
-    /// Writes the buffered chunks and then runs `append`, which must not be recorded before them. Runs it without them
-    /// if they cannot be written in time. If both go through one queue and one batch is enough, submits the append
-    /// without waiting for the batch. Also returns the monotonic time at which `append` was submitted.
+    /// Writes the buffered chunks and then runs `append`, which must not be recorded before them. Runs it anyway if the
+    /// chunks cannot be written in time. If the stream and the store share a write queue and one batch holds all
+    /// chunks, submits `append` directly behind the batch without waiting, because the queue keeps the order. Also
+    /// returns the monotonic time at which `append` was submitted.
     pub(crate) async fn flush_before<T>(
         &self,
         append: Pin<&mut (impl Future<Output = T> + Send)>,

@@ -8,8 +8,9 @@ use futures_util::future::BoxFuture;
 use helix_agents_core::clock::Clock;
 
 /// A timer that keeps running if a wait for it ends early, for example because an effect has ended. The next wait uses
-/// the running timer, so a series of short waits starts only one. A wait that finds the timer running ends with
-/// it, so it can be shorter than its duration. One timer must not serve a wait that has to end before an earlier one.
+/// the running timer, so a series of short waits starts only one. A wait that finds the timer running ends with it, so
+/// it can be shorter than its duration. Do not share a timer between waits if a later wait may have an earlier
+/// deadline.
 #[derive(Default)]
 pub(crate) struct Timer(Option<BoxFuture<'static, ()>>);
 

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::hook_chain::HookChain;
 use crate::in_tool::in_tool;
 use crate::lease_view::{LeaseMargin, LeaseView};
-use crate::starts::Starts;
+use crate::starts::StartQueue;
 use crate::stream_writer::{AttemptHandle, CallStream, StreamWriter};
 
 /// A tool call that is ready to run. It owns all its data, so that calls run concurrently with the journal.
@@ -54,7 +54,7 @@ pub struct CallRun {
     /// The maximum size of an append, which a result must not exceed.
     pub(crate) max_append_bytes: usize,
     pub(crate) ownership: LeaseView,
-    pub(crate) starts: Starts,
+    pub(crate) starts: StartQueue,
 }
 
 /// A completed tool call with its result.
@@ -99,8 +99,8 @@ struct Prepared {
 }
 
 impl CallRun {
-    /// Runs the call to completion. Returns `None` if the call has no result, because it was cancelled before its first
-    /// or its next attempt, or because another process runs it.
+    /// Runs the call to completion. Returns `None` if the call was cancelled before an attempt, or if another process
+    /// runs it.
     ///
     /// Nothing happens before ownership of the run is confirmed: the call may have waited in a queue while the
     /// process was paused.
@@ -152,7 +152,7 @@ impl CallRun {
     /// Makes one attempt. Returns `None` if the tool was not called because this process must not run the call.
     async fn run_attempt(&self, number: u32, attempt: AttemptHandle) -> Option<AttemptOutcome> {
         let cancel = self.cancel.child_token();
-        // Only the parts of the attempt count, not the waits between them.
+        // The timeout covers the hooks, the reconciler and the tool, but not the waits between them.
         let mut remaining = self.timeout;
         let prepared = if self.hooks.is_empty() {
             let context = self.context(number, attempt, cancel.clone(), Arc::clone(&self.state));
@@ -255,7 +255,7 @@ impl CallRun {
         cancel: &CancellationToken,
         work: impl Future<Output = T> + Send,
     ) -> Result<T, AttemptOutcome> {
-        // Pinned here, because the timeout would move the work with it.
+        // Pinned here, because `timeout` would otherwise move the whole future.
         let work = pin!(work);
         let work = pin!(caught_async("the tool", || work));
         let started = Instant::now();

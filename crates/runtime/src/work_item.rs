@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::cancel_reason::CancelReason;
-use crate::children::ChildRun;
+use crate::children::ChildWait;
 use crate::context::LocalRunContext;
 use crate::driver::Driver;
 use crate::family;
@@ -38,7 +38,7 @@ use crate::runtime::Runtime;
 use crate::start;
 
 /// A unit of work of a run. An engine executes the items of a run one after the other. Calls that run concurrently are
-/// not items: see [`Next::Calls`].
+/// not items: see [`NextWork::Calls`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkItem {
@@ -59,7 +59,7 @@ pub enum WorkItem {
 /// The next work of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Next {
+pub enum NextWork {
     /// One work item.
     #[serde(rename = "part")]
     WorkItem(WorkItem),
@@ -75,7 +75,7 @@ pub enum Next {
         then: WorkItem,
     },
     /// No more work: the run has ended, or another run owns the session.
-    Over,
+    Done,
 }
 
 /// A child that the run waits for.
@@ -101,7 +101,12 @@ impl Runtime {
     /// # Errors
     /// Returns the errors that stop a run, for example [`ErrorCode::Closed`] during a shutdown, and
     /// [`ErrorCode::StoreBusy`] after too many conflicts with other workers. The item may be retried.
-    pub async fn perform(&self, run_ref: &RunRef, item: &WorkItem, is_first: bool) -> Result<Next> {
+    pub async fn perform(
+        &self,
+        run_ref: &RunRef,
+        item: &WorkItem,
+        is_first: bool,
+    ) -> Result<NextWork> {
         for round in 0..MAX_CONFLICTS {
             let Some(mut run) = self.attach(run_ref, true).await? else {
                 return self.finish_ended(run_ref).await;
@@ -212,7 +217,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error if the run is current after all, because it started concurrently.
-    async fn finish_ended(&self, run_ref: &RunRef) -> Result<Next> {
+    async fn finish_ended(&self, run_ref: &RunRef) -> Result<NextWork> {
         let context = self.context();
         let fold = context.logs().overview(&run_ref.session).await?;
         if fold.current_run().is_some_and(|run| run.id == run_ref.run) {
@@ -238,7 +243,7 @@ impl Runtime {
                 }
             }
         }
-        Ok(Next::Over)
+        Ok(NextWork::Done)
     }
 }
 
@@ -254,7 +259,7 @@ enum PriorExecution {
 }
 
 impl AttachedRun {
-    async fn perform(&mut self, item: &WorkItem, prior: PriorExecution) -> Result<Next> {
+    async fn perform(&mut self, item: &WorkItem, prior: PriorExecution) -> Result<NextWork> {
         let is_first = prior == PriorExecution::Never;
         if !is_first {
             // An earlier execution may have crashed before it updated the stream.
@@ -368,7 +373,7 @@ impl AttachedRun {
     }
 
     /// Records decisions until an effect is due, and returns it.
-    async fn advance(&mut self) -> Result<Next> {
+    async fn advance(&mut self) -> Result<NextWork> {
         let Self { driver, lease } = self;
         loop {
             let next = driver.next()?;
@@ -377,10 +382,10 @@ impl AttachedRun {
                 continue;
             }
             return Ok(match next {
-                Action::Idle => Next::Over,
-                Action::CallModel { step, .. } => Next::WorkItem(WorkItem::Model(step)),
-                Action::StartChildren(_) => Next::WorkItem(WorkItem::Children),
-                Action::RunCompanions(_) => Next::WorkItem(WorkItem::Companions),
+                Action::Idle => NextWork::Done,
+                Action::CallModel { step, .. } => NextWork::WorkItem(WorkItem::Model(step)),
+                Action::StartChildren(_) => NextWork::WorkItem(WorkItem::Children),
+                Action::RunCompanions(_) => NextWork::WorkItem(WorkItem::Companions),
                 Action::RunTools { calls, children } => {
                     let at_once = driver.agent().limits().tool_concurrency;
                     let calls = calls.into_iter().map(|task| task.call).collect();
@@ -499,10 +504,10 @@ impl AttachedRun {
     }
 
     /// Completes an item, and the run if it is over.
-    async fn close(self, next: Next) -> Result<Next> {
+    async fn close(self, next: NextWork) -> Result<NextWork> {
         let Self { driver, mut lease } = self;
         let context = Arc::clone(driver.context());
-        if next == Next::Over {
+        if next == NextWork::Done {
             context.local_runs().remove(&driver.live().run);
             driver.end(&mut lease, Ok(())).await?;
         } else {
@@ -533,8 +538,8 @@ impl AttachedRun {
 }
 
 /// Resolves once one of these children has ended or is suspended. Never resolves for an empty slice.
-async fn any_idle(children: &[ChildRun]) {
-    let mut until_idle: FuturesUnordered<_> = children.iter().map(ChildRun::until_idle).collect();
+async fn any_idle(children: &[ChildWait]) {
+    let mut until_idle: FuturesUnordered<_> = children.iter().map(ChildWait::until_idle).collect();
     if until_idle.next().await.is_none() {
         std::future::pending().await
     }
@@ -554,18 +559,18 @@ fn concurrent_calls(
     calls: Vec<CallId>,
     at_once: usize,
     children: Vec<ChildTask>,
-) -> Next {
+) -> NextWork {
     let mut before = driver.results.waiting().peekable();
     if let [only] = &*calls
         && children.is_empty()
         && before.peek().is_none()
     {
-        return Next::WorkItem(WorkItem::Call(only.clone()));
+        return NextWork::WorkItem(WorkItem::Call(only.clone()));
     }
     let all = calls.iter().chain(children.iter().map(|task| &task.call)).chain(before);
     let then = WorkItem::Settle(all.cloned().collect());
     let child = |ChildTask { call, session, .. }| ChildRef { call, session };
-    Next::Calls { calls, at_once, children: children.into_iter().map(child).collect(), then }
+    NextWork::Calls { calls, at_once, children: children.into_iter().map(child).collect(), then }
 }
 
 /// Returns the task of the call if it is among the next ones.

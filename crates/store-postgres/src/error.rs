@@ -77,8 +77,8 @@ fn is_lost(state: &str) -> bool {
 /// Returns the framework error for a driver error.
 pub(crate) fn classify(error: sqlx::Error) -> Error {
     if is_without_tls(&error) {
-        let message = "no TLS connection: the server's certificate is not trusted, the server does \
-            not trust the client's, or does not support TLS; see the cause";
+        let message = "the TLS handshake failed: the server's certificate is not trusted, the server \
+            rejected the client's certificate, or it does not support TLS; see the cause";
         return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
     }
     let code = code_of(&error).unwrap_or(ErrorCode::Internal);

@@ -38,7 +38,7 @@ fn power_loss(settings: &Settings) -> Guarantee {
         return Guarantee::not_provided(
             kind,
             "with synchronous_commit=off a server crash may lose the last appends; the log stays \
-             consistent, and a writer that knew of the lost appends gets `HistoryLost`",
+             consistent, and a process that had seen the lost appends stops with `history_lost`",
         );
     }
     Guarantee::provided(

@@ -21,7 +21,7 @@ pub(crate) fn classify(error: RedisError) -> Error {
         ErrorCode::StoreFull => "Redis is out of memory; increase maxmemory or delete sessions",
         ErrorCode::StoreReadOnly => "Redis is a read-only replica; use the URL of the primary",
         ErrorCode::StoreBusy => "Redis is busy with a script or command of another client",
-        ErrorCode::StoreCorrupt => "keys of the store contain data that the store does not write",
+        ErrorCode::StoreCorrupt => "data under this prefix is damaged, or another program wrote it",
         ErrorCode::ConfigInvalid => {
             "Redis rejected the user or the password, or the user lacks a permission"
         }

@@ -31,17 +31,17 @@ fn power_loss(settings: &ServerSettings) -> Guarantee {
             kind,
             "with appendfsync=always an append is acknowledged only after the disk has confirmed \
              it; a replica that is promoted may lack the last ones, and a writer that knew of them \
-             gets `HistoryLost`",
+             stops with `history_lost`",
         ),
         Persistence::EverySecond => Guarantee::not_provided(
             kind,
             "with appendfsync=everysec a power loss may lose about the last second; a log stays consistent up to \
-             there, and a writer that knew of more gets `HistoryLost`",
+             there, and a process that had seen more stops with `history_lost`",
         ),
         Persistence::SomeTime => Guarantee::not_provided(
             kind,
             "with appendfsync=no a power loss may lose about the last 30 seconds; a log \
-             stays consistent up to there, and a writer that knew of more gets `HistoryLost`",
+             stays consistent up to there, and a process that had seen more stops with `history_lost`",
         ),
         Persistence::Unknown => Guarantee::not_provided(
             kind,

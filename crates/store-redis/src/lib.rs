@@ -42,9 +42,9 @@ use streams::watch::Watch;
 /// is one script and one round trip. Starting a run, and creating or deleting a session, take
 /// additional round trips to update indexes. Forks share their history with the original, even
 /// across the nodes of a cluster. Deleting a tree of sessions is not atomic: a crash during the
-/// deletion leaves some of its sessions, and the deletion can be repeated. If a process crashes at
-/// the moment at which it creates a child, and the child's tree is deleted at the same time, the
-/// child may remain. A purge that includes its status deletes it.
+/// deletion leaves some of its sessions, and the deletion can be repeated. A child that is created
+/// during the deletion of its tree can remain if its creator crashes at that moment. A later purge
+/// that includes its status deletes it.
 ///
 /// The server must run with `maxmemory-policy noeviction`, because it would otherwise evict parts
 /// of logs when its memory is full. Other servers are refused.

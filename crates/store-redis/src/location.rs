@@ -67,9 +67,10 @@ impl Options {
                 "sslkey" => options.key = Some(file(name, value)?),
                 _ => {
                     return Err(invalid(
-                        "the URL of Redis has a parameter other than `prefix`, `sslrootcert`, \
-                         `sslcert` and `sslkey`",
-                    ));
+                        "the URL of Redis has an unknown parameter; the parameters are `prefix`, \
+                         `sslrootcert`, `sslcert` and `sslkey`",
+                    )
+                    .with_context("parameter", name));
                 }
             }
         }

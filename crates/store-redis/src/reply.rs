@@ -19,7 +19,7 @@ pub(crate) struct Reply {
 fn damaged() -> Error {
     Error::new(
         ErrorCode::StoreCorrupt,
-        "keys of the store contain data that the store does not write",
+        "data under this prefix is damaged, or another program wrote it",
     )
 }
 

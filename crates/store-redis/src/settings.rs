@@ -172,7 +172,8 @@ pub(crate) async fn schema(server: &Server, keys: &Keys) -> Result<Option<u32>> 
         redis::from_redis_value(server.run(&get).await?).map_err(|error| classify(error.into()))?;
     let Some(found) = found else { return Ok(None) };
     let damaged = |_| {
-        let message = "the key of the schema version contains something else";
+        let message = "another program uses this prefix: its schema key contains no version; choose another \
+                       prefix";
         Error::new(ErrorCode::StoreForeign, message).with_context("key", keys.schema())
     };
     found.parse().map(Some).map_err(damaged)

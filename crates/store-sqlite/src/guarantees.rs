@@ -32,7 +32,7 @@ fn power_loss(synchronous: Synchronous) -> Guarantee {
         Synchronous::Normal => Guarantee::not_provided(
             kind,
             "with synchronous=NORMAL a system crash may lose the last appends; the log stays consistent, \
-             and a writer that knew of the lost appends gets `HistoryLost`",
+             and a process that had seen the lost appends stops with `history_lost`",
         ),
     }
 }

@@ -12,10 +12,12 @@ const LAST: u64 = u32::MAX as u64;
 
 /// Returns the key of a row that is about to be written.
 pub(crate) fn new(owner: i64, number: u64) -> Result<i64, Failure> {
-    if number > LAST || i32::try_from(owner).is_err() {
-        let message = "the session has reached its maximum size; start another session, in a new file \
-            if this one has 2,147,483,647 sessions";
-        return Err(Error::new(ErrorCode::TooLarge, message).with_context("number", number).into());
+    let too_large = |message| Err(Error::new(ErrorCode::TooLarge, message).into());
+    if number > LAST {
+        return too_large("the session has reached its maximum size; start another session");
+    }
+    if i32::try_from(owner).is_err() {
+        return too_large("the file has reached its maximum number of sessions; use another file");
     }
     Ok(up_to(owner, number))
 }

@@ -226,8 +226,8 @@ impl<'c> Transactions<'c> {
         }
     }
 
-    /// Runs jobs from the front in one transaction, and returns how many it committed or skipped. If
-    /// one of them fails, nothing is committed.
+    /// Runs jobs from the front in one transaction, and returns how many it committed or skipped. If a job fails after
+    /// it changed something, or if the transaction fails, nothing is committed.
     fn run_together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, GroupFailure> {
         let Some(durability) = jobs.iter().map(|job| job.durability()).max() else { return Ok(0) };
         self.begin(durability).map_err(|error| GroupFailure::Transaction(jobs.len(), error))?;

@@ -202,8 +202,8 @@ pub struct SeenRequest {
 
 /// A model that answers from a script. Clones share the list of seen requests.
 ///
-/// The n-th reply answers a request whose history holds n answers, in every process. Failures and native
-/// outputs leave no answer in the history. Each of them is given once per instance.
+/// A request whose history contains n assistant messages gets reply n, counted from 0, in every process. Failures and
+/// native outputs add no message to the history. Each of them is given once per instance.
 ///
 /// # Examples
 ///

@@ -78,7 +78,7 @@ impl ShellTool {
         }
     }
 
-    /// Sets the timeout of a command. Then it is killed, with all processes that it started. Default: 60 s.
+    /// Sets how long a command may run before it and all processes that it started are killed. Default: 60 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -113,7 +113,7 @@ pub(crate) struct ShellConfig {
     /// further arguments are allowed.
     #[schemars(length(min = 1, max = 100), inner(length(min = 1, max = 300)))]
     pub(crate) allow: Vec<String>,
-    /// The timeout of a command in seconds. Then it is killed, with all processes that it started.
+    /// The number of seconds that a command may run before it and all processes that it started are killed.
     #[serde(default = "default_command_timeout")]
     #[schemars(range(min = 1, max = 3600))]
     pub(crate) timeout_seconds: u64,

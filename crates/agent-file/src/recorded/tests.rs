@@ -37,7 +37,7 @@ fn another_file_with_another_text_differs_twice() {
     assert_eq!(recorded.files(), None);
     let differences = recorded.differences(&recorded.read(Some(&copy)).unwrap());
     let [created, changed] = &differences[..] else { panic!("{differences:?}") };
-    assert!(created.contains("was created with the agent file"), "{created}");
+    assert!(created.contains("with which the session was created"), "{created}");
     assert!(changed.contains("has changed since"), "{changed}");
 }
 

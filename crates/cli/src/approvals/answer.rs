@@ -114,7 +114,9 @@ impl AnswerArgs {
             (Some(result), _) => {
                 (Submission::result(call, &input::json(result, "the result")?)?, "answered")
             }
-            (None, error) => (Submission::error(call, error.unwrap_or_default()), "failed"),
+            (None, error) => {
+                (Submission::error(call, error.unwrap_or_default()), "answered with an error")
+            }
         };
         self.common.submit(&named, answer, label, cx).await
     }
@@ -194,7 +196,9 @@ impl CommonArgs {
         let runtime = session_agent::runtime_without_model(store.clone())?;
         runtime.submit_tool_result(&named.root, answer).await?;
         let left = pending_calls(SessionReader::of(store), &named.root).await;
-        let left = left.context("the answer was recorded, but")?.len();
+        let left = left
+            .context("the answer was recorded, but the remaining calls could not be listed")?
+            .len();
         if screen.is_json() && !self.resume {
             screen.json(&json!({
                 "root": named.root,

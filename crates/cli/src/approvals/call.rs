@@ -5,7 +5,9 @@ use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::id::SessionId;
-use helix_agents::session::{CallRef, PendingView, SessionReader, all_pending_calls, pending_call};
+use helix_agents::session::{
+    CallRef, PendingCallView, SessionReader, all_pending_calls, pending_call,
+};
 
 use crate::storage;
 
@@ -74,7 +76,7 @@ impl NamedCall {
     ///
     /// # Errors
     /// An error with the reason if the call is not pending.
-    pub(super) async fn pending(&self, store: &AnyStore) -> Result<PendingView> {
+    pub(super) async fn pending(&self, store: &AnyStore) -> Result<PendingCallView> {
         Ok(pending_call(SessionReader::of(store), &self.root, &self.call).await?)
     }
 }

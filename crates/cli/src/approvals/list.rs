@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use helix_agents::AnyStore;
-use helix_agents::session::{PendingView, SessionReader, all_pending_calls, pending_calls};
+use helix_agents::session::{PendingCallView, SessionReader, all_pending_calls, pending_calls};
 use helix_agents::terminal::{Screen, notice};
 
 use crate::pending_call::{arguments, kind};
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: &ListArgs, store: &AnyStore, screen: &Screen) -> R
     Ok(())
 }
 
-fn row(call: &PendingView) -> [String; 7] {
+fn row(call: &PendingCallView) -> [String; 7] {
     let deadline = call.pending.deadline.map(|deadline| deadline.to_string()).unwrap_or_default();
     [
         call.reference().to_string(),

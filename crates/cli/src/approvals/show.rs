@@ -45,7 +45,7 @@ pub(crate) async fn run(
     screen.line("")?;
     let answers: &[(&str, &str, &str)] = match pending.kind {
         PendingKind::Client => {
-            &[("answer", "answer", " --result JSON"), ("failed", "answer", " --error TEXT")]
+            &[("answer", "answer", " --result JSON"), ("or error", "answer", " --error TEXT")]
         }
         PendingKind::Approval { editable: true } => {
             &[("approve", "approve", ""), ("edit", "edit", ""), ("deny", "deny", "")]

@@ -44,8 +44,8 @@ fn show_provider(provider: &ProviderDiagnosis, page: &Page<'_>) -> io::Result<()
         }
     };
     page.row("", &answer)?;
-    for server_trait in &provider.traits {
-        page.answer(server_trait.honoured, server_trait.name, server_trait.meaning)?;
+    for capability in &provider.capabilities {
+        page.answer(capability.supported, capability.name, capability.meaning)?;
     }
     Ok(())
 }

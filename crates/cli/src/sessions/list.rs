@@ -61,5 +61,5 @@ pub(crate) async fn show(page: Page, store: &AnyStore, screen: &Screen) -> Resul
 
 /// The JSON form of a session, with its status.
 fn row(head: &Head, model: Option<&str>) -> serde_json::Value {
-    json!({ "session": head.session, "standing": head.state_name(), "model": model, "head": head })
+    json!({ "session": head.session, "status": head.state_name(), "model": model, "head": head })
 }

@@ -43,7 +43,7 @@ pub(crate) fn age(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}; write it like `30d`"))?;
     let age = span.to_duration(SpanRelativeTo::days_are_24_hours());
     let age = age.map_err(|error| format!("{error}; use days and smaller units"))?;
-    age.try_into().map_err(|_| "it must not be negative".to_owned())
+    age.try_into().map_err(|_| "an age must not be negative".to_owned())
 }
 
 /// Parses a status on the command line.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::clock::short_duration;
-use helix_agents::session::{PendingView, Session, SessionReader, load, pending_calls};
+use helix_agents::session::{PendingCallView, Session, SessionReader, load, pending_calls};
 use helix_agents::terminal::Screen;
 use serde_json::json;
 
@@ -22,14 +22,15 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
     let waiting = pending_calls(SessionReader::of(store), &head.created.root).await?;
-    let is_related = |call: &PendingView| call.session == head.session || head.session == call.root;
+    let is_related =
+        |call: &PendingCallView| call.session == head.session || head.session == call.root;
     let waiting: Vec<_> = waiting.into_iter().filter(is_related).collect();
     let output = session.last_run().and_then(|run| run.output.as_ref());
     if screen.is_json() {
         let runs: Vec<_> = session.runs().collect();
         screen.json(&json!({
             "session": head.session,
-            "standing": head.state_name(),
+            "status": head.state_name(),
             "head": head,
             "runs": runs,
             "turns": session.turn(),

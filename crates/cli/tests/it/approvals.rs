@@ -115,7 +115,7 @@ async fn the_text_output_of_a_suspended_run() {
     }
     let shown = dir.helix(&["sessions", "show", "--last", "--json"]).await.json();
     assert_eq!(
-        (&shown["standing"], &shown["waiting"][0]["tool"]),
+        (&shown["status"], &shown["waiting"][0]["tool"]),
         (&"waiting".into(), &"write_file".into())
     );
 }

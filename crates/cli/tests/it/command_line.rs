@@ -130,7 +130,7 @@ async fn a_demo_with_closed_output_runs_to_completion() {
     drop(child.stdout.take());
     assert_eq!(child.wait().await.unwrap().code(), Some(0));
     let list = dir.helix(&["sessions", "list", "--json"]).await.json();
-    assert_eq!(list[0]["standing"], "completed");
+    assert_eq!(list[0]["status"], "completed");
 }
 
 #[tokio::test]

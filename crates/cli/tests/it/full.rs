@@ -31,7 +31,7 @@ async fn a_run_stops_before_its_store_is_closed_and_can_be_resumed() {
     let session = session(&done.stderr);
     // The runtime has released its lease.
     let list = dir.helix(&["sessions", "list", "--json"]).await.json();
-    assert_eq!((&list[0]["session"], &list[0]["standing"]), (&session.into(), &"stopped".into()));
+    assert_eq!((&list[0]["session"], &list[0]["status"]), (&session.into(), &"stopped".into()));
     let resumed = dir.helix(&["resume", session, "--json"]).await;
     assert_eq!(resumed.json()["status"], "completed", "{resumed:?}");
 }

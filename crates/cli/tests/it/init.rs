@@ -182,7 +182,7 @@ async fn the_project_compiles_and_its_agent_runs() {
         let list = dir.helix(&list).await.json();
         assert_eq!(list.as_array().unwrap().len(), turn);
         assert_eq!(
-            (&list[0]["standing"], &list[0]["head"]["created"]["agent"]),
+            (&list[0]["status"], &list[0]["head"]["created"]["agent"]),
             (&"completed".into(), &"weather".into())
         );
     }

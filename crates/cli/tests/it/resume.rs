@@ -70,7 +70,7 @@ async fn sigterm_stops_the_session_immediately() {
     assert_eq!(done.code, 4, "{done:?}");
     assert!(done.stderr.contains(&format!("helix resume {session}")), "{done:?}");
     let list = dir.helix(&["sessions", "list", "--json"]).await.json();
-    assert_eq!(list[0]["standing"], "stopped");
+    assert_eq!(list[0]["status"], "stopped");
 
     let resumed = dir.helix(&["resume", "--last"]).await;
     assert_eq!(resumed.code, 0, "{resumed:?}");

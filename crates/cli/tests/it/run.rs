@@ -255,7 +255,7 @@ async fn a_changed_or_missing_agent_file_is_reported() {
     let resumed = dir.helix(&["resume", "--last", "--agent", "moved.toml"]).await;
     assert_eq!(resumed.code, 0, "{resumed:?}");
     assert!(resumed.stderr.contains("has changed since"), "{resumed:?}");
-    assert!(resumed.stderr.contains("was created with the agent file"), "{resumed:?}");
+    assert!(resumed.stderr.contains("with which the session was created"), "{resumed:?}");
     assert!(resumed.stdout.contains("Take an umbrella."), "{resumed:?}");
 }
 

@@ -14,7 +14,7 @@ async fn sessions_are_listed_newest_first() {
     let list = dir.helix(&["sessions", "list", "--json"]).await.json();
     let listed: Vec<_> = list.as_array().unwrap().iter().map(|row| &row["session"]).collect();
     assert_eq!(listed, [&second["session"], &first.as_str().into()]);
-    assert_eq!(list[0]["standing"], "completed");
+    assert_eq!(list[0]["status"], "completed");
     assert_eq!(list[0]["head"]["created"]["tags"]["model"], "script");
 
     let page = ["sessions", "list", "--limit", "1", "--json"];
@@ -178,7 +178,7 @@ async fn a_session_whose_run_is_alive_is_deleted_only_by_force() {
     let dir = TestDir::new();
     let demo = dir.start_demo("50", &[]).await;
     let list = dir.helix(&["sessions", "list", "--json"]).await.json();
-    assert_eq!(list[0]["standing"], "running");
+    assert_eq!(list[0]["status"], "running");
 
     let delete = ["sessions", "delete", &demo.session, "--json"];
     let refused = dir.helix(&delete).await;

@@ -225,5 +225,8 @@ pub async fn hooks_of_the_caller_wrap_those_of_the_child(harness: &impl RuntimeH
         "on_agent_complete",
     ]));
     let transcript = transcript_text(harness).await;
-    assert!(transcript.contains("not started: not that one"), "{transcript}");
+    assert!(
+        transcript.contains("a hook refused to start the sub-agent: not that one"),
+        "{transcript}"
+    );
 }

@@ -150,7 +150,7 @@ pub async fn an_output_that_does_not_fit_is_asked_for_again(harness: &impl Runti
           call 1.1 shout({"word":"hi"})
           result 1.0 error output_invalid: the output was not accepted: "score" is a required property; at /answer: 1 is not of type "string"
           result 1.1 "HI"
-        step 1 correction "The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments."
+        step 1 correction "The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments."
         step 1 closed
         step 2 reply ToolUse in=10 out=5
           call 2.0 __finish__({"answer":"yes","score":7})
@@ -182,7 +182,7 @@ pub async fn text_instead_of_the_output_is_corrected_and_the_tool_forced(
         run Execute
         user "go"
         step 1 reply EndTurn in=10 out=5 "The answer is yes."
-        step 1 correction "The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments."
+        step 1 correction "The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments."
         step 1 closed
         step 2 reply ToolUse in=10 out=5
           call 2.0 __finish__({"answer":"yes","score":7})
@@ -203,9 +203,9 @@ pub async fn a_cut_off_answer_is_corrected_and_fails_as_max_tokens(harness: &imp
     check_transcript(harness, &expect![[r#"
         user "go"
         assistant Some("The answer, to begin")
-        user "The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments. Your reply was cut off at the token limit: keep it short."
+        user "The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments. Your reply was cut off at the token limit: keep it short."
         assistant Some("The answer, to begin")
-        user "The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments. Your reply was cut off at the token limit: keep it short."
+        user "The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments. Your reply was cut off at the token limit: keep it short."
         assistant Some("The answer, to begin")
     "#]]).await;
 }

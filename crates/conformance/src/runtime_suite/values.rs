@@ -122,7 +122,7 @@ pub async fn a_state_that_does_not_read_back_is_refused(harness: &impl RuntimeHa
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
     assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
     let log = log_of(harness, &S.into()).await;
-    assert!(log.contains("error state_invalid: the new state was not accepted"), "{log}");
+    assert!(log.contains("error state_invalid: the new state was rejected"), "{log}");
     assert_eq!(**fold(harness).await.state(), json!({"average": 0.0}));
     assert_eq!(run(&*executor, &agent, "more").await.status, RunStatus::Completed);
 }

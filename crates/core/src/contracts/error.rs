@@ -68,7 +68,8 @@ macro_rules! codes {
             /// All codes, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the name that is used in logs, in the session's log and in `--json` output.
+            /// Returns the name that is used in log messages, in session logs and in `--json`
+            /// output.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
@@ -88,7 +89,7 @@ codes! {
     AgentInvalid = "agent_invalid", InvalidInput;
     /// A tool definition contradicts itself.
     ToolInvalid = "tool_invalid", InvalidInput;
-    /// An executor or provider was configured in a way that cannot work.
+    /// A runtime, store or provider has an invalid configuration.
     ConfigInvalid = "config_invalid", InvalidInput;
     /// An id is empty, too long or reserved.
     IdInvalid = "id_invalid", InvalidInput;
@@ -219,7 +220,7 @@ codes! {
     ToolOutcomeUnknown = "tool_outcome_unknown", Failed;
     /// A hook refused to continue the run.
     HookRefused = "hook_refused", Failed;
-    /// The custom state in the log does not fit the agent's state type.
+    /// A custom state does not match the agent's state type.
     StateInvalid = "state_invalid", InvalidInput;
     /// Cancelled on request.
     Cancelled = "cancelled", Cancelled;

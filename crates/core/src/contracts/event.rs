@@ -26,7 +26,7 @@ use crate::id::{CallId, RequestId, RunId, SessionId};
 use crate::json::Json;
 use crate::llm::LlmResponse;
 use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
-use crate::message::construct::{AssistantMessagePlan, create_assistant_message};
+use crate::message::construct::{AssistantMessageParts, create_assistant_message};
 use crate::message::{AssistantMessage, UserMessage};
 use crate::state::Patch;
 use crate::tool::SUB_AGENT_PREFIX;
@@ -36,8 +36,12 @@ use crate::usage::{Usage, UsageRollup};
 /// from other systems, which may hold calls without results.
 pub const SCHEMA: u16 = 1;
 
-/// The `by` value of [`Event::StateChanged`] for a merge of concurrent changes.
+/// The value of [`StateChanged::by`](Event::StateChanged::by) for a merge of concurrent changes.
 pub const MERGED_BY: &str = "merge";
+
+/// The value of [`StateChanged::by`](Event::StateChanged::by) for the state that is given with the
+/// input of a turn.
+pub const INPUT_BY: &str = "input";
 
 /// A durable fact or decision. It is never changed once written. A fact with a key is recorded at
 /// most once for each value of the key.
@@ -45,7 +49,7 @@ pub const MERGED_BY: &str = "merge";
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The session was created. This is always and only the first event.
+    /// The session was created. Always the first event, and never a later one.
     SessionCreated {
         /// The agent's name.
         agent: Arc<str>,
@@ -178,12 +182,12 @@ pub enum Event {
         /// The requests that queued the messages, in order.
         requests: Vec<RequestId>,
     },
-    /// A hook changed the custom state, or [a merge](MERGED_BY) of concurrent changes did not fit
-    /// the agent's state type and this patch makes it fit (decision).
+    /// The custom state changed outside of a tool: by a hook, by the input of a turn, or by a
+    /// repair after concurrent changes whose merge did not fit the agent's state type (decision).
     StateChanged {
         /// The change of the state.
         patch: Patch,
-        /// The name of the hook, or [`MERGED_BY`].
+        /// The name of the hook, [`INPUT_BY`], or [`MERGED_BY`].
         by: String,
     },
     /// A tool or hook recorded usage of its own (fact).
@@ -465,7 +469,7 @@ impl ModelReply {
                     Some(Arc::new(AssistantMessage { content, tool_calls: Vec::new(), thinking }));
             }
             StepResult::ToolCalls { content, tool_calls, sub_agent_calls, thinking, .. } => {
-                let mut message = create_assistant_message(AssistantMessagePlan {
+                let mut message = create_assistant_message(AssistantMessageParts {
                     content,
                     tool_calls,
                     sub_agent_calls,

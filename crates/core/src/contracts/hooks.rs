@@ -100,8 +100,8 @@ impl<'a> SubAgentView<'a> {
 /// - A step runs its calls in three phases: tools and sub-agents, concurrently; then finish tools;
 ///   then companion tools.
 /// - For every tool, in this order: `before_tool`, the tool, `on_state_change` (if the tool changed
-///   the state), `on_message`, `after_tool`. The last three run when all calls of the phase have
-///   their results: all three for one result, then for the next, in call order.
+///   the state), `on_message`, `after_tool`. The last three wait until every call of the phase has
+///   a result. They then run result by result, in call order.
 /// - `before_tool` runs before each attempt at a call, including retries and attempts in later
 ///   processes. Its changes apply to that attempt only.
 /// - `after_tool` (or `after_sub_agent` for a sub-agent) runs for every call, however the result
@@ -307,8 +307,8 @@ impl fmt::Debug for HookContext {
     }
 }
 
-/// The point of a step at which hooks run. Together with a [`HookPlace`] it identifies the point
-/// within a session.
+/// Which of a step's hook calls this is. With the [`HookPlace`], it forms the idempotency key of
+/// the hook call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookPoint {
@@ -336,7 +336,7 @@ impl fmt::Display for HookPoint {
     }
 }
 
-/// The place in a session at which hooks run.
+/// Where a hook runs: agent, session, run, turn and step.
 #[derive(Debug, Clone)]
 pub struct HookPlace {
     /// The agent's name.

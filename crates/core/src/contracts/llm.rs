@@ -56,7 +56,7 @@ pub struct LlmConfig {
     /// The seed for reproducible sampling, if the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How often a call that fails before its first chunk is retried. Default 3.
+    /// The number of times that a call that fails before its first chunk is retried. Default: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// Whether the provider should constrain `__finish__` to its schema, if it can. A hint.
@@ -91,7 +91,7 @@ impl fmt::Debug for LlmConfig {
 /// The default of [`LlmConfig::max_retries`].
 pub const DEFAULT_MAX_RETRIES: u32 = 3;
 
-/// The tool that the model must call.
+/// Whether the model must call a tool, and which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolChoice<'a> {
     /// The model chooses.

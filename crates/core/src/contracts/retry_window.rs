@@ -28,8 +28,8 @@ impl RetryWindow {
         Self { clock, ids, timeout }
     }
 
-    /// Runs an operation that may be repeated, until it does not fail with a
-    /// [retryable](Error::is_retryable) error or the retry timeout has passed.
+    /// Runs a repeatable operation, and retries it while it fails with a
+    /// [retryable](Error::is_retryable) error, until the retry timeout has passed.
     pub(crate) async fn retry<T, F>(&self, mut operation: impl FnMut() -> F + Send) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send,

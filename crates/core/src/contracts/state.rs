@@ -126,8 +126,8 @@ where
     }
     if S::deserialize(&after).is_err() {
         return invalid(format!(
-            "the new state was not accepted: it does not read back as `{name}`. A float that is not \
-             finite is written as null, for instance"
+            "the new state was rejected, because it cannot be deserialized as `{name}`; for example, \
+             NaN and infinity are serialized as null"
         ));
     }
     Ok(after)

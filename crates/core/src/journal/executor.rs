@@ -14,7 +14,7 @@ pub use crate::contracts::run_options::{ExecuteOptions, ForkOptions, Input, Resu
 pub use crate::machine::agent_result::AgentResult;
 pub use submitted::{Resumption, Submitted};
 
-use super::{PendingView, SessionPage, Submission, UsageQuery, UsageReport};
+use super::{PendingCallView, SessionPage, Submission, UsageQuery, UsageReport};
 use crate::agent::{Agent, AnyAgent};
 use crate::error::Result;
 use crate::id::{RunId, SessionId};
@@ -361,7 +361,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// [`SessionNotFound`], and errors of the store.
     ///
     /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
-    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>>;
+    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingCallView>>;
 
     /// Sends a message to a session, whether or not the session has a run. The message enters the
     /// transcript between two steps; a turn does not complete before that. Without a run, the

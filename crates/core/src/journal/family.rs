@@ -122,7 +122,7 @@ pub fn has_waiter(parent: &Head, fold: &SessionOverview) -> bool {
 /// Returns `true` if a run was not started because it had nothing to do: another process was first,
 /// or nothing that the session waits for has arrived.
 #[must_use]
-pub fn is_benign_race(error: &Error) -> bool {
+pub fn has_nothing_to_start(error: &Error) -> bool {
     matches!(
         error.code(),
         ErrorCode::AlreadyRunning
@@ -201,7 +201,7 @@ fn shortened(message: &UserMessage) -> UserMessage {
 ///
 /// # Errors
 /// Same as [`SessionReader::overview`] and [`queue_message`].
-pub async fn poll_children(
+pub async fn deliver_missed_notices(
     request_context: RequestContext<'_>,
     fold: &SessionOverview,
 ) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
 use crate::fault;
 use crate::id::{RunId, SessionId};
 use crate::machine::session::Session;
-use crate::machine::start_events::healed;
+use crate::machine::start_events::heal_event;
 use crate::run_options::ForkOptions;
 use crate::store::{
     Append, CreateOutcome, ForkOutcome, Guard, LeaseChange, NewSession, Position, StateStore,
@@ -71,7 +71,7 @@ pub async fn fork(
     // current schema.
     let schema = if partial.schema == 0 { 0 } else { SCHEMA };
     let mut events = partial.events;
-    let own = healed(&fold).into_iter().chain([Event::Forked { from: from.clone(), at, tags }]);
+    let own = heal_event(&fold).into_iter().chain([Event::Forked { from: from.clone(), at, tags }]);
     for event in own {
         fold.apply(&event, partial.run.as_ref())?;
         events.push(event);

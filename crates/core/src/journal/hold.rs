@@ -10,7 +10,7 @@ use super::oversize::{in_place_of, oversized_calls};
 use crate::error::Result;
 use crate::event::{Event, RunOutcome};
 use crate::id::CallId;
-use crate::machine::session::{OpenCall, StartedCall, WAIT_USAGE};
+use crate::machine::session::{CallRecord, StartedCall, WAIT_USAGE};
 
 /// The handling of an event that does not fit into any append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl Journal {
             }
             // The usage precedes its call's result, in the same append.
             Event::UsageRecorded { call: Some(call), source_type, .. } => {
-                let accounted = |call: &OpenCall| {
+                let accounted = |call: &CallRecord| {
                     let waited = call.waiting.as_ref().is_some_and(|waiting| waiting.accounted);
                     call.finish.is_some() || waited && source_type == WAIT_USAGE
                 };

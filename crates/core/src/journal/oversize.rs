@@ -85,7 +85,7 @@ pub(super) fn in_place_of(event: &Event, bytes: usize, limit: usize) -> Option<E
 
 /// Returns the result that is recorded in place of one of `bytes` bytes. It has no state changes.
 fn too_large_result(finish: &ToolFinish, bytes: usize, limit: usize) -> ToolFinish {
-    let message = message("the result of the call with its changes of the state", bytes, limit);
+    let message = message("the tool result, including its state changes,", bytes, limit);
     let error = ErrorRecord::new(ErrorCode::ToolResultTooLarge, message);
     ToolFinish {
         outcome: ToolOutcome::Error(error),
@@ -97,7 +97,7 @@ fn too_large_result(finish: &ToolFinish, bytes: usize, limit: usize) -> ToolFini
 }
 
 fn message(what: &str, bytes: usize, limit: usize) -> String {
-    format!("{what} has {bytes} bytes, and the store takes {limit}")
+    format!("{what} has {bytes} bytes; the store accepts at most {limit} bytes per append")
 }
 
 /// Returns results for the pending calls of a suspension of `bytes` bytes, where the store accepts at most `limit`.

@@ -19,7 +19,7 @@ use crate::store::{SessionFilter, list_all};
 /// A pending call with the data that a user needs to answer it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct PendingView {
+pub struct PendingCallView {
     #[serde(serialize_with = "as_text")]
     reference: CallRef,
     /// The root session, to which answers go and which is the one to resume.
@@ -39,7 +39,7 @@ pub struct PendingView {
     pub since: Option<Timestamp>,
 }
 
-impl PendingView {
+impl PendingCallView {
     /// Returns the reference to use in a [`Submission`](super::Submission).
     #[must_use]
     pub fn reference(&self) -> CallRef {
@@ -76,10 +76,13 @@ fn as_text<S: Serializer>(reference: &CallRef, serializer: S) -> Result<S::Ok, S
 /// # Errors
 /// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the
 /// store.
-pub async fn pending_calls(logs: SessionReader<'_>, root: &SessionId) -> Result<Vec<PendingView>> {
+pub async fn pending_calls(
+    logs: SessionReader<'_>,
+    root: &SessionId,
+) -> Result<Vec<PendingCallView>> {
     let now = head(logs.store, root).await?.read_at;
     let folds = tree::overviews(logs, root).await?;
-    Ok(folds.iter().rev().flat_map(|fold| PendingView::of_session(fold, root, now)).collect())
+    Ok(folds.iter().rev().flat_map(|fold| PendingCallView::of_session(fold, root, now)).collect())
 }
 
 /// Returns at most `most` pending calls of all sessions of the store, those of the newest root
@@ -87,7 +90,10 @@ pub async fn pending_calls(logs: SessionReader<'_>, root: &SessionId) -> Result<
 ///
 /// # Errors
 /// The errors of the store.
-pub async fn all_pending_calls(logs: SessionReader<'_>, most: usize) -> Result<Vec<PendingView>> {
+pub async fn all_pending_calls(
+    logs: SessionReader<'_>,
+    most: usize,
+) -> Result<Vec<PendingCallView>> {
     let filter = SessionFilter { pending: true, ..SessionFilter::default() };
     let (mut roots, mut views) = (HashSet::new(), Vec::new());
     for head in list_all(logs.store, &filter).await? {
@@ -111,11 +117,11 @@ pub async fn pending_call(
     logs: SessionReader<'_>,
     root: &SessionId,
     call: &CallRef,
-) -> Result<PendingView> {
+) -> Result<PendingCallView> {
     let now = head(logs.store, root).await?.read_at;
     let owner = owner(logs, root, call).await?;
     let fold = logs.overview(&owner).await?;
-    let views = PendingView::of_session(&fold, root, now);
+    let views = PendingCallView::of_session(&fold, root, now);
     views.into_iter().find(|view| view.pending.call == call.call).ok_or_else(|| {
         let error = refusal(&fold, &call.call, fold.settled_call(&call.call));
         error.with_context("session", &owner).with_context("call", &call.call)

@@ -187,11 +187,10 @@ fn late_results(events: &[RecordedEvent]) -> impl Iterator<Item = (u64, &ToolFin
     })
 }
 
-/// Returns the version before the open turn. That is the version before the first run after the
-/// last ended one, because every run since then took over from its predecessor. A run that aborted
-/// the session at its start has ended, and the runs before it have shown nothing of the abort. In a
-/// fork whose own runs have not ended, it is the version before the fork event, which shows the
-/// shared run as interrupted.
+/// Returns the version at which the open turn starts: just before the first run after the last run that ended. Every
+/// run since then took over from its predecessor. There are two exceptions: a last run that only aborted the session is
+/// skipped, because the runs before it have shown nothing of the abort. In a fork none of whose own runs has ended, the
+/// turn starts at the fork event, which shows the shared run as interrupted.
 fn version_before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
     let mut first = None;
     let mut is_last_run = true;

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
 use crate::fault;
 use crate::id::{RequestId, RunId, SessionId};
-use crate::machine::session::{Request, RequestKind, SessionOverview};
+use crate::machine::session::{SessionOverview, StopKind, StopRequest};
 use crate::message::UserMessage;
 use crate::store::{Append, AppendOutcome, Guard, Head, LeaseChange, StateStore};
 
@@ -37,10 +37,10 @@ pub async fn request(
     request_context: RequestContext<'_>,
     session: &SessionId,
     run: Option<&RunId>,
-    kind: RequestKind,
+    kind: StopKind,
     reason: Option<String>,
 ) -> Result<Vec<SessionId>> {
-    let request = Request { id: request_context.ids.request(), reason };
+    let request = StopRequest { id: request_context.ids.request(), reason };
     request_tree(request_context, session, run, kind, &request).await
 }
 
@@ -48,8 +48,8 @@ async fn request_tree(
     request_context: RequestContext<'_>,
     session: &SessionId,
     run: Option<&RunId>,
-    kind: RequestKind,
-    request: &Request,
+    kind: StopKind,
+    request: &StopRequest,
 ) -> Result<Vec<SessionId>> {
     let mut children = Vec::new();
     let decide = |fold: &SessionOverview| {
@@ -59,13 +59,16 @@ async fn request_tree(
         }
         let current = fold.current_run().map(|current| &current.id);
         let Some(current) = current.filter(|current| run.is_none_or(|run| run == *current)) else {
-            return Err(Error::new(ErrorCode::NothingToResume, "the run has ended already")
-                .with_context("session", session));
+            return Err(Error::new(
+                ErrorCode::NothingToResume,
+                "the run has already ended; there is nothing to stop",
+            )
+            .with_context("session", session));
         };
-        let (run, Request { id: request, reason }) = (current.clone(), request.clone());
+        let (run, StopRequest { id: request, reason }) = (current.clone(), request.clone());
         let event = match kind {
-            RequestKind::Interrupt => Event::InterruptRequested { request, run, reason },
-            RequestKind::Abort => Event::AbortRequested { request, run, reason },
+            StopKind::Interrupt => Event::InterruptRequested { request, run, reason },
+            StopKind::Abort => Event::AbortRequested { request, run, reason },
         };
         Ok(Some((event, Guard::None)))
     };
@@ -76,23 +79,23 @@ async fn request_tree(
 }
 
 /// Returns the direct children that a request to a session applies to as well.
-fn recipients_below(fold: &SessionOverview, kind: RequestKind) -> impl Iterator<Item = SessionId> {
+fn recipients_below(fold: &SessionOverview, kind: StopKind) -> impl Iterator<Item = SessionId> {
     let open = fold.open_children().map(|child| &child.session);
     let stay = fold.companions().map(|(_, record)| &record.start.session);
     // Companions continue when their parent is interrupted.
-    let stay = stay.filter(move |_| kind == RequestKind::Abort);
+    let stay = stay.filter(move |_| kind == StopKind::Abort);
     open.chain(stay).cloned()
 }
 
-/// Passes a request on to children, under the same id. Several processes may do so, because the
-/// requesting process may crash before it has. Each child still receives the request only once. If
-/// a child cannot be reached, the run that waits for it handles the request. Returns the sessions
-/// that received the request.
+/// Passes a request on to children, under the same id. More than one process may pass the same
+/// request on, because the requesting process may have crashed before it did. Each child receives
+/// the request only once. If a child cannot be reached, the run that waits for it handles the
+/// request. Returns the sessions that received the request.
 pub async fn pass_down(
     request_context: RequestContext<'_>,
     children: &[SessionId],
-    kind: RequestKind,
-    request: &Request,
+    kind: StopKind,
+    request: &StopRequest,
 ) -> Vec<SessionId> {
     let mut requested = Vec::new();
     for child in children {

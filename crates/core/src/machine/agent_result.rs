@@ -77,7 +77,15 @@ impl<O> AgentResult<O> {
             status if status.is_suspended() => ErrorCode::Suspended,
             _ => ErrorCode::Cancelled,
         };
-        let message = format!("the run is {} and has no output", self.status.as_str());
+        let message = match self.status {
+            RunStatus::Completed => "the run has completed without an output".to_owned(),
+            status if status.is_suspended() => {
+                "the run is suspended and has no output yet; answer its pending calls or wait for \
+                 its children, and resume it"
+                    .to_owned()
+            }
+            status => format!("the run is {} and has no output", status.as_str()),
+        };
         Err(Error::new(code, message))
     }
 }

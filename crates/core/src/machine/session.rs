@@ -23,12 +23,12 @@ use serde::{Deserialize, Serialize};
 
 pub use apply::FoldOutcome;
 pub use event_chunks::{end_of_call, event_chunks, late_end};
-pub use fold_state::{CompanionRecord, ForkOrigin, QueuedMessage, Request, ResolvedCall};
+pub use fold_state::{CompanionRecord, ForkOrigin, QueuedMessage, ResolvedCall, StopRequest};
 pub use overview::SessionOverview;
 pub use pending_calls::{WAIT_USAGE, report_waiting};
-pub use requests::RequestKind;
+pub use requests::StopKind;
 pub use snapshot::{FOLD_VERSION, SNAPSHOT_EVENTS};
-pub use step_record::{AnsweredCall, ChildCall, OpenCall, StartedCall, StepRecord, Waiting};
+pub use step_record::{AnsweredCall, CallRecord, ChildCall, StartedCall, StepRecord, Waiting};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
@@ -134,8 +134,8 @@ pub enum RunStatus {
     SuspendedClientTool,
     /// The run waits only for children.
     SuspendedAwaitingChildren,
-    /// The run waits for client tool results or approvals, and also for children, or some of the
-    /// calls that it waited for have their results already.
+    /// The run waits for client tool results or approvals. In addition, it waits for children, or
+    /// some of the step's pending calls already have their results.
     SuspendedStepPartial,
     /// The run stopped without ending, and another run took over.
     Superseded,
@@ -292,7 +292,7 @@ impl Session {
                 let closed =
                     || call.step().and_then(|step| self.history.closed_step(step)?.call(call));
                 match self.open_step().and_then(|step| step.call(call)).or_else(closed) {
-                    Some(OpenCall { finish: Some(finish), .. }) => {
+                    Some(CallRecord { finish: Some(finish), .. }) => {
                         finish.attempts > 0 || matches!(effect, Effect::Child { .. })
                     }
                     Some(state) => state.child.is_some(),

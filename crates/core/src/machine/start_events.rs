@@ -11,7 +11,7 @@ use super::step::heal;
 use crate::agent::AgentDefinition;
 use crate::budget::Budget;
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, ParentRef, Trigger};
+use crate::event::{Event, INPUT_BY, ParentRef, Trigger};
 use crate::id::{RequestId, RunId};
 use crate::message::UserMessage;
 use crate::run_options::Input;
@@ -90,7 +90,7 @@ pub fn execute_events(
         return Err(Error::new(ErrorCode::InputInvalid, "the input has no message"));
     }
     check_prices(session, agent, start)?;
-    let mut events: Vec<_> = healed(session).into_iter().collect();
+    let mut events: Vec<_> = heal_event(session).into_iter().collect();
     let state = if session.position().version == 0 {
         events.push(Event::SessionCreated {
             agent: Arc::clone(agent.name()),
@@ -161,7 +161,7 @@ pub fn resume_events(
         }
     };
     agent.check_state(session.state())?;
-    let mut events: Vec<_> = healed(session).into_iter().collect();
+    let mut events: Vec<_> = heal_event(session).into_iter().collect();
     events.push(start.started(after.cloned(), trigger));
     match message {
         Some(message) if session.open_step().is_some() => {
@@ -217,7 +217,7 @@ pub fn terminate_events(
 ) -> Vec<Event> {
     let after = session.last_run().map(|run| run.id.clone());
     let run = start.run.clone();
-    let mut events: Vec<_> = healed(session).into_iter().collect();
+    let mut events: Vec<_> = heal_event(session).into_iter().collect();
     events.push(start.started(after, Trigger::Abort));
     events.push(Event::AbortRequested { request, run, reason });
     events
@@ -252,7 +252,7 @@ pub fn rewind_events(
             .with_context("session", session.id())
             .with_context("children", children.join(", ")));
     }
-    let mut events: Vec<_> = healed(session).into_iter().collect();
+    let mut events: Vec<_> = heal_event(session).into_iter().collect();
     events.push(Event::Rewound { to });
     let mut back = session.clone();
     for event in &events {
@@ -268,9 +268,9 @@ pub fn rewind_events(
     Ok(events)
 }
 
-/// Returns the event that must come first when a session is reopened whose imported log contains
-/// calls without a result.
-pub(crate) fn healed(session: &Session) -> Option<Event> {
+/// Returns the event that must precede any other if the session's imported log contains calls
+/// without results.
+pub(crate) fn heal_event(session: &Session) -> Option<Event> {
     session.needs_heal().then(|| Event::HistoryHealed { results: heal(session) })
 }
 
@@ -280,11 +280,11 @@ fn check_prices(session: &Session, agent: &AgentDefinition, start: &StartRun) ->
     if budget.cost.is_none() {
         return Ok(());
     }
-    let unpriced = agent.unpriced();
-    if unpriced.is_empty() {
+    let price_problems = agent.price_problems();
+    if price_problems.is_empty() {
         return Ok(());
     }
-    let message = format!("the budget limits costs, and {}", unpriced.join("; "));
+    let message = format!("the budget limits costs, and {}", price_problems.join("; "));
     Err(Error::new(ErrorCode::ConfigInvalid, message).with_context("agent", agent.name()))
 }
 
@@ -357,5 +357,5 @@ fn state_change(
             .with_source(error)
     })?;
     let patch = Patch::between(state, &after);
-    Ok((!patch.is_empty()).then(|| Event::StateChanged { patch, by: "input".to_owned() }))
+    Ok((!patch.is_empty()).then(|| Event::StateChanged { patch, by: INPUT_BY.to_owned() }))
 }

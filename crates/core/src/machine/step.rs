@@ -24,7 +24,7 @@ mod turn_outcome;
 pub use crate::agent::completion::{build_effective_tools, output_requirement};
 pub use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
 pub use crate::message::construct::{
-    AssistantMessagePlan, SubAgentResultInput, ToolResultInput, create_assistant_message,
+    AssistantMessageParts, SubAgentResultInput, ToolResultInput, create_assistant_message,
     create_sub_agent_result_message, create_tool_result_message,
 };
 pub use children::{ChildSpec, child_outcome, child_refused, child_start_failed};

@@ -10,9 +10,9 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{AssistantMessage, UserMessage};
 use helix_agents_core::session::{
-    CallRef, FOLD_VERSION, RequestContext, RequestKind, SNAPSHOT_EVENTS, Session, SessionCache,
-    SessionOverview, SessionReader, Submission, child_status, load, pending_calls, queue_message,
-    request, submit, usage_of_tree,
+    CallRef, FOLD_VERSION, RequestContext, SNAPSHOT_EVENTS, Session, SessionCache, SessionOverview,
+    SessionReader, StopKind, Submission, child_status, load, pending_calls, queue_message, request,
+    submit, usage_of_tree,
 };
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Snapshot, StateStore,
@@ -197,7 +197,7 @@ async fn operations_without_history_read_only_appends_after_the_snapshot() {
     let message = UserMessage::new("more");
     queue_message(request_context, &session(), &"q".into(), &message, None).await.unwrap();
     let asked =
-        request(request_context, &session(), None, RequestKind::Interrupt, None).await.unwrap();
+        request(request_context, &session(), None, StopKind::Interrupt, None).await.unwrap();
     assert_eq!(asked, [session()]);
     let unknown = Submission::approve(CallRef::from("9999.1"));
     submit(request_context, &session(), &unknown).await.unwrap_err();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::Result;
 use helix_agents_core::session::{
-    Request, RequestContext, RequestKind, StartRun, load, load_events, pass_down, request,
+    RequestContext, StartRun, StopKind, StopRequest, load, load_events, pass_down, request,
 };
 use helix_agents_core::step::Action;
 use helix_agents_core::store::{SessionStatus, StateStore};
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::{World, calls, code, id, reply, result, start_run, text};
 
-async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> {
+async fn ask(world: &World, run: Option<&str>, kind: StopKind) -> Result<()> {
     let run = run.map(Into::into);
     request(world.request_context(), &id(), run.as_ref(), kind, None).await.map(drop)
 }
@@ -22,8 +22,8 @@ async fn a_request_is_in_the_log_and_does_not_change_the_head() {
     let world = World::new();
     world.create().await;
     let before = world.faults.head(&id()).await.unwrap().unwrap();
-    ask(&world, None, RequestKind::Interrupt).await.unwrap();
-    ask(&world, Some("r1"), RequestKind::Abort).await.unwrap();
+    ask(&world, None, StopKind::Interrupt).await.unwrap();
+    ask(&world, Some("r1"), StopKind::Abort).await.unwrap();
     assert_eq!(world.log().await[1..], ["interrupt_requested", "abort_requested"]);
     assert_eq!(world.events().await[3].run, None, "no run wrote the request");
     let after = world.faults.head(&id()).await.unwrap().unwrap();
@@ -35,7 +35,7 @@ async fn a_request_is_in_the_log_and_does_not_change_the_head() {
 async fn the_owner_handles_a_request_with_its_next_append() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
-    ask(&world, None, RequestKind::Interrupt).await.unwrap();
+    ask(&world, None, StopKind::Interrupt).await.unwrap();
     journal.stage(&[result("1.0", json!({}))]).unwrap();
     journal.commit().await.unwrap();
     assert!(matches!(journal.next(), Action::End(_)));
@@ -44,14 +44,14 @@ async fn the_owner_handles_a_request_with_its_next_append() {
 #[tokio::test]
 async fn a_request_to_a_missing_run_is_refused() {
     let world = World::new();
-    assert_eq!(code(ask(&world, None, RequestKind::Abort).await), "session_not_found");
+    assert_eq!(code(ask(&world, None, StopKind::Abort).await), "session_not_found");
     let mut journal = world.create().await;
-    let other = ask(&world, Some("r9"), RequestKind::Interrupt).await;
+    let other = ask(&world, Some("r9"), StopKind::Interrupt).await;
     assert_eq!(code(other), "nothing_to_resume");
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
-    for kind in [RequestKind::Interrupt, RequestKind::Abort] {
+    for kind in [StopKind::Interrupt, StopKind::Abort] {
         assert_eq!(code(ask(&world, None, kind).await), "nothing_to_resume");
         assert_eq!(code(ask(&world, Some("r1"), kind).await), "nothing_to_resume");
     }
@@ -64,9 +64,9 @@ async fn a_request_to_a_missing_run_is_refused() {
 async fn a_request_that_is_passed_down_again_is_handled_once() {
     let world = World { lease: Duration::ZERO, ..World::new() };
     let mut journal = world.create().await;
-    let interrupt = Request { id: "q".into(), reason: None };
+    let interrupt = StopRequest { id: "q".into(), reason: None };
     let ask = async || {
-        pass_down(world.request_context(), &[id()], RequestKind::Interrupt, &interrupt).await;
+        pass_down(world.request_context(), &[id()], StopKind::Interrupt, &interrupt).await;
         world.session().await.interrupt_request().is_some()
     };
     assert!(ask().await);
@@ -81,7 +81,7 @@ async fn a_request_that_is_passed_down_again_is_handled_once() {
     world.create().await;
     let cleared = StartRun { clears: Some("q".into()), ..start_run("r2") };
     world.taken_over_with(cleared).await;
-    pass_down(world.request_context(), &[id()], RequestKind::Interrupt, &interrupt).await;
+    pass_down(world.request_context(), &[id()], StopKind::Interrupt, &interrupt).await;
     assert!(
         world.session().await.interrupt_request().is_none(),
         "the request was cleared before it arrived"
@@ -138,7 +138,7 @@ async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
     let _journal = world.create().await;
     world.faults.strike("interrupt_requested", helix_agents_conformance::faults::Fault::LoseReply);
     let before = load(&world.faults, &id()).await.unwrap().position().version;
-    let kind = RequestKind::Interrupt;
+    let kind = StopKind::Interrupt;
     let store = world.retrying_store();
     let request_context = RequestContext { store: &store, ..world.request_context() };
     request(request_context, &id(), None, kind, None).await.unwrap();

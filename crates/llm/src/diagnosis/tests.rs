@@ -13,7 +13,7 @@ fn provider(name: &str, error: Option<ErrorCode>, models: &[&str]) -> ProviderDi
         responds: error.is_none(),
         error: error.map(|code| Error::new(code, "it failed").record()),
         models: models.iter().map(|model| (*model).to_owned()).collect(),
-        traits: Vec::new(),
+        capabilities: Vec::new(),
     }
 }
 

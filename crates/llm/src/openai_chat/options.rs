@@ -20,7 +20,7 @@ pub struct OpenAiChatOptions {
     pub base_url: String,
     /// The API key, if the server requires one.
     pub api_key: Option<ApiKey>,
-    /// The model of calls that name no model.
+    /// The default model, which is used by calls that name no model.
     pub default_model: Option<String>,
     /// The capabilities of the server.
     pub profile: ServerProfile,

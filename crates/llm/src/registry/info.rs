@@ -18,7 +18,7 @@ pub struct ProviderInfo {
     pub is_default: bool,
     /// The base URL, if the registry knows it.
     pub base_url: Option<String>,
-    /// The model of calls that name no model.
+    /// The default model, which is used by calls that name no model.
     pub default_model: Option<String>,
     /// The state of the provider's key.
     pub key: ProviderKey,

@@ -46,8 +46,8 @@ impl SelectedModel {
     /// if there is none.
     ///
     /// # Errors
-    /// [`ErrorCode::ModelUnknown`] if no provider serves the named model, [`ErrorCode::ProviderUnavailable`] if it is
-    /// one of a local server that does not respond, and the errors of [`ProviderRegistry::from_env`].
+    /// [`ErrorCode::ModelUnknown`] if no provider serves the named model, [`ErrorCode::ProviderUnavailable`] if it
+    /// names a local server that does not respond, and the errors of [`ProviderRegistry::from_env`].
     pub async fn select(name: Option<&str>) -> Result<Option<Self>> {
         let (name, source) = match name {
             Some(name) => (Some(name.to_owned()), ModelSource::Named),
@@ -59,8 +59,8 @@ impl SelectedModel {
         }
     }
 
-    /// Finds a model by its name. If it is one of a local server (`local:…`), waits up to `timeout` until a server
-    /// responds, which may be busy with the request of a crashed process.
+    /// Finds a model by its name. For a local server (`local:…`), waits up to `timeout` until it responds. The server
+    /// may still be busy with the request of a crashed process.
     ///
     /// # Errors
     /// The errors of [`select`](Self::select).

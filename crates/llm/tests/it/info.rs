@@ -109,8 +109,8 @@ async fn only_a_server_known_to_the_registry_lists_its_models() {
 #[test]
 fn a_profile_describes_its_capabilities() {
     let honoured = |profile: &ServerProfile, name: &str| {
-        let found = profile.traits().into_iter().find(|capability| capability.name == name);
-        found.unwrap_or_else(|| panic!("no capability {name}")).honoured
+        let found = profile.capabilities().into_iter().find(|capability| capability.name == name);
+        found.unwrap_or_else(|| panic!("no capability {name}")).supported
     };
     let (openai, compatible) = (ServerProfile::openai(), ServerProfile::compatible());
     let mut bare = ServerProfile::llama_cpp_python();

@@ -14,7 +14,7 @@ use helix_agents_core::hooks::AgentHooks;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Lineage, MAX_CONFLICTS, PendingView, RequestKind, SessionPage, Submission, UsageQuery,
+    Lineage, MAX_CONFLICTS, PendingCallView, SessionPage, StopKind, Submission, UsageQuery,
     UsageReport, delete_session, fork, has_ready_child, lineage, pending_calls, queue_message,
     session_page, submit, too_many_conflicts, usage_of_sessions,
 };
@@ -113,7 +113,7 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
     }
 
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        self.append_request(session, RequestKind::Interrupt, reason).await
+        self.append_request(session, StopKind::Interrupt, reason).await
     }
 
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
@@ -121,7 +121,7 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
             let head = self.head(session).await?;
             let (is_leased, reason) = (head.is_leased(), reason.clone());
             let done = if is_leased {
-                self.append_request(session, RequestKind::Abort, reason).await
+                self.append_request(session, StopKind::Abort, reason).await
             } else {
                 self.end_aborted(&head, reason).await
             };
@@ -148,7 +148,7 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
         Ok(Submitted { session, resumption })
     }
 
-    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {
+    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingCallView>> {
         pending_calls(self.context.logs(), root).await
     }
 

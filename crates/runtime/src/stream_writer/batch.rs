@@ -23,8 +23,8 @@ pub(super) struct Batch {
     last_handle: u32,
     /// The attempts that are neither settled nor restarted.
     open: Vec<OpenAttempt>,
-    /// Recorded attempts whose watermark could not be written. The next watermark settles them, so that their chunks
-    /// are not discarded although the log contains the outcome.
+    /// Recorded attempts whose watermark could not be written. The next watermark settles them. Otherwise their chunks
+    /// would be discarded although the log contains the outcome.
     carried_over: Vec<Attempt>,
     /// Attempts that were discarded while their start was being written, with the origin of the discard. They are
     /// discarded in the stream once their numbers are known.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CallRun;
 use crate::engine::StartedRun;
-use crate::starts::Starts;
+use crate::starts::StartQueue;
 use crate::testing::{LEASE, Scene, store};
 
 /// Returns a tool that counts its executions.
@@ -37,7 +37,7 @@ fn payer(tool: Tool) -> (AnyAgent, Scene) {
 }
 
 /// Returns the next call to run.
-fn next_call(run: &StartedRun) -> (CallRun, Starts) {
+fn next_call(run: &StartedRun) -> (CallRun, StartQueue) {
     let Action::RunTools { calls, .. } = run.driver.next().unwrap() else {
         panic!("no call is to run")
     };
@@ -47,7 +47,7 @@ fn next_call(run: &StartedRun) -> (CallRun, Starts) {
 }
 
 /// Makes the model call of a run that was just started, and returns the tool call that it requests.
-async fn first_call(run: &mut StartedRun) -> (CallRun, Starts) {
+async fn first_call(run: &mut StartedRun) -> (CallRun, StartQueue) {
     run.driver.call_model(&mut run.lease, 1, false).await.unwrap();
     next_call(run)
 }

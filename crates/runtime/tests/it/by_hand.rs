@@ -13,7 +13,7 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{RunStatus, Session, load};
 use helix_agents_core::store::{Head, StateStore as _};
 use helix_agents_runtime::{
-    Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
+    Engine, LiveRun, NextWork, RunRef, Runtime, Settings, StartedRun, WorkItem,
 };
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
@@ -129,11 +129,11 @@ impl Scene {
     }
 
     /// Executes a run up to its concurrent calls.
-    pub(crate) async fn up_to_calls(&self, run_ref: &RunRef) -> Next {
+    pub(crate) async fn up_to_calls(&self, run_ref: &RunRef) -> NextWork {
         let mut item = WorkItem::Open;
         loop {
             match self.runtime.perform(run_ref, &item, true).await.unwrap() {
-                Next::WorkItem(next) => item = next,
+                NextWork::WorkItem(next) => item = next,
                 next => return next,
             }
         }

@@ -7,7 +7,7 @@ use helix_agents_core::agent::Agent;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::RunStatus;
-use helix_agents_runtime::{Next, RunRef, WorkItem};
+use helix_agents_runtime::{NextWork, RunRef, WorkItem};
 use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 use tokio::time::Instant;
@@ -33,7 +33,10 @@ fn scene(engine: ByHand) -> Scene {
 async fn started(scene: &Scene) -> (RunRef, RunRef) {
     let (_, parent) = scene.start(boss()).await;
     let next = scene.up_to_calls(&parent).await;
-    assert!(matches!(next, Next::Calls { ref children, .. } if children.len() == 1), "{next:?}");
+    assert!(
+        matches!(next, NextWork::Calls { ref children, .. } if children.len() == 1),
+        "{next:?}"
+    );
     (parent, scene.started_as(1).await)
 }
 
@@ -62,7 +65,7 @@ async fn a_child_that_is_interrupted_between_two_follows_stays_so() {
     assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted]);
     let settled =
         scene.runtime.perform(&parent, &WorkItem::Settle(vec![call()]), true).await.unwrap();
-    assert_eq!(settled, Next::Over);
+    assert_eq!(settled, NextWork::Done);
     assert_eq!(scene.runs(&S.into()).await, [RunStatus::SuspendedAwaitingChildren]);
 }
 
@@ -139,7 +142,7 @@ async fn following_a_slow_child_ends_when_another_child_has_ended() {
     let boss = boss.sub_agent(&helps()).tool_concurrency(2).build().unwrap().erased();
     let scene = Scene::new(ByHand::default(), llm, [Arc::clone(&boss)]);
     let (_, parent) = scene.start(boss).await;
-    let Next::Calls { children, then, .. } = scene.up_to_calls(&parent).await else {
+    let NextWork::Calls { children, then, .. } = scene.up_to_calls(&parent).await else {
         panic!("expected pending children");
     };
     assert_eq!(children.len(), 2);
@@ -156,9 +159,9 @@ async fn following_a_slow_child_ends_when_another_child_has_ended() {
     };
     tokio::join!(follows, ends);
     let next = scene.runtime.perform(&parent, &then, true).await.unwrap();
-    assert_eq!(next, Next::WorkItem(WorkItem::Children));
+    assert_eq!(next, NextWork::WorkItem(WorkItem::Children));
     let next = scene.runtime.perform(&parent, &WorkItem::Children, true).await.unwrap();
-    let Next::Calls { children: now, .. } = next else { panic!("{next:?}") };
+    let NextWork::Calls { children: now, .. } = next else { panic!("{next:?}") };
     let now: Vec<_> = now.iter().map(|child| child.call.as_str()).collect();
     assert_eq!(now, ["1.0", "1.2"]);
 }

@@ -12,7 +12,7 @@ use helix_agents_conformance::rng::Rng;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::CallId;
 use helix_agents_runtime::{
-    ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
+    ChildRef, Engine, LiveRun, NextWork, RunRef, Runtime, Settings, StartedRun, WorkItem,
 };
 use helix_agents_testkit::trees::Redelivery;
 
@@ -76,9 +76,9 @@ impl Driven<'_> {
             let act = |is_first| self.runtime.perform(self.run_ref, &item, is_first).boxed();
             let performed = self.done(format!("{item:?}"), act).await;
             item = match performed? {
-                Next::Over => return Ok(()),
-                Next::WorkItem(item) => item,
-                Next::Calls { calls, at_once, children, then } => {
+                NextWork::Done => return Ok(()),
+                NextWork::WorkItem(item) => item,
+                NextWork::Calls { calls, at_once, children, then } => {
                     let calls = calls.into_iter().map(async |call| self.call(&call).await);
                     let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
                     let calls = calls.buffer_unordered(at_once).collect::<Vec<_>>();

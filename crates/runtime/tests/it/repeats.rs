@@ -7,7 +7,7 @@ use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::CallId;
 use helix_agents_core::session::Session;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
-use helix_agents_runtime::{Next, RunRef, WorkItem};
+use helix_agents_runtime::{NextWork, RunRef, WorkItem};
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use serde_json::{Value, json};
 
@@ -54,14 +54,14 @@ fn perform<'a>(
     run_ref: &'a RunRef,
     item: &'a WorkItem,
     is_first: bool,
-) -> BoxFuture<'a, Result<Next>> {
+) -> BoxFuture<'a, Result<NextWork>> {
     scene.runtime.perform(run_ref, item, is_first).boxed()
 }
 
 /// Executes the first work item and returns the second one.
 async fn opened(scene: &Scene, run_ref: &RunRef) -> WorkItem {
     match scene.runtime.perform(run_ref, &WorkItem::Open, true).await.unwrap() {
-        Next::WorkItem(item) => item,
+        NextWork::WorkItem(item) => item,
         next => unreachable!("{next:?}"),
     }
 }
@@ -87,11 +87,11 @@ async fn a_call_that_crashes_every_process_ends_the_run_and_is_named() {
     let model = opened(&scene, &run_ref).await;
     let next = perform(&scene, &run_ref, &model, true).await.unwrap();
     let call = WorkItem::Call("1.0".into());
-    assert_eq!(next, Next::WorkItem(call.clone()));
+    assert_eq!(next, NextWork::WorkItem(call.clone()));
     crash(perform(&scene, &run_ref, &call, true), &deadly, 1).await;
     crash(perform(&scene, &run_ref, &call, false), &deadly, 2).await;
     let next = within(perform(&scene, &run_ref, &call, false)).await.unwrap();
-    assert_eq!(next, Next::Over);
+    assert_eq!(next, NextWork::Done);
     let failure = failure(&scene).await;
     assert!(failure.contains("1.0 (`die`)"), "{failure}");
 }
@@ -105,7 +105,7 @@ async fn a_model_call_that_crashes_every_process_ends_the_run() {
     crash(perform(&scene, &run_ref, &model, true), &deadly, 1).await;
     crash(perform(&scene, &run_ref, &model, false), &deadly, 2).await;
     let next = within(perform(&scene, &run_ref, &model, false)).await.unwrap();
-    assert_eq!(next, Next::Over);
+    assert_eq!(next, NextWork::Done);
     let failure = failure(&scene).await;
     assert!(failure.contains("the reply of step 1"), "{failure}");
 }
@@ -116,7 +116,9 @@ async fn a_concurrent_call_that_crashes_every_process_ends_the_run() {
     let deadly = Gate::new();
     let scene = scene([Reply::calls([("die", json!({})), ("live", json!({}))])]);
     let (_handle, run_ref) = scene.start(agent(&deadly)).await;
-    let Next::Calls { calls, then, .. } = scene.up_to_calls(&run_ref).await else { unreachable!() };
+    let NextWork::Calls { calls, then, .. } = scene.up_to_calls(&run_ref).await else {
+        unreachable!()
+    };
     let [die, live] = &*calls else { unreachable!("{calls:?}") };
     let runtime = &scene.runtime;
     crash(runtime.perform_call(&run_ref, die), &deadly, 1).await;
@@ -124,12 +126,12 @@ async fn a_concurrent_call_that_crashes_every_process_ends_the_run() {
     within(runtime.retry_call(&run_ref, die)).await.unwrap();
     runtime.perform_call(&run_ref, live).await.unwrap();
     let mut next = perform(&scene, &run_ref, &then, true).await.unwrap();
-    if let Next::WorkItem(item) = &next {
+    if let NextWork::WorkItem(item) = &next {
         // The other call was left for this item.
         assert_eq!(*item, WorkItem::Call(live.clone()));
         next = perform(&scene, &run_ref, item, true).await.unwrap();
     }
-    assert_eq!(next, Next::Over);
+    assert_eq!(next, NextWork::Done);
     let failure = failure(&scene).await;
     assert!(failure.contains("1.0 (`die`)") && !failure.contains("live"), "{failure}");
     let fold = scene.fold(&S.into()).await;
@@ -159,6 +161,6 @@ async fn a_worker_that_was_considered_dead_records_its_result() {
         tokio::join!(first, second, opens)
     };
     let (first, second, ()) = both.await;
-    assert_eq!((first.unwrap(), second.unwrap()), (Next::Over, Next::Over));
+    assert_eq!((first.unwrap(), second.unwrap()), (NextWork::Done, NextWork::Done));
     assert_eq!(llm.calls(), 2, "one call per worker");
 }

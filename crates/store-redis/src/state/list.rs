@@ -172,8 +172,8 @@ impl Inner {
                 |found: &Found| index.kind != Kind::Generations || found.generation == entry.tag;
             let Some(found) = found.filter(is_generation) else {
                 if index.key == self.keys.sessions() {
-                    // If the session was to be a root, the index of its tree has the same entry, and nothing lists the
-                    // tree of a missing root. That entry is removed first, because only this one leads to it.
+                    // A root also has an entry in the index of its own tree, which is not listed once the root is gone.
+                    // That entry is removed first, because only this one leads to it.
                     let tree = self.keys.of(&entry.session).tree();
                     self.drop_if_old(&tree, &entry.member, &entry.time).await?;
                 }

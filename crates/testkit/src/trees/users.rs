@@ -7,7 +7,7 @@ use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Answer, PendingKind};
 use helix_agents_core::executor::AgentExecutor;
 use helix_agents_core::id::{CallId, RequestId, SessionId};
-use helix_agents_core::session::{PendingView, Submission};
+use helix_agents_core::session::{PendingCallView, Submission};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -36,7 +36,7 @@ impl Records<AcceptedAnswer> {
         &self,
         executor: &dyn AgentExecutor,
         root: &SessionId,
-        pending: &PendingView,
+        pending: &PendingCallView,
         rng: &mut Rng,
         fitting: bool,
     ) -> Result<()> {

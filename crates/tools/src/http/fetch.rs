@@ -214,8 +214,7 @@ impl Resolve for Guard {
                 found.into_iter().filter(|address| policy.permits(name, address.ip())).collect();
             if permitted.is_empty() {
                 let message = format!(
-                    "`{name}` resolves to a private address, which is not allowed; the setting \
-                     `private` of the tool can allow its range"
+                    "`{name}` resolves to a private address, which this tool does not allow"
                 );
                 return Err(Refusal(message).into());
             }

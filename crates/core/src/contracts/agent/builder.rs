@@ -13,7 +13,8 @@ use super::Agent;
 use super::companion::{self, Companion, CompanionMode};
 use super::completion::{build_effective_tools, output_requirement};
 use super::definition::{
-    AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, system_message, unpriced,
+    AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, price_problems,
+    system_message,
 };
 use super::sub_agent::SubAgent;
 use crate::budget::{Budget, PriceTable};
@@ -258,11 +259,11 @@ impl<O> AgentBuilder<O> {
         self
     }
 
-    /// Sets the number of consecutive takeovers of a turn without a new result after which the run
-    /// fails with [`ErrorCode::CrashLoop`]. The last takeover executes nothing, because the call
-    /// itself may be what crashes the process. If an external engine retries a work item within a
-    /// run, these retries count as well. Runs that resume an ended run and runs that only wait do
-    /// not count. Default 5.
+    /// Sets how many consecutive takeovers of a turn may produce no new result before the run fails
+    /// with [`ErrorCode::CrashLoop`]. The last takeover executes nothing, because the call itself
+    /// may be what crashes the process. If an external engine retries a work item within a run,
+    /// these retries count as well. Runs that resume an ended run and runs that only wait do not
+    /// count. Default 5.
     pub fn max_takeovers(mut self, takeovers: u32) -> Self {
         self.parts.limits.max_takeovers = takeovers;
         self
@@ -374,8 +375,9 @@ impl Parts {
             problems.push(format!("the price of `{model}` is not an amount of money"));
         }
         if self.budget.cost.is_some() {
-            problems.extend(unpriced(&self.name, &self.llm.model, &self.prices));
-            problems.extend(self.sub_agents.iter().flat_map(|child| child.agent().unpriced()));
+            problems.extend(price_problems(&self.name, &self.llm.model, &self.prices));
+            problems
+                .extend(self.sub_agents.iter().flat_map(|child| child.agent().price_problems()));
         }
         problems
     }

@@ -78,8 +78,8 @@ pub struct Limits {
     pub tool_timeout: Duration,
     /// The maximum size of one tool result as JSON, in bytes. Default 1 MiB.
     pub max_result_bytes: usize,
-    /// The number of consecutive takeovers, and of retries of a work item within a run, without a
-    /// new result after which the run fails. Default 5.
+    /// The run fails after this number of consecutive takeovers and retries of a work item that
+    /// produced no new result. Default 5.
     pub max_takeovers: u32,
     /// The maximum number of companions of one session. Default 32.
     pub max_companions: usize,
@@ -251,9 +251,9 @@ impl AgentDefinition {
     /// Returns one message for each model without a price, of this agent and of its sub-agents.
     /// Companions are not included; their models are checked when they start.
     #[must_use]
-    pub fn unpriced(&self) -> Vec<String> {
-        let below = self.sub_agents.iter().flat_map(|child| child.agent().unpriced());
-        unpriced(&self.name, &self.llm.model, &self.prices).into_iter().chain(below).collect()
+    pub fn price_problems(&self) -> Vec<String> {
+        let below = self.sub_agents.iter().flat_map(|child| child.agent().price_problems());
+        price_problems(&self.name, &self.llm.model, &self.prices).into_iter().chain(below).collect()
     }
 
     /// Returns the hooks in execution order.
@@ -297,7 +297,7 @@ impl AgentDefinition {
     }
 }
 
-pub(super) fn unpriced(agent: &str, model: &str, prices: &PriceTable) -> Option<String> {
+pub(super) fn price_problems(agent: &str, model: &str, prices: &PriceTable) -> Option<String> {
     let message = || {
         format!("agent `{agent}` has no price for its model `{model}`; give it one with `prices`")
     };

@@ -55,11 +55,12 @@ impl ErrorRecord {
         in_full(&self.message, self.detail.as_deref())
     }
 
-    /// Converts the record into an error. A code that this build does not know becomes `unknown`.
+    /// Converts the record into an error. If this build does not know the code, the error has the
+    /// code `fallback`.
     #[must_use]
-    pub fn to_error(&self, unknown: ErrorCode) -> Error {
+    pub fn to_error(&self, fallback: ErrorCode) -> Error {
         let code = ErrorCode::ALL.iter().copied().find(|code| self.is(*code));
-        let error = Error::new(code.unwrap_or(unknown), self.message.clone());
+        let error = Error::new(code.unwrap_or(fallback), self.message.clone());
         match &self.detail {
             Some(detail) => error.with_detail(detail),
             None => error,

@@ -11,7 +11,7 @@ use crate::tool::{FINISH_TOOL, SUB_AGENT_PREFIX};
 /// The parts of an assistant message.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
-pub struct AssistantMessagePlan {
+pub struct AssistantMessageParts {
     /// The text of the message.
     pub content: Option<String>,
     /// The tool calls, including `__finish__`.
@@ -25,7 +25,7 @@ pub struct AssistantMessagePlan {
 /// Creates the assistant message of a plan. Sub-agent calls follow the tool calls, under their
 /// prefixed name.
 #[must_use]
-pub fn create_assistant_message(plan: AssistantMessagePlan) -> AssistantMessage {
+pub fn create_assistant_message(plan: AssistantMessageParts) -> AssistantMessage {
     let tools = plan.tool_calls.into_iter().map(|call| ToolCall {
         id: call.id,
         provider_id: call.provider_id,

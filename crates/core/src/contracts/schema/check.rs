@@ -43,8 +43,8 @@ pub(super) fn check(schema: &Value) -> Result<bool, String> {
     walk.visit(schema, 0)?;
     if walk.size(schema, 0)? > MAX_EXPANDED {
         return Err(format!(
-            "its references multiply to more than {MAX_EXPANDED} schemas; refer less often to \
-             what refers to other schemas itself"
+            "expanding its references gives more than {MAX_EXPANDED} schemas; inline or simplify \
+             the definitions that are referenced most and contain references themselves"
         ));
     }
     Ok(walk.returns)

@@ -6,7 +6,7 @@ use super::changes::Change;
 use super::fold_state::{FoldState, LastCheckpoint, QueuedMessage, Unpaired};
 use super::history::{History, HistorySink};
 use super::pending_calls::WAIT_USAGE;
-use super::step_record::{ChildCall, OpenCall, StartedCall, StepRecord};
+use super::step_record::{CallRecord, ChildCall, StartedCall, StepRecord};
 use super::{RunRecord, RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
@@ -430,7 +430,7 @@ impl SessionOverview {
         }
         self.fold_state.step = Some(StepRecord {
             reply: Arc::clone(reply),
-            calls: vec![OpenCall::default(); calls],
+            calls: vec![CallRecord::default(); calls],
             correction: None,
             runs: 1,
         });
@@ -453,7 +453,7 @@ impl SessionOverview {
         }
     }
 
-    pub(super) fn open_call(&mut self, id: &CallId) -> Option<&mut OpenCall> {
+    pub(super) fn open_call(&mut self, id: &CallId) -> Option<&mut CallRecord> {
         let step = self.fold_state.step.as_mut()?;
         let index = step.tool_calls().iter().position(|call| call.id == *id)?;
         step.calls.get_mut(index)

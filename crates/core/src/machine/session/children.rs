@@ -26,7 +26,7 @@ impl SessionOverview {
     /// Returns the children that have to be aborted, and the reason of the abort, if the session's
     /// last run was aborted. These are the children of the last step's calls, and all companions.
     #[must_use]
-    pub fn aborted_children(&self) -> Option<(Vec<Arc<ChildStart>>, Option<String>)> {
+    pub fn children_to_abort(&self) -> Option<(Vec<Arc<ChildStart>>, Option<String>)> {
         let run = self.last_run().filter(|run| run.status == RunStatus::Aborted)?;
         let calls = self.closed_step().map_or(&[][..], |step| &step.calls);
         let of_step = calls.iter().filter_map(|call| call.child.as_ref()).map(|child| &child.start);

@@ -1,5 +1,5 @@
-//! The chunks that the stream shows for log events and that no attempt has shown. All runtimes use
-//! this code, so they all show the same.
+//! The stream chunks that are derived from log events, in contrast to those that attempts write.
+//! All runtimes use this code, so they all show the same.
 
 use std::sync::Arc;
 
@@ -85,8 +85,8 @@ pub(crate) fn push_event_chunks<'a>(
     }
 }
 
-/// Returns the chunks of a call whose result an earlier run recorded after another run had taken
-/// over. The chunks that the earlier run had shown of the call were discarded.
+/// Returns the chunks of a late result, which a run recorded after another run had taken over. The
+/// chunks that this run wrote for the call were discarded.
 pub fn late_end(session: &Session, finish: &ToolFinish) -> Vec<ChunkKind> {
     let Some(call) = session.tool_call(&finish.call) else { return Vec::new() };
     let arguments = call.arguments.as_json().map(|json| json.text().to_owned());

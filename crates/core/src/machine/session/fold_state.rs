@@ -67,7 +67,7 @@ pub(super) struct FoldState {
     pub spent: BudgetUsage,
     /// The greatest [`Writer::fencing_token`](crate::stream::Writer) of the session so far.
     pub fencing_token: u64,
-    /// `true` until the start time of the run with that token is known from the store.
+    /// `true` until the token was raised to the start time of its run, by the store's clock.
     pub is_token_undated: bool,
     /// The time of the last append of a run in progress, from which its wall time is counted.
     pub seen: Option<Timestamp>,
@@ -83,9 +83,9 @@ pub(super) struct FoldState {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct RarelyChanged {
     /// The interrupt that no run has handled yet.
-    pub interrupt: Option<Request>,
+    pub interrupt: Option<StopRequest>,
     /// The abort that no run has handled yet.
-    pub abort: Option<Request>,
+    pub abort: Option<StopRequest>,
     /// The ids of all interrupts and aborts that this session received, or that were cleared before
     /// they arrived.
     pub requests: Arc<BTreeSet<RequestId>>,
@@ -226,8 +226,9 @@ impl FoldState {
         }
     }
 
-    /// Counts a run or retry that follows one that stopped without a result. If the step only waits
-    /// for others, the takeover is not counted, because the step cannot have caused the stop.
+    /// Counts a takeover: a run or retry whose predecessor stopped without a result. If the step
+    /// only waits for others, the takeover is not counted, because the step cannot have caused the
+    /// stop.
     pub(super) fn count_takeover(&mut self) {
         if !self.step.as_ref().is_some_and(StepRecord::only_waits) {
             self.takeovers += 1;
@@ -235,9 +236,9 @@ impl FoldState {
     }
 
     /// Records a request to stop.
-    pub(super) fn record_request(&mut self, id: &RequestId, reason: Option<&str>) -> Request {
+    pub(super) fn record_request(&mut self, id: &RequestId, reason: Option<&str>) -> StopRequest {
         Arc::make_mut(&mut self.rare_mut().requests).insert(id.clone());
-        Request { id: id.clone(), reason: reason.map(str::to_owned) }
+        StopRequest { id: id.clone(), reason: reason.map(str::to_owned) }
     }
 
     /// Drops an interrupt that the caller overrode. If the interrupt is passed down to this session
@@ -284,7 +285,7 @@ pub struct CompanionRecord {
 
 /// A request to stop that the current run has not handled yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct StopRequest {
     /// The request's id.
     pub id: RequestId,
     /// The reason, for display.

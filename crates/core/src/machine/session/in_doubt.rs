@@ -7,9 +7,9 @@ use super::SessionOverview;
 use crate::clock::Timestamp;
 
 impl SessionOverview {
-    /// Returns the tools of the calls that were started at most once and have no result, each with the
-    /// remaining time for which a process that is slow but not crashed may still execute the call. A
-    /// resume waits for that time before it continues. `now` is the time by the store's clock.
+    /// Returns the calls in doubt: unfinished calls of at-most-once tools whose start is recorded. Each is the tool's
+    /// name and the time for which the previous owner, if it is slow but alive, may still execute the call. A resume
+    /// waits for that time before it continues. `now` is the time by the store's clock.
     #[must_use]
     pub fn calls_in_doubt(&self, now: Timestamp) -> Vec<(Arc<str>, Duration)> {
         let calls = self.open_step().into_iter().flat_map(|step| step.pairs());

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fold_state::{FoldState, Request};
-use super::step_record::{OpenCall, StepRecord};
+use super::fold_state::{FoldState, StopRequest};
+use super::step_record::{CallRecord, StepRecord};
 use super::{RunRecord, RunStatus};
 use crate::event::{ParentRef, ToolFinish};
 use crate::id::{CallId, SessionId};
@@ -112,7 +112,7 @@ impl SessionOverview {
     pub fn step_state(&self) -> Arc<Value> {
         let mut state = Arc::clone(&self.fold_state.state);
         if let Some(step) = &self.fold_state.step
-            && step.calls.iter().any(OpenCall::has_open_patch)
+            && step.calls.iter().any(CallRecord::has_open_patch)
         {
             step.apply_open_patches(Arc::make_mut(&mut state));
         }
@@ -202,13 +202,13 @@ impl SessionOverview {
 
     /// Returns the interrupt request that no run has handled yet, if there is one.
     #[must_use]
-    pub fn interrupt_request(&self) -> Option<&Request> {
+    pub fn interrupt_request(&self) -> Option<&StopRequest> {
         self.fold_state.rare.interrupt.as_ref()
     }
 
     /// Returns the abort request that no run has handled yet, if there is one.
     #[must_use]
-    pub fn abort_request(&self) -> Option<&Request> {
+    pub fn abort_request(&self) -> Option<&StopRequest> {
         self.fold_state.rare.abort.as_ref()
     }
 

@@ -16,7 +16,7 @@ use crate::mutant;
 /// source name is the tool's name.
 pub const WAIT_USAGE: &str = "client_tool_wait_ms";
 
-/// Emits log messages about pending calls for the events of an append. Runtimes call this.
+/// Traces what the events of an append say about pending calls. Runtimes call this.
 pub fn report_waiting(session: &Session, events: &[Event]) {
     let id = session.id();
     for event in events {
@@ -78,7 +78,7 @@ impl SessionOverview {
     /// Returns the number of pending calls, including one for each child that waits.
     pub(super) fn waiting_calls(&self) -> u32 {
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
-        let waits = |call: &&super::OpenCall| {
+        let waits = |call: &&super::CallRecord| {
             let child = call.child.as_ref().is_some_and(|child| child.waits);
             call.pending().is_some() || (child && call.finish.is_none())
         };

@@ -1,12 +1,12 @@
 //! Requests to stop a run, as the log contains them.
 
 use super::SessionOverview;
-use super::fold_state::Request;
+use super::fold_state::StopRequest;
 use crate::id::RequestId;
 
 /// The kind of a stop request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestKind {
+pub enum StopKind {
     /// Stop at the next step boundary.
     Interrupt,
     /// Stop immediately.
@@ -16,10 +16,10 @@ pub enum RequestKind {
 impl SessionOverview {
     /// Returns the request of this kind that no run has handled yet.
     #[must_use]
-    pub fn request(&self, kind: RequestKind) -> Option<&Request> {
+    pub fn request(&self, kind: StopKind) -> Option<&StopRequest> {
         match kind {
-            RequestKind::Interrupt => self.interrupt_request(),
-            RequestKind::Abort => self.abort_request(),
+            StopKind::Interrupt => self.interrupt_request(),
+            StopKind::Abort => self.abort_request(),
         }
     }
 

@@ -47,7 +47,8 @@ impl SessionOverview {
 impl Session {
     /// Returns `true` if a snapshot of the session should be saved: its log has grown by
     /// [`SNAPSHOT_EVENTS`] since the last snapshot that this process knows, or the session was
-    /// rewound. An overview cannot follow a rewind from an earlier snapshot.
+    /// rewound. An overview from a snapshot before a rewind cannot be brought past the rewind, so a
+    /// new snapshot is needed.
     #[must_use]
     pub fn is_snapshot_due(&self) -> bool {
         let version = self.position().version;

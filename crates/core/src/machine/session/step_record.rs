@@ -21,7 +21,7 @@ pub struct StepRecord {
     /// The model's reply.
     pub reply: Arc<ModelReply>,
     /// The records of the reply's tool calls, in call order.
-    pub calls: Vec<OpenCall>,
+    pub calls: Vec<CallRecord>,
     /// The correction that was sent to the model about its answer.
     pub correction: Option<UserMessage>,
     /// The number of runs that have worked on the step, including the current one.
@@ -32,7 +32,7 @@ impl StepRecord {
     /// Returns the calls without a result that a run works on itself. They wait neither for a child
     /// nor for a submission.
     pub fn in_progress(&self) -> impl Iterator<Item = &ToolCall> {
-        let own = |state: &OpenCall| {
+        let own = |state: &CallRecord| {
             state.finish.is_none() && state.child.is_none() && state.pending().is_none()
         };
         self.pairs().filter(move |(_, state)| own(state)).map(|(call, _)| call)
@@ -58,7 +58,7 @@ impl StepRecord {
     }
 
     /// Returns the calls with their records, in call order.
-    pub fn pairs(&self) -> impl Iterator<Item = (&ToolCall, &OpenCall)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&ToolCall, &CallRecord)> {
         self.tool_calls().iter().zip(&self.calls)
     }
 
@@ -97,15 +97,15 @@ impl StepRecord {
 
     /// Returns the record of a call.
     #[must_use]
-    pub fn call(&self, id: &CallId) -> Option<&OpenCall> {
+    pub fn call(&self, id: &CallId) -> Option<&CallRecord> {
         self.pairs().find(|(call, _)| call.id == *id).map(|(_, state)| state)
     }
 }
 
-/// The record of a call.
+/// What is known about one call of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct OpenCall {
+pub struct CallRecord {
     /// The call's start, if its effect class requires that starts are recorded.
     pub started: Option<StartedCall>,
     /// The call's result.
@@ -196,7 +196,7 @@ impl Waiting {
     }
 }
 
-impl OpenCall {
+impl CallRecord {
     /// Returns the pending call, as long as it has neither an answer nor a result.
     #[must_use]
     pub fn pending(&self) -> Option<&Arc<PendingCall>> {

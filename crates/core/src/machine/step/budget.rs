@@ -6,7 +6,7 @@ use crate::agent::AgentDefinition;
 use crate::budget::{Budget, Exceeded};
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::ToolFinish;
-use crate::machine::session::{OpenCall, Session, StepRecord};
+use crate::machine::session::{CallRecord, Session, StepRecord};
 use crate::message::ToolCall;
 
 /// Returns the error that forbids another model call, or `None` if the budget allows one.
@@ -17,8 +17,8 @@ pub(super) fn exceeded(session: &Session, agent: &AgentDefinition) -> Option<Err
     }
     let spent = session.spent();
     let reached = budget.exceeded(&spent).or_else(|| {
-        // The model may answer without tools, as long as it does not request more calls than the
-        // limit allows.
+        // Reaching the limit of tool calls does not end the run, because the model can still answer
+        // without tools. The run ends when the model requests more calls than are left.
         let requested = session.is_short_of_tool_calls();
         requested.then(|| budget.tool_calls_exceeded(&spent)).flatten()
     });
@@ -34,8 +34,8 @@ pub(super) fn is_last(session: &Session, agent: &AgentDefinition) -> bool {
 /// Returns errors for the open calls that are not executed because the budget is exhausted.
 ///
 /// Calls that complete the turn still run as long as tool calls are left, because the answer is
-/// already paid for. After a takeover, the step is finished as it was started, because it is
-/// unknown which of its calls have already run.
+/// already paid for. After a takeover, no call of the step is refused, because it is unknown which
+/// of them have already run.
 pub(super) fn refusals(
     session: &Session,
     agent: &AgentDefinition,
@@ -98,7 +98,7 @@ pub(super) fn companion_allowance(session: &Session, agent: &AgentDefinition) ->
 }
 
 /// Returns `true` if no part of the call has started.
-fn is_new(state: &OpenCall) -> bool {
+fn is_new(state: &CallRecord) -> bool {
     state.finish.is_none() && state.child.is_none() && state.started.is_none()
 }
 

@@ -95,7 +95,7 @@ impl ChildSpec {
 /// Returns the error of a child that a hook refused to start.
 #[must_use]
 pub fn child_refused(reason: &str) -> Error {
-    Error::new(ErrorCode::ToolRefused, "not started").with_detail(reason)
+    Error::new(ErrorCode::ToolRefused, "a hook refused to start the sub-agent").with_detail(reason)
 }
 
 /// Returns the result of a call whose child could not start.

@@ -12,8 +12,8 @@ use crate::machine::session::{Session, StepRecord};
 use crate::message::UserMessage;
 use crate::tool::FINISH_TOOL;
 
-/// Returns the message that asks the model again after this step, or `None` if the output is not
-/// missing or was asked for as often as the agent permits.
+/// Returns the message that asks the model for the missing output. Returns `None` if no output is
+/// missing, or if the agent's number of corrections is used up.
 pub(super) fn next_correction(
     session: &Session,
     agent: &AgentDefinition,
@@ -60,7 +60,7 @@ pub(super) fn owes_output(agent: &AgentDefinition, step: &StepRecord) -> bool {
 /// The first words of a correction: for native output, and for output that a tool returns.
 const CORRECTIONS: [&str; 2] = [
     "Answer again with one JSON value that fits the given schema, and nothing else",
-    "The task is not complete: its output has to be handed in.",
+    "The task is not complete: no valid output was returned.",
 ];
 
 /// Returns `true` if a message of a transcript is a correction, which the framework sends after an

@@ -48,9 +48,9 @@ pub enum Action {
     /// Effect: run these calls of companion tools, in this order (phase 3).
     RunCompanions(Vec<CallTask>),
     /// Decision: record how long these calls were pending.
-    Account(Vec<CallId>),
+    RecordWaits(Vec<CallId>),
     /// Decision: record results for these calls without running anything.
-    Answer(Vec<ToolFinish>),
+    RecordResults(Vec<ToolFinish>),
     /// Decision: tell the model that its answer does not complete the turn.
     Correct(UserMessage),
     /// Decision: make the state fit its type again after concurrent changes.
@@ -74,8 +74,8 @@ impl Action {
     pub const fn is_decision(&self) -> bool {
         matches!(
             self,
-            Self::Account(_)
-                | Self::Answer(_)
+            Self::RecordWaits(_)
+                | Self::RecordResults(_)
                 | Self::Correct(_)
                 | Self::RepairState(_)
                 | Self::CloseStep(_)
@@ -120,7 +120,7 @@ pub struct CallTask {
 
 /// The results of the checks of a reply's calls.
 #[derive(Debug, Clone)]
-struct Fit {
+struct CheckedReply {
     reply: Arc<AssistantMessage>,
     gates: Gates,
 }
@@ -145,7 +145,7 @@ pub struct StepIterator {
     session: Session,
     /// The last reply whose open calls all passed the checks, and which of them are pending. It
     /// caches a check that is needed many times per step.
-    fit: Option<Fit>,
+    fit: Option<CheckedReply>,
     /// The next action that `decide` found, valid until the session changes.
     found: Option<Action>,
 }
@@ -249,8 +249,8 @@ impl StepIterator {
         loop {
             let step = self.session.open_step().map_or(0, |step| step.reply.step);
             let events = match self.find() {
-                Action::Account(calls) => wait_usage(&self.session, &calls),
-                Action::Answer(results) => results.into_iter().map(Event::from).collect(),
+                Action::RecordWaits(calls) => wait_usage(&self.session, &calls),
+                Action::RecordResults(results) => results.into_iter().map(Event::from).collect(),
                 Action::Correct(message) => vec![Event::CorrectionSent { step, message }],
                 Action::RepairState(patch) => {
                     vec![Event::StateChanged { patch, by: MERGED_BY.to_owned() }]
@@ -277,12 +277,12 @@ impl StepIterator {
         Some(&fit.gates)
     }
 
-    fn judged(&self, step: &StepRecord) -> Option<Fit> {
+    fn judged(&self, step: &StepRecord) -> Option<CheckedReply> {
         let reply = step.reply.message.clone()?;
         let gates = match self.gates(step) {
             Some(known) => known.clone(),
             None => gates(&self.session, &self.agent, step),
         };
-        Some(Fit { reply, gates })
+        Some(CheckedReply { reply, gates })
     }
 }

@@ -59,15 +59,15 @@ pub(super) fn next_in_step(
 ) -> Action {
     let waited = unaccounted(session, step);
     if !waited.is_empty() {
-        return Action::Account(waited);
+        return Action::RecordWaits(waited);
     }
     let answers = answers(session, agent, step, known.is_some());
     if !answers.is_empty() {
-        return Action::Answer(answers);
+        return Action::RecordResults(answers);
     }
     let refused = budget::refusals(session, agent, step);
     if !refused.is_empty() {
-        return Action::Answer(refused);
+        return Action::RecordResults(refused);
     }
     let found;
     let gates = match known {

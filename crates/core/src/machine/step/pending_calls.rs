@@ -10,7 +10,7 @@ use crate::error::ErrorCode;
 use crate::event::{Answer, Event, PendingCall, PendingKind, Suspension, ToolFinish};
 use crate::id::CallId;
 use crate::json::Json;
-use crate::machine::session::{OpenCall, Session, StepRecord, WAIT_USAGE, Waiting};
+use crate::machine::session::{CallRecord, Session, StepRecord, WAIT_USAGE, Waiting};
 use crate::message::ToolCall;
 use crate::tool::{ApprovalContext, Tool, digest};
 
@@ -35,7 +35,7 @@ impl Gates {
 /// Determines which calls of a reply are pending. Approval conditions are user code, so they are
 /// evaluated once per reply and process.
 pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &StepRecord) -> Gates {
-    let gate = |(call, state): (&ToolCall, &OpenCall)| {
+    let gate = |(call, state): (&ToolCall, &CallRecord)| {
         if state.finish.is_some() || state.waiting.is_some() || state.started.is_some() {
             return None;
         }
@@ -71,7 +71,7 @@ pub(super) fn suspension(
     step: &StepRecord,
     gates: &Gates,
 ) -> Suspension {
-    let pending = |(call, state): (&ToolCall, &OpenCall)| {
+    let pending = |(call, state): (&ToolCall, &CallRecord)| {
         let kind = gates.kind(step, call).filter(|_| state.finish.is_none())?;
         if let Some(waiting) = &state.waiting {
             return Some(Arc::clone(&waiting.on));
@@ -89,7 +89,7 @@ pub(super) fn suspension(
     let calls: Vec<_> = step.pairs().filter_map(pending).collect();
     let waited = |id: &CallId| step.call(id).is_some_and(|state| state.waiting.is_some());
     let before = calls.iter().map(|pending| pending.call.clone()).filter(waited).collect();
-    let waits = |state: &OpenCall| {
+    let waits = |state: &CallRecord| {
         let child = state.child.as_ref().filter(|_| state.finish.is_none())?;
         Some(Arc::clone(&child.start))
     };
@@ -113,7 +113,7 @@ pub(super) fn submitted_or_expired_results(
     agent: &AgentDefinition,
     step: &StepRecord,
 ) -> Vec<ToolFinish> {
-    let result = |(call, state): (&ToolCall, &OpenCall)| {
+    let result = |(call, state): (&ToolCall, &CallRecord)| {
         let waiting = state.waiting.as_deref().filter(|_| state.finish.is_none())?;
         let Some(answered) = &waiting.answer else {
             let late = waiting.is_expired(session.clock());
@@ -148,7 +148,7 @@ fn unanswered(waiting: &Waiting) -> &'static str {
 
 /// Returns the open calls that are no longer pending and whose wait time is not recorded.
 pub(super) fn unaccounted(session: &Session, step: &StepRecord) -> Vec<CallId> {
-    let ended = |(call, state): (&ToolCall, &OpenCall)| {
+    let ended = |(call, state): (&ToolCall, &CallRecord)| {
         let waiting = state.waiting.as_deref().filter(|waiting| !waiting.accounted)?;
         waiting.waited(session.clock())?;
         state.finish.is_none().then(|| call.id.clone())

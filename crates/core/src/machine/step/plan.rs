@@ -5,7 +5,7 @@ use super::stop::FinalStatus;
 use crate::json::Json;
 use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
 use crate::message::Arguments;
-use crate::message::construct::AssistantMessagePlan;
+use crate::message::construct::AssistantMessageParts;
 use crate::schema::Schema;
 use crate::tool::FINISH_TOOL;
 
@@ -21,9 +21,9 @@ pub struct PlanOptions<'a> {
 #[non_exhaustive]
 pub struct StepPlan {
     /// The parts of the assistant message; `None` for a structured output and for an error.
-    pub assistant_message_plan: Option<AssistantMessagePlan>,
+    pub assistant_message_plan: Option<AssistantMessageParts>,
     /// The tool calls to run, never `__finish__`.
-    pub pending_tool_calls: Vec<ParsedToolCall>,
+    pub tool_calls_to_run: Vec<ParsedToolCall>,
     /// The sub-agent calls to start.
     pub pending_sub_agent_calls: Vec<ParsedSubAgentCall>,
     /// The status change that this step causes.
@@ -60,7 +60,7 @@ pub struct StatusUpdate {
 pub fn plan_step_processing(step: &StepResult, options: &PlanOptions<'_>) -> StepPlan {
     let mut plan = StepPlan {
         assistant_message_plan: None,
-        pending_tool_calls: Vec::new(),
+        tool_calls_to_run: Vec::new(),
         pending_sub_agent_calls: Vec::new(),
         status_update: None,
         is_terminal: false,
@@ -70,14 +70,14 @@ pub fn plan_step_processing(step: &StepResult, options: &PlanOptions<'_>) -> Ste
     };
     match step {
         StepResult::Text { content, thinking, .. } => {
-            plan.assistant_message_plan = Some(AssistantMessagePlan {
+            plan.assistant_message_plan = Some(AssistantMessageParts {
                 content: Some(content.clone()),
                 thinking: thinking.clone(),
-                ..AssistantMessagePlan::default()
+                ..AssistantMessageParts::default()
             });
         }
         StepResult::ToolCalls { content, tool_calls, sub_agent_calls, thinking, .. } => {
-            plan.assistant_message_plan = Some(AssistantMessagePlan {
+            plan.assistant_message_plan = Some(AssistantMessageParts {
                 content: content.clone(),
                 tool_calls: tool_calls.clone(),
                 sub_agent_calls: sub_agent_calls.clone(),
@@ -119,7 +119,7 @@ fn plan_calls(
     }
     if !plan.is_terminal {
         let others = tool_calls.iter().filter(|call| *call.name != *FINISH_TOOL);
-        plan.pending_tool_calls = others.cloned().collect();
+        plan.tool_calls_to_run = others.cloned().collect();
         plan.pending_sub_agent_calls = sub_agent_calls.to_vec();
     }
 }

@@ -85,11 +85,11 @@ fn a_companion_that_reports_its_turns_out_of_order_is_counted_once() {
 #[test]
 fn an_aborted_child_is_done_and_lists_its_children() {
     let mut hand = hand();
-    assert!(hand.session().aborted_children().is_none());
+    assert!(hand.session().children_to_abort().is_none());
     hand.abort();
     hand.drive([]);
     assert_eq!(status(&hand, false, false).stop_action(true), StopAction::None);
-    let (children, reason) = hand.session().aborted_children().unwrap();
+    let (children, reason) = hand.session().children_to_abort().unwrap();
     assert!(children.is_empty());
     assert_eq!(reason.as_deref(), Some("stop"));
 }

@@ -9,8 +9,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::{ChildStart, Event, ToolFinish, ToolOutcome};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Journal, RequestKind, RunStatus, Session, Submission, event_chunks, queue_message, request,
-    submit,
+    Journal, RunStatus, Session, StopKind, Submission, event_chunks, queue_message, request, submit,
 };
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::Action;
@@ -35,7 +34,7 @@ fn child_of(call: &str) -> Event {
     Event::ChildStarted(start.into())
 }
 
-async fn ask(world: &World, kind: RequestKind) -> Result<()> {
+async fn ask(world: &World, kind: StopKind) -> Result<()> {
     request(world.request_context(), &id(), None, kind, Some("stop".to_owned())).await.map(drop)
 }
 
@@ -44,7 +43,7 @@ async fn facts_are_appended_after_a_concurrent_request() {
     let world = World::new();
     let mut journal = world.create().await;
     journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
-    ask(&world, RequestKind::Interrupt).await.unwrap();
+    ask(&world, StopKind::Interrupt).await.unwrap();
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "model_replied");
     assert_eq!(world.log().await[1..], ["interrupt_requested", "model_replied"]);
@@ -56,7 +55,7 @@ async fn a_concurrent_interrupt_ends_the_run_at_the_boundary() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
     journal.stage(&[result("1.0", json!({}))]).unwrap();
-    ask(&world, RequestKind::Interrupt).await.unwrap();
+    ask(&world, StopKind::Interrupt).await.unwrap();
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "tool_finished 1.0, step_closed");
     journal.end_run().unwrap();
@@ -70,7 +69,7 @@ async fn a_concurrent_abort_answers_the_open_calls() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search", "search"])).await;
     journal.stage(&[result("1.1", json!({}))]).unwrap();
-    ask(&world, RequestKind::Abort).await.unwrap();
+    ask(&world, StopKind::Abort).await.unwrap();
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "tool_finished 1.1, tool_finished 1.0, step_closed");
     assert!(matches!(journal.next(), Action::End(_)));
@@ -111,7 +110,7 @@ async fn an_answer_that_was_accepted_in_time_replaces_the_staged_expiry_of_its_c
 async fn catching_up_decides_nothing() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
-    ask(&world, RequestKind::Abort).await.unwrap();
+    ask(&world, StopKind::Abort).await.unwrap();
     journal.catch_up().await.unwrap();
     assert!(journal.next().is_decision(), "{:?}", journal.next());
     let decided = journal.stage(&[]).unwrap();
@@ -129,7 +128,7 @@ async fn the_end_of_a_run_is_decided_again_after_a_conflict() {
         RunStatus::Completed,
         "the staged end"
     );
-    ask(&world, RequestKind::Abort).await.unwrap();
+    ask(&world, StopKind::Abort).await.unwrap();
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "model_replied, step_closed, run_ended");
     let run = world.session().await.last_run().unwrap().clone();
@@ -143,7 +142,7 @@ async fn an_end_that_is_still_valid_is_appended() {
     let mut journal = world.create().await;
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     journal.end_run().unwrap();
-    ask(&world, RequestKind::Interrupt).await.unwrap();
+    ask(&world, StopKind::Interrupt).await.unwrap();
     journal.commit().await.unwrap();
     let session = world.session().await;
     assert_eq!(session.last_run().unwrap().status, RunStatus::Completed);
@@ -155,7 +154,7 @@ async fn catching_up_applies_requests_and_keeps_staged_events() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search", "search"])).await;
     journal.stage(&[result("1.1", json!({}))]).unwrap();
-    ask(&world, RequestKind::Abort).await.unwrap();
+    ask(&world, StopKind::Abort).await.unwrap();
     journal.catch_up().await.unwrap();
     assert!(journal.session().abort_request().is_some());
     let committed = journal.commit().await.unwrap();
@@ -179,10 +178,10 @@ async fn an_owner_can_check_for_stop_requests() {
         }
     };
     assert_eq!(asked("r1").await, None);
-    ask(&world, RequestKind::Interrupt).await.unwrap();
-    assert_eq!(asked("r1").await, Some(RequestKind::Interrupt));
-    ask(&world, RequestKind::Abort).await.unwrap();
-    assert_eq!(asked("r1").await, Some(RequestKind::Abort), "an abort takes precedence");
+    ask(&world, StopKind::Interrupt).await.unwrap();
+    assert_eq!(asked("r1").await, Some(StopKind::Interrupt));
+    ask(&world, StopKind::Abort).await.unwrap();
+    assert_eq!(asked("r1").await, Some(StopKind::Abort), "an abort takes precedence");
     assert_eq!(asked("r2").await, None, "the requests are for another run");
 }
 

@@ -88,7 +88,7 @@ async fn held_back_events_survive_a_concurrent_request() {
     let mut journal = world.create().await;
     journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
     journal.commit().await.unwrap();
-    let kind = helix_agents_core::session::RequestKind::Interrupt;
+    let kind = helix_agents_core::session::StopKind::Interrupt;
     let id = crate::support::id();
     let request_context = world.request_context();
     helix_agents_core::session::request(request_context, &id, None, kind, None).await.unwrap();

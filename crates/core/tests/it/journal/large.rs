@@ -9,7 +9,7 @@ use helix_agents_core::event::{Event, ToolFinish, ToolOutcome, decode};
 use helix_agents_core::executor::Input;
 use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::session::{
-    Durability, Journal, RequestKind, RunStatus, Session, execute_events, request,
+    Durability, Journal, RunStatus, Session, StopKind, execute_events, request,
 };
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::{Action, StepResult};
@@ -109,11 +109,7 @@ async fn the_next_run_appends_what_a_crash_between_two_appends_omitted() {
 }
 
 /// Commits results while a request comes in before the one that is named.
-async fn meanwhile(
-    world: &World,
-    kind: RequestKind,
-    before: usize,
-) -> (Journal, Vec<(u64, Event)>) {
+async fn meanwhile(world: &World, kind: StopKind, before: usize) -> (Journal, Vec<(u64, Event)>) {
     let mut journal = step_of_many(world).await;
     let gate = Gate::new();
     world.faults.strike(&format!("<{before}>"), Fault::HoldBefore(gate.clone()));
@@ -135,7 +131,7 @@ async fn meanwhile(
 async fn a_request_between_two_appends_is_taken_in_and_the_rest_recorded_after_it() {
     for before in [0, 5, CALLS - 1] {
         let world = small();
-        let (mut journal, numbered) = meanwhile(&world, RequestKind::Interrupt, before).await;
+        let (mut journal, numbered) = meanwhile(&world, StopKind::Interrupt, before).await;
         assert_eq!(numbered.len(), CALLS + 1);
         let log = world.events().await;
         for (seq, event) in &numbered {
@@ -154,7 +150,7 @@ async fn a_request_between_two_appends_is_taken_in_and_the_rest_recorded_after_i
 #[tokio::test]
 async fn an_abort_between_two_appends_keeps_the_results_that_were_there() {
     let world = small();
-    let (mut journal, numbered) = meanwhile(&world, RequestKind::Abort, 5).await;
+    let (mut journal, numbered) = meanwhile(&world, StopKind::Abort, 5).await;
     assert_eq!(numbered.len(), CALLS + 1);
     journal.end_run().unwrap();
     journal.commit().await.unwrap();

@@ -127,7 +127,7 @@ fn a_corrected_finish_and_a_second_turn() {
         user: Pay the bill.
         assistant: Some("One moment.") ["1.0 call_0 __finish__"]
         tool: 1.0 call_0 {"error":"the output was not accepted: at /result: 1 is not of type \"string\""}
-        user: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+        user: The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments.
         assistant: Some("One moment.") ["2.0 call_0 search", "2.1 call_1 __finish__"]
         tool: 2.0 call_0 {"error":"not run: the turn was finished in the same reply"}
         tool: 2.1 call_1 {"acknowledged":true}

@@ -55,7 +55,7 @@ fn a_schema_may_be_referenced_often() {
 
 #[test]
 fn exponential_references_are_rejected() {
-    let multiply = "multiply to more than 10000 schemas";
+    let multiply = "gives more than 10000 schemas";
     // Expanded, this would have 2^30 leaves.
     refused(&pairs(30, |next| json!({ "anyOf": [next.clone(), next] })), multiply);
     refused(&pairs(30, |next| json!({ "allOf": [next.clone()], "if": next })), multiply);

@@ -116,7 +116,7 @@ fn a_state_that_does_not_read_back_is_refused_and_changes_nothing() {
     for bad in [f64::NAN, f64::INFINITY] {
         let error = cx.update_state(|score: &mut Score| score.average = bad).unwrap_err();
         assert_eq!(error.code(), ErrorCode::StateInvalid);
-        assert!(error.message().contains("does not read back as `"), "{error}");
+        assert!(error.message().contains("cannot be deserialized as `"), "{error}");
     }
     assert!(cx.effects().state_patch.is_empty());
     cx.update_state(|score: &mut Score| score.average = 0.1 + 0.2).unwrap();

@@ -114,7 +114,7 @@ fn an_output_that_does_not_fit_is_answered_and_corrected() {
         &expect![[r#"
         reply 1: 1.0 __finish__({"result":1})
         finished 1.0: error output_invalid: the output was not accepted: at /result: 1 is not of type "string"
-        correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+        correction 1: The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments.
         closed 1
         reply 2: 2.0 __finish__({"result":"done"})
         finished 2.0: acknowledged; output {"result":"done"}
@@ -126,7 +126,7 @@ fn an_output_that_does_not_fit_is_answered_and_corrected() {
         user: go
         assistant: 1.0 __finish__({"result":1})
         tool: 1.0 __finish__ = {"error":"the output was not accepted: at /result: 1 is not of type \"string\""}
-        user: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+        user: The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments.
         assistant: 2.0 __finish__({"result":"done"})
         tool: 2.0 __finish__ = {"acknowledged":true}
     "#]]
@@ -171,7 +171,7 @@ fn text_that_ends_the_turn_is_corrected_if_an_output_is_required() {
         vec![text("It is done."), good()],
         &expect![[r#"
         reply 1: "It is done."
-        correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+        correction 1: The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments.
         closed 1
         reply 2: 2.0 __finish__({"result":"done"})
         finished 2.0: acknowledged; output {"result":"done"}
@@ -242,7 +242,7 @@ fn text_that_was_cut_off_is_corrected_with_a_hint() {
         vec![cut, good()],
         &expect![[r#"
         reply 1: "Once upon a ti"
-        correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments. Your reply was cut off at the token limit: keep it short.
+        correction 1: The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments. Your reply was cut off at the token limit: keep it short.
         closed 1
         reply 2: 2.0 __finish__({"result":"done"})
         finished 2.0: acknowledged; output {"result":"done"}
@@ -306,7 +306,7 @@ fn a_refused_output_does_not_prevent_the_other_calls_from_running() {
             reply 1: 1.0 __finish__({}), 1.1 search({"x":1})
             finished 1.0: error output_invalid: the output was not accepted: "result" is a required property
             finished 1.1: {"x":1}
-            correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+            correction 1: The task is not complete: no valid output was returned. Call the `__finish__` tool directly now, with the output as its arguments.
             closed 1
             reply 2: 2.0 __finish__({"result":"done"})
             finished 2.0: acknowledged; output {"result":"done"}

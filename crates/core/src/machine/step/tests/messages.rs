@@ -8,15 +8,16 @@ use crate::json::Json;
 use crate::message::{AssistantMessage, Message, SharedMessage, ToolCall, UserMessage};
 use crate::session::result_message;
 use crate::step::{
-    AssistantMessagePlan, ParsedSubAgentCall, ParsedToolCall, SubAgentResultInput, ToolResultInput,
-    build_messages_for_llm, create_assistant_message, create_sub_agent_result_message,
-    create_tool_result_message, find_unpaired_finish_call_id, synthesize_finish_tool_result,
+    AssistantMessageParts, ParsedSubAgentCall, ParsedToolCall, SubAgentResultInput,
+    ToolResultInput, build_messages_for_llm, create_assistant_message,
+    create_sub_agent_result_message, create_tool_result_message, find_unpaired_finish_call_id,
+    synthesize_finish_tool_result,
 };
 use crate::testing::{builder, built, result_schema};
 
 #[test]
 fn sub_agent_calls_follow_under_their_prefixed_name() {
-    let message = create_assistant_message(AssistantMessagePlan {
+    let message = create_assistant_message(AssistantMessageParts {
         content: Some("text".to_owned()),
         tool_calls: vec![ParsedToolCall::new("t1", "search", json!({}).into())],
         sub_agent_calls: vec![ParsedSubAgentCall {

@@ -6,7 +6,7 @@ use crate::error::{ErrorCode, ErrorRecord};
 use crate::message::{Arguments, Thinking};
 use crate::schema::Schema;
 use crate::step::{
-    AssistantMessagePlan, FinalStatus, ParsedSubAgentCall, ParsedToolCall, PlanOptions,
+    AssistantMessageParts, FinalStatus, ParsedSubAgentCall, ParsedToolCall, PlanOptions,
     StatusUpdate, StepPlan, StepResult, StopReason, plan_step_processing,
 };
 use crate::testing::{
@@ -26,7 +26,7 @@ fn plan_for_result(step: &StepResult) -> StepPlan {
 fn nothing() -> StepPlan {
     StepPlan {
         assistant_message_plan: None,
-        pending_tool_calls: Vec::new(),
+        tool_calls_to_run: Vec::new(),
         pending_sub_agent_calls: Vec::new(),
         status_update: None,
         is_terminal: false,
@@ -38,9 +38,9 @@ fn nothing() -> StepPlan {
 
 #[test]
 fn text_becomes_a_message_and_does_not_end_the_turn() {
-    let message = AssistantMessagePlan {
+    let message = AssistantMessageParts {
         content: Some("Hello!".to_owned()),
-        ..AssistantMessagePlan::default()
+        ..AssistantMessageParts::default()
     };
     let expected = StepPlan { assistant_message_plan: Some(message), ..nothing() };
     assert_eq!(plan(&more_text("Hello!")), expected);
@@ -58,11 +58,13 @@ fn calls_are_pending_and_part_of_the_message() {
         stop_reason: None,
     };
     let tool_calls = vec![search, fetch];
-    let message =
-        AssistantMessagePlan { tool_calls: tool_calls.clone(), ..AssistantMessagePlan::default() };
+    let message = AssistantMessageParts {
+        tool_calls: tool_calls.clone(),
+        ..AssistantMessageParts::default()
+    };
     let expected = StepPlan {
         assistant_message_plan: Some(message),
-        pending_tool_calls: tool_calls,
+        tool_calls_to_run: tool_calls,
         ..nothing()
     };
     assert_eq!(plan(&step), expected);
@@ -95,7 +97,7 @@ fn sub_agent_calls_and_tool_calls_are_both_pending() {
 #[test]
 fn the_finish_call_completes_the_turn_and_is_not_run() {
     let plan = plan_for_result(&finish(json!({"result": "done"})));
-    assert_eq!(plan.pending_tool_calls, []);
+    assert_eq!(plan.tool_calls_to_run, []);
     assert_eq!(plan.pending_sub_agent_calls, []);
     assert_eq!(plan.output, Some(json!({"result": "done"}).into()));
     assert_eq!(
@@ -115,14 +117,14 @@ fn the_finish_call_completes_the_turn_and_is_not_run() {
 fn the_finish_call_is_detected_without_a_schema() {
     let plan = plan(&finish(json!({"done": true})));
     assert!(plan.is_terminal);
-    assert_eq!(plan.pending_tool_calls, []);
+    assert_eq!(plan.tool_calls_to_run, []);
     assert_eq!(plan.output, Some(json!({"done": true}).into()));
 }
 
 #[test]
 fn nothing_is_pending_with_a_finish_call() {
     let plan = plan(&calls([("search", json!({})), ("__finish__", json!({}))]));
-    assert_eq!(plan.pending_tool_calls, []);
+    assert_eq!(plan.tool_calls_to_run, []);
     assert_eq!(plan.assistant_message_plan.unwrap().tool_calls.len(), 2);
 }
 
@@ -185,7 +187,7 @@ fn an_output_that_does_not_fit_is_not_terminal_and_says_why() {
 fn calls_with_an_invalid_finish_call_are_pending() {
     let step = calls([("search", json!({"q": 1})), ("__finish__", json!({}))]);
     let names: Vec<_> =
-        plan_for_result(&step).pending_tool_calls.into_iter().map(|call| call.name).collect();
+        plan_for_result(&step).tool_calls_to_run.into_iter().map(|call| call.name).collect();
     assert_eq!(names, ["search".into()]);
 }
 

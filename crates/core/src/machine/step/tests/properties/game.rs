@@ -243,7 +243,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             hand.put(Event::from(result(&task.call, bits, task.attempt, true))).unwrap();
         }
         // Not all decisions are made at once, so that other events can come in between.
-        Action::Answer(results) => {
+        Action::RecordResults(results) => {
             let first = results.into_iter().next().unwrap();
             hand.put(Event::from(first)).unwrap();
         }
@@ -257,7 +257,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             assert!(!interrupted || hand.session().interrupt_request().is_some());
             hand.put(Event::RunEnded { outcome }).unwrap();
         }
-        Action::Account(calls) => {
+        Action::RecordWaits(calls) => {
             for event in wait_usage(hand.session(), &calls) {
                 hand.put(event).unwrap();
             }

@@ -7,11 +7,11 @@ use super::profile::{OutputFormat, ServerProfile};
 /// A capability that a server has or lacks, and the consequence for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct ServerTrait {
+pub struct ServerCapability {
     /// The stable name of the capability, for programs.
     pub name: &'static str,
     /// Whether the server has the capability.
-    pub honoured: bool,
+    pub supported: bool,
     /// The consequence for requests.
     pub meaning: &'static str,
 }
@@ -21,7 +21,7 @@ impl ServerProfile {
     /// optional: without them, a call is still made. Other missing capabilities are rejected when a
     /// run starts.
     #[must_use]
-    pub fn traits(&self) -> Vec<ServerTrait> {
+    pub fn capabilities(&self) -> Vec<ServerCapability> {
         vec![
             choose(
                 "streaming",
@@ -54,16 +54,16 @@ impl ServerProfile {
                 "`top_k` is passed on",
                 "`top_k` is rejected when a run starts",
             ),
-            ServerTrait {
+            ServerCapability {
                 name: "prompt_caching",
-                honoured: false,
+                supported: false,
                 meaning: "requests do not ask for it; automatically cached tokens are counted",
             },
         ]
     }
 
-    fn native_output(&self) -> ServerTrait {
-        let (honoured, meaning) = match self.output_format {
+    fn native_output(&self) -> ServerCapability {
+        let (supported, meaning) = match self.output_format {
             OutputFormat::JsonSchema => {
                 (true, "`native_output` is requested as `response_format: json_schema`")
             }
@@ -73,15 +73,15 @@ impl ServerProfile {
             ),
             OutputFormat::Unsupported => (false, "`native_output` is rejected when a run starts"),
         };
-        ServerTrait { name: "native_output", honoured, meaning }
+        ServerCapability { name: "native_output", supported, meaning }
     }
 }
 
 fn choose(
     name: &'static str,
-    honoured: bool,
+    supported: bool,
     with: &'static str,
     without: &'static str,
-) -> ServerTrait {
-    ServerTrait { name, honoured, meaning: if honoured { with } else { without } }
+) -> ServerCapability {
+    ServerCapability { name, supported, meaning: if supported { with } else { without } }
 }
