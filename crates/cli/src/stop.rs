@@ -108,7 +108,12 @@ async fn end(args: &AbortArgs, store: &AnyStore, screen: &Screen) -> Result<()> 
         SessionStatus::Interrupted | SessionStatus::Failed | SessionStatus::Active => false,
     };
     if has_ended(&head) {
-        return Err(nothing_runs("aborted", "its last run has ended", &head).into());
+        return Err(nothing_runs(
+            "aborted",
+            "the last run of the session has already ended",
+            &head,
+        )
+        .into());
     }
     let session = head.session.clone();
     if head.is_leased() {

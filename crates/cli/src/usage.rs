@@ -148,7 +148,7 @@ fn row(group: &UsageGroup) -> [String; 9] {
 fn totals(used: &UsageRollup) -> String {
     let UsageRollup { tokens, steps, tool_calls, cost, .. } = used;
     let (input, output) = (tokens.input_tokens, tokens.output_tokens);
-    let model_calls = count(u64::from(*steps), "model call");
+    let model_calls = count(*steps, "model call");
     let tool_calls = count(*tool_calls, "tool call");
     format!("{model_calls}, {input} tokens in, {output} out, {tool_calls}, {cost}")
 }

@@ -114,9 +114,7 @@ impl AnswerArgs {
             (Some(result), _) => {
                 (Submission::result(call, &input::json(result, "the result")?)?, "answered")
             }
-            (None, error) => {
-                (Submission::error(call, error.unwrap_or_default()), "answered with an error")
-            }
+            (None, error) => (Submission::error(call, error.unwrap_or_default()), "failed"),
         };
         self.common.submit(&named, answer, label, cx).await
     }
@@ -208,7 +206,9 @@ impl CommonArgs {
                 "resume_command": resume,
             }))?;
         } else if !screen.is_json() {
-            screen.line(format!("{label}: {}", crate::text::one_line(&named.call.to_string())))?;
+            // Alone, `failed` could mean that the command has failed.
+            let text = if label == "failed" { "answered with an error" } else { label };
+            screen.line(format!("{text}: {}", crate::text::one_line(&named.call.to_string())))?;
             if left > 0 {
                 let still = count(left as u64, "other call");
                 let wait = if left == 1 { "waits" } else { "wait" };

@@ -83,7 +83,7 @@ async fn the_result_of_a_client_tool_is_submitted_on_the_command_line() {
     assert_eq!((resumed.code, &resumed.json_error()["code"]), (1, &"agent_not_found".into()));
     let aborted = dir.helix(&["abort", SESSION]).await;
     assert_eq!(aborted.code, 1);
-    assert!(aborted.stderr.contains("with the program that created it"), "{aborted:?}");
+    assert!(aborted.stderr.contains("resume or abort it with that program"), "{aborted:?}");
 }
 
 #[tokio::test]
@@ -93,7 +93,10 @@ async fn a_client_tool_can_fail() {
     let done = dir.helix(&["approvals", "answer", "order#1.0", "--error", "no one is there"]).await;
     assert_eq!(
         (done.code, &*done.stdout),
-        (0, "failed: order#1.0\nresume   with the program that created the session\n")
+        (
+            0,
+            "answered with an error: order#1.0\nresume   with the program that created the session\n"
+        )
     );
     let log = dir.helix(&["sessions", "log", SESSION]).await;
     assert!(log.stdout.contains("submitted 1.0 error no one is there"), "{log:?}");

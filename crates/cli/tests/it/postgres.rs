@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::TestDir;
+use crate::support::server::{Turn, model};
 
 /// The URL of a schema that is deleted after the test.
 fn database() -> (String, Afterwards) {
@@ -43,6 +44,18 @@ async fn a_run_is_recorded_in_a_server_and_found_again() {
     assert_eq!(helix(&["sessions", "delete", &session]).await.code, 0);
     assert_eq!(helix(&["sessions", "list", "--json"]).await.json(), json!([]));
     assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 0, "a file was created");
+}
+
+#[tokio::test]
+async fn a_run_of_an_agent_file_does_not_show_the_password() {
+    let (dir, (url, _gone)) = (TestDir::new(), database());
+    let model = model(vec![Turn::Text("Yes.".into())]).await;
+    dir.ask(&model);
+    dir.write("agent.toml", "name = \"teller\"\nprompt = \"You tell.\"\n");
+    let done = dir.helix(&["run", "agent.toml", "Well?", "--db", &url]).await;
+    assert_eq!((done.code, &*done.stdout), (0, "Yes.\n"), "{done:?}");
+    assert!(done.stderr.contains("in postgres://"), "{done:?}");
+    assert!(!done.stderr.contains(password(&url)), "{done:?}");
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ async fn a_run_asks_and_a_yes_continues_it() {
     assert_eq!(text(&dir, "data/a.txt"), None);
     // Other replies do not approve.
     terminal.run("sure").await;
-    terminal.shows("type y, n, n followed by a reason, or l").await;
+    terminal.shows("answer y (approve), n [REASON] (deny)").await;
     terminal.run("y").await;
     let shown = terminal.shows("completed in").await;
     assert!(shown.contains("✓ write_file") && shown.contains("Done."), "{shown}");
