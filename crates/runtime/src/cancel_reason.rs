@@ -11,6 +11,8 @@ pub enum CancelReason {
     Aborted,
     /// Another run owns the session.
     Superseded,
+    /// The session was deleted.
+    SessionDeleted,
     /// The lease could not be renewed in time, so another process may take over at any moment.
     LeaseLost,
     /// The runtime is shutting down.
@@ -24,6 +26,9 @@ impl CancelReason {
         let (code, message) = match self {
             Self::Aborted => (ErrorCode::Cancelled, "the run was aborted"),
             Self::Superseded => (ErrorCode::Superseded, "another run owns the session now"),
+            Self::SessionDeleted => {
+                (ErrorCode::SessionNotFound, "the session was deleted while its run was active")
+            }
             Self::LeaseLost => (
                 ErrorCode::StoreUnavailable,
                 "the lease could not be renewed in time; another process may take over",

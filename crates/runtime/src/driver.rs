@@ -22,7 +22,7 @@ use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
-use crate::starts::StartTicket;
+use crate::start_queue::StartTicket;
 use crate::stream_writer::{AttemptHandle, StreamWriter, WatermarkUpdate};
 
 mod end;

@@ -24,7 +24,7 @@ use crate::family;
 use crate::hook_chain::changed;
 use crate::lease::{LeaseEvent, LeaseKeeper};
 use crate::model;
-use crate::starts::StartQueue;
+use crate::start_queue::StartQueue;
 use crate::tools::{CallRun, millis};
 
 impl Driver {

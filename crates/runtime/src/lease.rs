@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::Either;
 use helix_agents_core::clock::Clock;
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::session::{Journal, StopKind, StopRequest};
 use helix_agents_core::store::{Head, Renewal, StateStore};
@@ -234,6 +234,9 @@ impl LeaseKeeper {
                 self.ownership.extend(sent);
                 let has_news = renewal.head.position.version > known;
                 Ok(if has_news { self.requested(known).await } else { None })
+            }
+            Ok(Err(error)) if error.code() == ErrorCode::SessionNotFound => {
+                Ok(Some(LeaseEvent::Cancel(CancelReason::SessionDeleted)))
             }
             Ok(Err(error)) => {
                 tracing::warn!(session = %self.session, %error, "the lease was not renewed");

@@ -71,7 +71,7 @@ impl<E: ?Sized> Runtime<E> {
 
     pub(crate) async fn head(&self, session: &SessionId) -> Result<Head> {
         self.context.store.head(session).await?.ok_or_else(|| {
-            Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+            Error::new(ErrorCode::SessionNotFound, "there is no session with this id")
                 .with_context("session", session)
         })
     }

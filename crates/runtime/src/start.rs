@@ -158,7 +158,7 @@ pub(crate) async fn execute_child(
         let allowance = child.allowance.map(|_| *fold.recorded_budget());
         return Ok(ChildStart { allowance, ..child });
     }
-    Err(Error::new(ErrorCode::SessionExists, "another call has a session of this id")
+    Err(Error::new(ErrorCode::SessionExists, "another call has a session with this id")
         .with_context("session", session))
 }
 
@@ -576,7 +576,7 @@ fn running(session: &SessionId) -> Error {
 }
 
 fn not_found(session: &SessionId) -> Error {
-    Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+    Error::new(ErrorCode::SessionNotFound, "there is no session with this id")
         .with_context("session", session)
 }
 

@@ -1,4 +1,4 @@
-//! Executes one tool call: retries, timeouts, panics, recorded starts and calls in doubt.
+//! Executes one tool call: retries, timeouts, panics and calls in doubt.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
-use helix_agents_core::mutant;
 use helix_agents_core::panics::caught_async;
 use helix_agents_core::session::{end_of_call, recordable_result};
 use helix_agents_core::state::Patch;
@@ -26,8 +25,10 @@ use tokio_util::sync::CancellationToken;
 use crate::hook_chain::HookChain;
 use crate::in_tool::in_tool;
 use crate::lease_view::{LeaseMargin, LeaseView};
-use crate::starts::StartQueue;
+use crate::start_queue::StartQueue;
 use crate::stream_writer::{AttemptHandle, CallStream, StreamWriter};
+
+mod at_most_once;
 
 /// A tool call that is ready to run. It owns all its data, so that calls run concurrently with the journal.
 #[derive(Debug)]
@@ -195,38 +196,6 @@ impl CallRun {
             Ok(returned) => self.ended(prepared, returned),
             Err(done) => done,
         })
-    }
-
-    /// Waits until this process owns the run and, for an at-most-once call, until the start is recorded.
-    /// Returns `true` if the call may run.
-    async fn may_start(&self) -> bool {
-        if !self.task.at_most_once || mutant!("start-not-recorded") {
-            return self.is_owned(LeaseMargin::Third).await;
-        }
-        let mut attempt = self.task.attempt;
-        loop {
-            let requested = self.clock.monotonic();
-            if !self.is_start_recorded(attempt).await || !self.is_owned(LeaseMargin::Half).await {
-                return false;
-            }
-            if self.clock.monotonic().saturating_sub(requested) <= self.start_window {
-                return true;
-            }
-            // Another worker may have started the next attempt. Only one of the two starts is recorded.
-            attempt += 1;
-        }
-    }
-
-    /// Waits until the start of this attempt is recorded. Returns `false` if the attempt must not run.
-    async fn is_start_recorded(&self, attempt: u32) -> bool {
-        let call = self.task.call.clone();
-        let timeout_ms = Some(millis(self.timeout));
-        let start = Event::ToolStarted { call: call.clone(), attempt, timeout_ms };
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => false,
-            is_recorded = self.starts.recorded(call, start) => is_recorded,
-        }
     }
 
     /// Waits until at least this fraction of the lease remains. Returns `false` if the call was cancelled.

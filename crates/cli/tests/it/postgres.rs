@@ -49,7 +49,7 @@ async fn a_run_is_recorded_in_a_server_and_found_again() {
 #[tokio::test]
 async fn a_run_of_an_agent_file_does_not_show_the_password() {
     let (dir, (url, _gone)) = (TestDir::new(), database());
-    let model = model(vec![Turn::Text("Yes.".into())]).await;
+    let model = model(vec![Turn::Text("Yes.")]).await;
     dir.ask(&model);
     dir.write("agent.toml", "name = \"teller\"\nprompt = \"You tell.\"\n");
     let done = dir.helix(&["run", "agent.toml", "Well?", "--db", &url]).await;

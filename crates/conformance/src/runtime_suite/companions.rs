@@ -285,7 +285,7 @@ pub async fn mistakes_with_companions_are_reported_to_the_model(harness: &impl R
         tool companion__spawnAgent {"error":"there is no agent `cook`; there are: critic"}
         tool companion__spawnAgent {"error":"`r e x` is not a valid name: use 1 to 64 letters, digits, `_` or `-`"}
         tool companion__spawnAgent {"name":"critic-1","session":"story-agent-critic-1","status":"running"}
-        tool companion__spawnAgent {"error":"a child of this name already exists; send it a message"}
+        tool companion__spawnAgent {"error":"a child with this name already exists; send it a message"}
         tool companion__spawnAgent {"name":"critic-2","session":"story-agent-critic-2","status":"running"}
         tool companion__getChildStatus {"error":"there is no child `rex`; there are: critic-1, critic-2"}
         tool companion__waitForResult {"error":"there is no tool `companion__waitForResult`; the tools are: shout, companion__spawnAgent, companion__sendMessage, companion__listChildren, companion__getChildStatus, companion__terminateChild"}

@@ -270,7 +270,7 @@ impl fmt::Display for ErrorCode {
 /// ```
 /// use helix_agents_core::error::{Error, ErrorCode};
 ///
-/// let error = Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+/// let error = Error::new(ErrorCode::SessionNotFound, "there is no session with this id")
 ///     .with_context("session", "ticket-7");
 /// assert_eq!(error.code(), ErrorCode::SessionNotFound);
 /// assert!(!error.is_retryable());

@@ -241,7 +241,7 @@ impl From<ToolFinish> for Event {
     }
 }
 
-/// The result of one model call.
+/// The record of one model call in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The step number.

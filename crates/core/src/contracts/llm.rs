@@ -168,10 +168,10 @@ impl LlmSink for NoSink {
     fn error(&self, _: &Error) {}
 }
 
-/// The result of a model call.
+/// The output of a model call, with its usage and the provider's data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LlmResponse {
-    /// The result of the step.
+    /// The output.
     pub result: StepResult,
     /// The token usage, as reported by the provider.
     pub usage: Usage,

@@ -179,6 +179,6 @@ fn replaced(from: &SessionId) -> Error {
 }
 
 fn exists(session: &SessionId) -> Error {
-    Error::new(ErrorCode::SessionExists, "a session of this id exists already")
+    Error::new(ErrorCode::SessionExists, "a session with this id already exists")
         .with_context("session", session)
 }

@@ -204,7 +204,7 @@ pub(super) async fn catch_up_from_cache(
 }
 
 pub(super) fn not_found(session: &SessionId) -> Error {
-    Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+    Error::new(ErrorCode::SessionNotFound, "there is no session with this id")
         .with_context("session", session)
 }
 

@@ -50,7 +50,7 @@ impl Journal {
             }
             CreateOutcome::Exists => {
                 self.roll_back();
-                Err(Error::new(ErrorCode::SessionExists, "a session of this id exists already")
+                Err(Error::new(ErrorCode::SessionExists, "a session with this id already exists")
                     .with_context("session", self.session().id()))
             }
             CreateOutcome::ParentMissing => {

@@ -245,7 +245,7 @@ pub(super) fn refusal(
 
 fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission) -> Result<()> {
     if submission.digest.as_ref().is_some_and(|digest| *digest != pending.digest) {
-        let message = "the answer was given to other arguments than the call has";
+        let message = "the arguments of the call have changed since they were shown; read the pending call again, and answer it";
         return Err(Error::new(ErrorCode::ArgumentsChanged, message));
     }
     if !submission.answer.fits(pending.kind) {
@@ -261,7 +261,8 @@ fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission)
             edited
         }
         (Answer::Approved { edited: Some(_) }, _) => {
-            let message = "the tool does not allow that its arguments are changed";
+            let message =
+                "the arguments of this call cannot be edited; approve or deny it as it is";
             return Err(Error::new(ErrorCode::AnswerInvalid, message));
         }
         _ => return Ok(()),
@@ -317,7 +318,7 @@ pub(super) async fn owner(
         (several, _) => {
             let sessions: Vec<_> = several.iter().map(SessionId::as_str).collect();
             let message = format!(
-                "several sessions wait for an answer to a call of this id; write it as \
+                "several sessions wait for an answer to a call with this id; write it as \
                  `session#call`: {}",
                 sessions.join(", ")
             );

@@ -78,9 +78,12 @@ async fn sessions_of_tree(
     let first = store.read_log(session, 0, 1).await?;
     let root = super::request::head(store, session).await?;
     if root.created.root != *session {
-        return Err(Error::new(ErrorCode::NotRoot, "a child is exported with its root")
-            .with_context("session", session)
-            .with_context("root", &root.created.root));
+        return Err(Error::new(
+            ErrorCode::NotRoot,
+            "this is a child session; export its root session",
+        )
+        .with_context("session", session)
+        .with_context("root", &root.created.root));
     }
     // Children are read first. A child's log, read later than its parent's, could otherwise be
     // ahead of what the parent knows.

@@ -9,6 +9,7 @@ mod fold_state;
 mod history;
 mod in_doubt;
 mod overview;
+mod patches;
 mod pending_calls;
 mod requests;
 mod rewind;

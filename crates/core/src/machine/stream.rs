@@ -1,6 +1,7 @@
 //! The rules of streams, for stores: the state of a stream, the format of its chunks, and what readers get.
 
 mod apply_batch;
+mod attempts;
 mod body;
 mod replay;
 mod state;

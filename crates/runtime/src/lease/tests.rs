@@ -12,8 +12,9 @@ use helix_agents_test::Gate;
 use tokio::sync::Notify;
 use tokio::time::advance;
 
-use super::LeaseKeeper;
-use crate::testing::{LEASE, Scene, store};
+use super::{LeaseEvent, LeaseKeeper};
+use crate::cancel_reason::CancelReason;
+use crate::testing::{LEASE, SESSION, Scene, store};
 
 /// The delay of each response of the store.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -107,4 +108,14 @@ async fn an_effect_that_was_skipped_is_polled_after_the_renewal() {
     arrived.notify_one();
     let done = watched.as_mut().now_or_never();
     assert!(matches!(done, Some(Either::Left(()))), "{done:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_session_was_deleted_stops_at_the_next_renewal() {
+    let (scene, agent) = (on(store()), agent());
+    let mut lease = scene.begin(&agent).await.lease;
+    assert!(scene.store.delete(&SESSION.into()).await.unwrap());
+    let event = lease.watch(0).await;
+    assert!(matches!(event, LeaseEvent::Cancel(CancelReason::SessionDeleted)), "{event:?}");
+    assert!(lease.ownership().age() < LEASE / 2, "{:?}", lease.ownership().age());
 }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CallRun;
 use crate::engine::StartedRun;
-use crate::starts::StartQueue;
+use crate::start_queue::StartQueue;
 use crate::testing::{LEASE, Scene, store};
 
 /// Returns a tool that counts its executions.

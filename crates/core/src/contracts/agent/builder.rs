@@ -372,7 +372,7 @@ impl Parts {
     fn budget_problems(&self) -> Vec<String> {
         let mut problems: Vec<_> = self.budget.problem().map(str::to_owned).into_iter().collect();
         for model in self.prices.invalid_prices() {
-            problems.push(format!("the price of `{model}` is not an amount of money"));
+            problems.push(format!("the price of `{model}` must be finite and not negative"));
         }
         if self.budget.cost.is_some() {
             problems.extend(price_problems(&self.name, &self.llm.model, &self.prices));
@@ -389,7 +389,7 @@ impl Parts {
         };
         let mut problems = Vec::new();
         if let Err(problem) = (self.check_state)(&initial) {
-            problems.push(format!("the default state does not read back: {problem}"));
+            problems.push(format!("the default state cannot be deserialized again: {problem}"));
         }
         if let PromptSource::OfState(prompt) = &self.prompt
             && let Err(error) = prompt(&initial)

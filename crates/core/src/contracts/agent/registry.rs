@@ -77,7 +77,7 @@ impl AgentRegistry {
                 .map_err(|panic| panic.into_error().with_context("agent", name))?,
             None => {
                 let names = self.names().join(", ");
-                let message = format!("no agent of this name is registered; known: [{names}]");
+                let message = format!("no agent with this name is registered; known: [{names}]");
                 Err(Error::new(ErrorCode::AgentNotFound, message).with_context("agent", name))
             }
         }
@@ -98,7 +98,7 @@ impl AgentRegistry {
     fn insert(&self, name: Arc<str>, entry: Entry) -> Result<()> {
         let mut entries = self.write();
         if entries.contains_key(&name) {
-            let message = "an agent of this name is registered already; use `replace`";
+            let message = "an agent with this name is already registered; use `replace`";
             return Err(Error::new(ErrorCode::AgentInvalid, message).with_context("agent", name));
         }
         entries.insert(name, entry);

@@ -85,7 +85,7 @@ fn tool_names_are_unique_and_not_reserved() {
 #[test]
 fn tools_need_a_description_and_a_valid_schema() {
     let error = builder().tool(echo("t").described(" \n")).build().unwrap_err();
-    assert!(error.message().contains("tool `t` has no description"), "{error}");
+    assert!(error.message().contains("tool `t` needs a description"), "{error}");
     let error = builder().tool(broken_schema("t")).build().unwrap_err();
     assert!(error.message().starts_with("tool `t`: not a usable JSON Schema"), "{error}");
 }
@@ -215,7 +215,10 @@ impl Serialize for Even {
 #[test]
 fn the_default_state_reads_back_and_fits_the_prompts_type() {
     let error = builder().state::<Even>().build().unwrap_err();
-    assert_eq!(error.message(), "the default state does not read back: its type rejects the value");
+    assert_eq!(
+        error.message(),
+        "the default state cannot be deserialized again: its type rejects the value"
+    );
     let error = builder().system_prompt_of(|_: Notes| String::new()).build().unwrap_err();
     assert!(error.message().contains("the prompt's state type does not fit"), "{error}");
 }

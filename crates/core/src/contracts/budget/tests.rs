@@ -131,7 +131,7 @@ fn invalid_limits_are_definition_errors() {
     );
     for wrong in [f64::NAN, f64::INFINITY, -1.0] {
         let table = PriceTable::new().model("openai:gpt-5", Price::per_million(1.0, wrong));
-        let expected = "the price of `openai:gpt-5` is not an amount of money";
+        let expected = "the price of `openai:gpt-5` must be finite and not negative";
         assert_eq!(problems(Budget::new().cost(Cost::usd(1.0)), table), expected);
     }
     assert_eq!([Cost::usd(f64::NAN), Cost::usd(-3.0)], [Cost(0); 2]);

@@ -32,7 +32,7 @@ pub enum StopReason {
     Unknown,
 }
 
-/// The result of a model call.
+/// The output of a model call, in terms that all providers share.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepResult {
     /// A text reply.

@@ -1,4 +1,5 @@
-//! Merges the state changes of tools that ran concurrently, if they conflict.
+//! The fallback for state changes of concurrent tools that do not fit together. Usually they are
+//! applied in call order, by `machine/session/patches.rs`.
 
 use serde_json::Value;
 

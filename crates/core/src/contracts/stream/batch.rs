@@ -110,7 +110,7 @@ pub(crate) fn check(batch: &Batch) -> Result<()> {
     let mut started = 0;
     for op in &*batch.ops {
         if op.origin().is_some_and(|origin| origin.session != batch.writer.session) {
-            let message = "an operation of the batch belongs to another session than its writer";
+            let message = "an operation of the batch belongs to a session other than its writer's";
             return Err(Error::new(ErrorCode::InputInvalid, message));
         }
         match op {

@@ -345,7 +345,9 @@ impl Tool {
             ));
         }
         if self.description.is_empty() {
-            problems.push(format!("tool `{name}` has no description; models choose by it"));
+            problems.push(format!(
+                "tool `{name}` needs a description: the model uses it to decide when to call it"
+            ));
         }
         let schemas = std::iter::once(&self.input).chain(&self.output);
         problems.extend(schemas.filter_map(|schema| {

@@ -174,7 +174,7 @@ fn staging_summary() -> Summary {
 }
 
 fn session_exists(session: &SessionId) -> Error {
-    Error::new(ErrorCode::SessionExists, "the store holds another session of this id")
+    Error::new(ErrorCode::SessionExists, "the store contains another session with this id")
         .with_context("session", session)
 }
 

@@ -184,7 +184,7 @@ impl CompanionMessage {
             }
             ChildStatus::Ended(..) => Delivery::NewTurn,
             _ if self.is_spawn => {
-                Delivery::Refused("a child of this name already exists; send it a message")
+                Delivery::Refused("a child with this name already exists; send it a message")
             }
             ChildStatus::Live
             | ChildStatus::Waiting

@@ -51,7 +51,7 @@ pub(super) fn outcome(session: &Session, agent: &AgentDefinition) -> Option<RunO
         .collect();
     let takeovers = session.takeovers();
     let message = if !abandoned.is_empty() {
-        format!("repeated attempts crashed without a result of the calls {}", abandoned.join(", "))
+        format!("the process crashed repeatedly while it ran {}", abandoned.join(", "))
     } else if is_crash_loop(session, agent) {
         let next = session.last_step() + 1;
         format!(

@@ -1,13 +1,12 @@
-//! The rules of streams: what a batch changes, which attempts it discards, and the announcements that
-//! tell readers about it.
+//! The rules of streams: what a batch changes.
 
 use std::sync::Arc;
 
-use super::state::{Change, ChunkPlacement, Discarded, StreamState};
+use super::state::{Change, ChunkPlacement, StreamState};
 use crate::contracts::stream::batch::check;
 use crate::contracts::stream::{
-    Attempt, Batch, BatchReceipt, Boundary, Chunk, ChunkKind, Effect, OpenAttempt,
-    SessionWatermark, StreamOp, Watermark, Writer,
+    Attempt, Batch, BatchReceipt, Boundary, Chunk, OpenAttempt, SessionWatermark, StreamOp,
+    Watermark, Writer,
 };
 use crate::error::Result;
 use crate::mutant;
@@ -30,7 +29,7 @@ impl StreamState {
             Applying { state: self, writer: &batch.writer, change: Change::default() };
         for (op, operation) in batch.ops.iter().enumerate() {
             match operation {
-                StreamOp::Begin { effect, origin } => applying.begin(op, effect, origin),
+                StreamOp::Begin { effect, origin } => applying.start_attempt(op, effect, origin),
                 StreamOp::Chunks { attempt, chunks } => {
                     let written = &applying.change.written;
                     let attempt = attempt.map(|named| written.attempt(named)).transpose()?;
@@ -60,27 +59,13 @@ impl StreamState {
 }
 
 /// A stream state while a batch is applied to it.
-struct Applying<'l> {
-    state: &'l mut StreamState,
-    writer: &'l Writer,
-    change: Change,
+pub(super) struct Applying<'l> {
+    pub(super) state: &'l mut StreamState,
+    pub(super) writer: &'l Writer,
+    pub(super) change: Change,
 }
 
 impl Applying<'_> {
-    fn begin(&mut self, op: usize, effect: &Effect, origin: &Chunk) {
-        let same = |open: &&OpenAttempt| open.effect == *effect && open.session == origin.session;
-        if let Some(earlier) = self.state.open.iter().find(same).map(|open| open.attempt) {
-            self.discard_and_announce(op, &[earlier]);
-        }
-        self.state.last_attempt += 1;
-        let attempt = Attempt(self.state.last_attempt);
-        let Writer { session, fencing_token, .. } = self.writer.clone();
-        let (effect, start_seq) = (effect.clone(), self.state.last_seq);
-        self.state.open.push(OpenAttempt { attempt, session, effect, start_seq, fencing_token });
-        self.change.written.started.push(attempt);
-        self.change.is_changed = true;
-    }
-
     fn add(&mut self, op: usize, attempt: Option<Attempt>, chunks: &[Arc<Chunk>]) {
         match attempt {
             Some(attempt) if !self.state.is_open(attempt) => {
@@ -91,12 +76,7 @@ impl Applying<'_> {
     }
 
     fn mark(&mut self, op: usize, mark: &Watermark) {
-        let settled = self.close(&mark.settled);
-        if !settled.is_empty() {
-            let attempts = settled.into_iter().map(|open| open.attempt).collect();
-            let kind = ChunkKind::StepCommitted { attempts, version: mark.version };
-            self.place(ChunkPlacement::Announcement { op, kind }, 1);
-        }
+        self.settle_and_announce(op, &mark.settled, mark.version);
         let is_overtaken = |open: &&OpenAttempt| {
             open.session == self.writer.session && open.fencing_token < self.writer.fencing_token
         };
@@ -128,34 +108,7 @@ impl Applying<'_> {
         self.change.is_changed = true;
     }
 
-    /// Removes the attempts that are still open from the list, and returns them.
-    fn close(&mut self, attempts: &[Attempt]) -> Vec<OpenAttempt> {
-        let closed: Vec<OpenAttempt> =
-            self.state.open.extract_if(.., |open| attempts.contains(&open.attempt)).collect();
-        self.change.is_changed |= !closed.is_empty();
-        closed
-    }
-
-    /// Discards the attempts that are still open, and announces this to readers with a
-    /// `step_discarded` chunk.
-    fn discard_and_announce(&mut self, op: usize, attempts: &[Attempt]) {
-        let closed = self.close(attempts);
-        if closed.is_empty() {
-            return;
-        }
-        let ended = self.state.last_seq;
-        let attempts = closed.iter().map(|open| open.attempt).collect();
-        let discarded = closed
-            .into_iter()
-            .map(|OpenAttempt { attempt, start_seq, .. }| Discarded { attempt, start_seq, ended });
-        self.change.discarded.extend(discarded);
-        self.place(
-            ChunkPlacement::Announcement { op, kind: ChunkKind::StepDiscarded { attempts } },
-            1,
-        );
-    }
-
-    fn place(&mut self, placed: ChunkPlacement, count: usize) {
+    pub(super) fn place(&mut self, placed: ChunkPlacement, count: usize) {
         if count == 0 {
             return;
         }

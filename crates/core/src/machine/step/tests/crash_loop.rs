@@ -62,7 +62,7 @@ fn a_call_that_crashes_run_after_run_is_abandoned_and_named() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`pay`)"
+        "crash_loop: the process crashed repeatedly while it ran 1.1 (`pay`)"
     );
     let step = hand.session().closed_step().unwrap();
     let outcomes: Vec<_> =
@@ -152,7 +152,7 @@ fn calls_that_wait_for_a_child_are_not_abandoned() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`search`)"
+        "crash_loop: the process crashed repeatedly while it ran 1.1 (`search`)"
     );
 }
 
@@ -187,7 +187,7 @@ fn attempts_of_a_call_count_only_for_that_call() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`pay`)"
+        "crash_loop: the process crashed repeatedly while it ran 1.1 (`pay`)"
     );
 }
 

@@ -1,4 +1,5 @@
-//! Records the starts of at-most-once calls in the log before the calls run.
+//! The queue in which at-most-once calls request that their starts are recorded, which the owner of the run does. The
+//! calls wait for it in `tools/at_most_once.rs`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
