@@ -32,8 +32,8 @@ async fn invalid_options_are_refused_with_instructions() {
         (good().schema("Helix"), "lower-case letters"),
         (good().schema("helix_agents"), "use a separate schema for DBOS"),
         (good().app_name("a"), "3 to 100"),
-        (good().executor_id("local"), "name of the slot"),
-        (good().executor_id(""), "name of the slot"),
+        (good().executor_id("local"), "unique among running processes"),
+        (good().executor_id(""), "unique among running processes"),
         (good().connections(1), "at least 2 connections"),
         (good().max_runs(0), "at least 1"),
         (good().poll_interval(Duration::ZERO), "must not be zero"),
@@ -55,7 +55,7 @@ async fn the_error_for_an_unreachable_database_omits_the_password() {
     let error = refused(builder).await;
     assert_eq!(error.code(), ErrorCode::StoreUnavailable);
     assert!(!format!("{error:?}").contains("secret"), "{error:?}");
-    assert!(error.message().contains("does the server run"), "{error}");
+    assert!(error.message().contains("check the URL and that the server is running"), "{error}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn a_store_of_a_single_process_is_refused() {
         .target(servers::temporal());
     let error = runtime.connect().await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
-    assert!(error.message().contains("use a shared store"), "{error}");
+    assert!(error.message().contains("use a SQLite, PostgreSQL or Redis store"), "{error}");
 }
 
 #[tokio::test]
