@@ -15,6 +15,9 @@ use tokio::sync::Notify;
 #[cfg(test)]
 mod tests;
 
+/// The limit of [`LeaseView::start_window`]. A call in doubt waits for this time in addition to its timeout.
+pub(crate) const MAX_START_WINDOW: Duration = Duration::from_secs(5);
+
 /// A view of a run's lease, shared by the keeper that extends it and the calls that depend on it. Cheap to clone
 /// and to query.
 ///
@@ -72,7 +75,7 @@ impl LeaseView {
 
     /// Returns how long after the request to record its start an at-most-once call of a work item may run.
     pub(crate) fn start_window(&self) -> Duration {
-        self.0.ttl / 4
+        (self.0.ttl / 4).min(MAX_START_WINDOW)
     }
 
     /// Returns `true` if this fraction of the lease remains.

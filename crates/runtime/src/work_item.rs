@@ -75,6 +75,7 @@ pub enum NextWork {
         then: WorkItem,
     },
     /// No more work: the run has ended, or another run owns the session.
+    #[serde(rename = "over")]
     Done,
 }
 

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CallRun;
 use crate::engine::StartedRun;
+use crate::lease_view::MAX_START_WINDOW;
 use crate::start_queue::StartQueue;
 use crate::testing::{LEASE, Scene, store};
 
@@ -101,7 +102,7 @@ async fn a_work_item_records_a_start_again_if_recording_it_took_long() {
     let (call, starts) = first_call(&mut run).await;
     let mut call = pin!(call.drive());
     assert!(call.as_mut().now_or_never().is_none());
-    advance(LEASE * 26 / 100).await;
+    advance(MAX_START_WINDOW + Duration::from_millis(1)).await;
     starts.take().pop().unwrap().grant();
     assert!(call.as_mut().now_or_never().is_none());
     assert_eq!(payments.load(Ordering::Relaxed), 0);
@@ -125,7 +126,7 @@ async fn a_work_item_waits_for_a_late_start_of_the_same_run() {
     run.driver.record(&mut run.lease, vec![start]).await.unwrap();
     let (call, _) = next_call(&run);
     assert!(call.task.in_doubt);
-    assert_eq!(call.doubt, TIMEOUT + LEASE / 4);
+    assert_eq!(call.doubt, TIMEOUT + MAX_START_WINDOW);
 }
 
 #[tokio::test(start_paused = true)]
