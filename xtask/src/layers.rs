@@ -13,7 +13,7 @@ use crate::workspace::{self, Package, name_matches};
 
 mod core;
 mod features;
-mod size;
+mod package_count;
 
 #[cfg(test)]
 mod tests;
@@ -199,7 +199,7 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
     }
     complaints.extend(features::complaints()?);
     complaints.extend(core::complaints()?);
-    complaints.extend(size::complaint()?);
+    complaints.extend(package_count::complaint()?);
     Ok(complaints)
 }
 

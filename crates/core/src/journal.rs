@@ -482,7 +482,9 @@ impl Journal {
     }
 
     fn history_lost(&self) -> Error {
-        self.error(ErrorCode::HistoryLost, "the store lost acknowledged events, for example because it was restored from a backup; the run stops")
+        let message = "the store lost acknowledged events, for example because it was restored from a backup; the run \
+                       stops";
+        self.error(ErrorCode::HistoryLost, message)
     }
 
     fn error(&self, code: ErrorCode, message: &'static str) -> Error {

@@ -6,7 +6,7 @@ use syn::{Attribute, Error, Expr, ExprLit, Lit, LitStr, Meta, Result};
 #[cfg(test)]
 mod tests;
 
-const MISSING: &str = "a tool needs a description: the model uses it to decide when to call it: \
+const MISSING: &str = "a tool needs a description, by which the model decides when to call it: \
     write a doc comment, or give `#[tool(description = \"…\")]`";
 
 /// Returns the description: `given`, or otherwise the doc comment of `function`.

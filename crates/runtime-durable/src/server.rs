@@ -49,7 +49,10 @@ pub(crate) async fn check(url: &str) -> Result<()> {
         }
         Problem::PoolTimedOut => Err(Error::new(
             ErrorCode::StoreUnavailable,
-            format!("PostgreSQL did not answer within {CONNECT_TIMEOUT:?}; check the URL and that the server is running"),
+            format!(
+                "PostgreSQL did not answer within {CONNECT_TIMEOUT:?}; check the URL and that the server is \
+                 running"
+            ),
         )),
         problem => Err(Error::new(
             ErrorCode::StoreUnavailable,

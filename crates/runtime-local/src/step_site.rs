@@ -202,12 +202,12 @@ async fn record_while_running(
     facts: Vec<Event>,
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
-    let ownership = lease.ownership().clone();
+    let lease_view = lease.view().clone();
     let record = pin!(driver.record_concurrently(lease, facts));
-    while_running(&ownership, record, running).await
+    while_running(&lease_view, record, running).await
 }
 
-/// StartQueue queued children after others have ended or were suspended, while the other calls continue. Returns the
+/// Starts queued children after others have ended or were suspended, while the other calls continue. Returns the
 /// number of started children and the calls that completed in the meantime.
 async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
     driver: &mut Driver,
@@ -217,9 +217,9 @@ async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
 ) -> Result<(usize, Vec<Settled>)> {
     // A runtime that is shutting down starts no children.
     let Ok(Action::StartChildren(tasks)) = driver.next() else { return Ok((0, Vec::new())) };
-    let ownership = lease.ownership().clone();
+    let lease_view = lease.view().clone();
     let mut start = Box::pin(driver.start_children_concurrently(lease, &tasks));
-    let ended = while_running(&ownership, start.as_mut(), running).await?;
+    let ended = while_running(&lease_view, start.as_mut(), running).await?;
     drop(start);
     let children = driver.children(&tasks, cancel);
     let count = children.len();
@@ -229,7 +229,7 @@ async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
 
 /// Runs work while calls continue. Returns the calls that completed in the meantime.
 async fn while_running(
-    ownership: &LeaseView,
+    lease_view: &LeaseView,
     mut work: Pin<&mut impl Future<Output = Result<()>>>,
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
@@ -237,7 +237,7 @@ async fn while_running(
     loop {
         // During this time, only the append renews the lease.
         let mut next = running.next();
-        let next = ownership.while_owned(Pin::new(&mut next));
+        let next = lease_view.while_owned(Pin::new(&mut next));
         tokio::select! {
             biased;
             done = &mut work => return done.map(|()| more),

@@ -44,8 +44,8 @@ impl Driver {
         let cx = HookContext::new(&self.place(step), "llm_call", state);
         let started = lease.now();
         let ended = {
-            let ownership = lease.ownership().clone();
-            let call = model::call(self, step, force_completion, attempt, &cx, &ownership);
+            let lease_view = lease.view().clone();
+            let call = model::call(self, step, force_completion, attempt, &cx, &lease_view);
             let call = pin!(call);
             self.guarded(lease, call).await
         };
@@ -93,7 +93,7 @@ impl Driver {
         let comes_after = tasks.iter().any(|task| finishes(task) == Some(true));
         let state = if comes_after { session.step_state() } else { Arc::clone(session.state()) };
         let start_window = match self.in_work_items {
-            true => lease.ownership().start_window(),
+            true => lease.view().start_window(),
             // No other worker starts calls of this run.
             false => Duration::MAX,
         };
@@ -120,7 +120,7 @@ impl Driver {
                 start_window,
                 fencing_token,
                 max_append_bytes,
-                ownership: lease.ownership().clone(),
+                lease_view: lease.view().clone(),
                 starts: starts.clone(),
             })
         }));

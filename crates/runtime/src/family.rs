@@ -31,10 +31,8 @@ pub(crate) fn stop<'a>(
     async move {
         for _ in 0..MAX_CONFLICTS {
             let (agent, reason) = (Arc::clone(&agent), reason.clone());
-            let stopped = match child_status(runtime.context().logs(), child)
-                .await?
-                .stop_action(permanently)
-            {
+            let status = child_status(runtime.context().logs(), child).await?;
+            let stopped = match status.stop_action(permanently) {
                 StopAction::None => {
                     // The owner may have crashed before it wrote the end to the stream.
                     runtime.context().show_end(child).await;

@@ -41,7 +41,7 @@ pub struct LeaseKeeper {
     session: SessionId,
     run: RunId,
     ttl: Duration,
-    ownership: LeaseView,
+    lease_view: LeaseView,
     wakeup: WakeupReceiver,
     shutdown: CancellationToken,
     /// The id of the last interrupt request that was detected.
@@ -67,7 +67,7 @@ impl LeaseKeeper {
             session,
             run,
             ttl: context.lease,
-            ownership: LeaseView::new(Arc::clone(&context.clock), context.lease, until),
+            lease_view: LeaseView::new(Arc::clone(&context.clock), context.lease, until),
             shutdown: context.tasks.shutdown.clone(),
             interrupt: None,
             timer: Timer::default(),
@@ -108,13 +108,13 @@ impl LeaseKeeper {
 
     /// Records that an append extended the lease. `sent` is the time at which the append was sent.
     pub(crate) fn extended(&mut self, sent: Duration) {
-        self.ownership.extend(sent);
+        self.lease_view.extend(sent);
     }
 
     /// Returns the view of the lease that calls use while they run concurrently with the journal.
     #[must_use]
-    pub fn ownership(&self) -> &LeaseView {
-        &self.ownership
+    pub fn view(&self) -> &LeaseView {
+        &self.lease_view
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -133,13 +133,13 @@ impl LeaseKeeper {
         known: u64,
         mut effect: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> Either<T, LeaseEvent> {
-        let (ownership, wake_filter) = (self.ownership.clone(), Arc::clone(&self.wake_filter));
+        let (lease_view, wake_filter) = (self.lease_view.clone(), Arc::clone(&self.wake_filter));
         let mut watch = pin!(self.watch(known));
         wake_filter.restart();
         poll_fn(|cx| {
             loop {
                 // Polled first, because nearly every wakeup is for the effect.
-                let is_owned = ownership.has(LeaseMargin::Third);
+                let is_owned = lease_view.has(LeaseMargin::Third);
                 if is_owned && let Poll::Ready(done) = effect.as_mut().poll(cx) {
                     return Poll::Ready(Either::Left(done));
                 }
@@ -147,7 +147,7 @@ impl LeaseKeeper {
                     return Poll::Ready(Either::Right(event));
                 }
                 // The skipped effect may have been woken, and the lease may have been renewed just now.
-                if is_owned || !ownership.has(LeaseMargin::Third) {
+                if is_owned || !lease_view.has(LeaseMargin::Third) {
                     return Poll::Pending;
                 }
             }
@@ -165,7 +165,7 @@ impl LeaseKeeper {
             // After a third of the lease the next renewal is due; after two thirds the lease counts as at risk.
             let due = self.ttl / 3;
             let lost = self.ttl * 2 / 3;
-            let age = self.ownership.age();
+            let age = self.lease_view.age();
             if age >= lost {
                 // Renewals failed or this process was paused. Another process may have taken over.
                 return self.renew_late(known).await;
@@ -182,13 +182,13 @@ impl LeaseKeeper {
                         return event;
                     }
                 }
-                () = self.ownership.renewal_requested() => {
+                () = self.lease_view.renewal_requested() => {
                     if let Some(event) = self.renew(known).await {
                         return event;
                     }
                 }
                 () = self.timer.wait(&self.clock, wait) => {
-                    let age = self.ownership.age();
+                    let age = self.lease_view.age();
                     if (due..lost).contains(&age)
                         && let Some(event) = self.renew(known).await
                     {
@@ -201,7 +201,7 @@ impl LeaseKeeper {
 
     /// Renews a lease that is not at risk yet.
     async fn renew(&mut self, known: u64) -> Option<LeaseEvent> {
-        let left = (self.ttl * 2 / 3).saturating_sub(self.ownership.age());
+        let left = (self.ttl * 2 / 3).saturating_sub(self.lease_view.age());
         Box::pin(self.renew_within(left, known)).await.unwrap_or(None)
     }
 
@@ -209,7 +209,7 @@ impl LeaseKeeper {
     /// the session.
     async fn renew_late(&mut self, known: u64) -> LeaseEvent {
         match Box::pin(self.renew_within(self.ttl / 6, known)).await {
-            Ok(None) if self.ownership.has(LeaseMargin::Third) => LeaseEvent::Renewed,
+            Ok(None) if self.lease_view.has(LeaseMargin::Third) => LeaseEvent::Renewed,
             Ok(Some(event)) => event,
             Ok(None) | Err(_) => LeaseEvent::Cancel(CancelReason::LeaseLost),
         }
@@ -231,7 +231,7 @@ impl LeaseKeeper {
                 Ok(Some(LeaseEvent::Cancel(CancelReason::Superseded)))
             }
             Ok(Ok(renewal)) => {
-                self.ownership.extend(sent);
+                self.lease_view.extend(sent);
                 let has_news = renewal.head.position.version > known;
                 Ok(if has_news { self.requested(known).await } else { None })
             }

@@ -73,7 +73,8 @@ impl LeaseView {
         self.0.ttl.saturating_sub(left)
     }
 
-    /// Returns how long after the request to record its start an at-most-once call of a work item may run.
+    /// Returns the time within which an at-most-once call of a work item may run after it requested that its start is
+    /// recorded.
     pub(crate) fn start_window(&self) -> Duration {
         (self.0.ttl / 4).min(MAX_START_WINDOW)
     }

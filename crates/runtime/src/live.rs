@@ -105,6 +105,7 @@ impl Drop for RunRegistration {
     fn drop(&mut self) {
         self.runs.remove(&self.live);
         // Has no effect if an outcome was published.
-        self.live.finish(Err(Error::new(ErrorCode::Closed, "the task that executed the run ended without a result; resume the session to continue it")));
+        let message = "the task that executed the run ended without a result; resume the session to continue it";
+        self.live.finish(Err(Error::new(ErrorCode::Closed, message)));
     }
 }

@@ -31,7 +31,7 @@ pub(crate) async fn call(
     force_completion: bool,
     attempt: AttemptHandle,
     cx: &HookContext,
-    ownership: &LeaseView,
+    lease_view: &LeaseView,
 ) -> Result<(LlmResponse, Option<Price>)> {
     let agent = &driver.agent;
     let change = match driver.hooks.before_llm_call(cx, agent.llm()).await {
@@ -43,7 +43,7 @@ pub(crate) async fn call(
     let session = driver.journal.session();
     let price = agent.prices().get(&config.model).copied();
     if price.is_none() && session.budget(agent).cost.is_some() {
-        return Ok((failed(&price_problems(&config.model)), None));
+        return Ok((failed(&price_missing(&config.model)), None));
     }
     let prompt = match prompt {
         Some(content) => SharedMessage::new(Message::System { content }),
@@ -79,7 +79,7 @@ pub(crate) async fn call(
     };
     // Hooks and prompts may have blocked the thread for longer than the lease, so check the lease again before the
     // request is sent to the provider.
-    ownership.wait_for_margin(LeaseMargin::Third).await;
+    lease_view.wait_for_margin(LeaseMargin::Third).await;
     fault::point("model.before");
     let called =
         caught_async("the model adapter", || driver.context.llm.generate_step(request, &sink));
@@ -91,7 +91,7 @@ pub(crate) async fn call(
 }
 
 /// Returns the error for a model without a price. A cost limit cannot be enforced for it.
-fn price_problems(model: &str) -> Error {
+fn price_missing(model: &str) -> Error {
     let message = "the budget limits costs, and the model has no price; give it one with `prices`";
     Error::new(ErrorCode::ConfigInvalid, message).with_context("model", model)
 }

@@ -46,15 +46,15 @@ pub struct CallRun {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) cancel: CancellationToken,
     pub(crate) timeout: Duration,
-    /// How long to wait before a call in doubt continues, because its earlier owner may still execute it.
+    /// The wait before a call in doubt continues, because its earlier owner may still execute it.
     pub(crate) doubt: Duration,
-    /// How long after the request to record its start an at-most-once call may run. If recording takes longer, another
-    /// worker may assume that the call has ended.
+    /// The time within which an at-most-once call may run after it requested that its start is recorded. After this
+    /// time, another worker may assume that the call has ended.
     pub(crate) start_window: Duration,
     pub(crate) fencing_token: u64,
     /// The maximum size of an append, which a result must not exceed.
     pub(crate) max_append_bytes: usize,
-    pub(crate) ownership: LeaseView,
+    pub(crate) lease_view: LeaseView,
     pub(crate) starts: StartQueue,
 }
 
@@ -204,13 +204,13 @@ impl CallRun {
             return false;
         }
         // Nearly every call finds enough of the lease left.
-        if self.ownership.has(margin) {
+        if self.lease_view.has(margin) {
             return true;
         }
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => false,
-            () = self.ownership.wait_for_margin(margin) => true,
+            () = self.lease_view.wait_for_margin(margin) => true,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Below, check_below, check_direct, features, layer_of, parse, size};
+use super::{Below, check_below, check_direct, features, layer_of, package_count, parse};
 use crate::workspace::{Dependency, Package};
 
 fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
@@ -148,6 +148,8 @@ fn packages_below_core_are_counted_once() {
         let lines: Vec<_> = std::iter::once(own).chain(others).collect();
         lines.iter().chain(&lines).filter_map(|line| parse(line)).collect()
     };
-    assert_eq!(size::check(&tree(60)), None);
-    assert!(size::check(&tree(61)).is_some_and(|complaint| complaint.contains("61 packages")));
+    assert_eq!(package_count::check(&tree(60)), None);
+    assert!(
+        package_count::check(&tree(61)).is_some_and(|complaint| complaint.contains("61 packages"))
+    );
 }

@@ -206,9 +206,7 @@ impl CommonArgs {
                 "resume_command": resume,
             }))?;
         } else if !screen.is_json() {
-            // Alone, `failed` could mean that the command has failed.
-            let text = if label == "failed" { "answered with an error" } else { label };
-            screen.line(format!("{text}: {}", crate::text::one_line(&named.call.to_string())))?;
+            screen.line(format!("{}: {label}", crate::text::one_line(&named.call.to_string())))?;
             if left > 0 {
                 let still = count(left as u64, "other call");
                 let wait = if left == 1 { "waits" } else { "wait" };

@@ -158,7 +158,7 @@ async fn a_pending_call_is_listed_shown_approved_and_resumed() {
     assert_eq!((wrong.code, &wrong.json_error()["code"]), (1, &"arguments_changed".into()));
     let done = dir.helix(&["approvals", "approve", &call, "--digest", digest, "--by", "ann"]).await;
     assert_eq!((done.code, &*done.stderr), (0, ""));
-    assert_eq!(done.stdout, format!("approved: {call}\nresume   helix resume {session}\n"));
+    assert_eq!(done.stdout, format!("{call}: approved\nresume   helix resume {session}\n"));
     assert_eq!(text(&dir, "data/a.txt"), None, "an answer does not resume the run");
     let list = dir.helix(&["sessions", "list"]).await;
     assert!(list.stdout.contains(" answered "), "{list:?}");

@@ -93,10 +93,7 @@ async fn a_client_tool_can_fail() {
     let done = dir.helix(&["approvals", "answer", "order#1.0", "--error", "no one is there"]).await;
     assert_eq!(
         (done.code, &*done.stdout),
-        (
-            0,
-            "answered with an error: order#1.0\nresume   with the program that created the session\n"
-        )
+        (0, "order#1.0: failed\nresume   with the program that created the session\n")
     );
     let log = dir.helix(&["sessions", "log", SESSION]).await;
     assert!(log.stdout.contains("submitted 1.0 error no one is there"), "{log:?}");

@@ -307,8 +307,8 @@ impl fmt::Debug for HookContext {
     }
 }
 
-/// Which of a step's hook calls this is. With the [`HookPlace`], it forms the idempotency key of
-/// the hook call.
+/// The identity of a hook call within its step. With the [`HookPlace`], it forms the idempotency
+/// key of the hook call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookPoint {
@@ -336,7 +336,7 @@ impl fmt::Display for HookPoint {
     }
 }
 
-/// Where a hook runs: agent, session, run, turn and step.
+/// The agent, session, run, turn and step of a hook call.
 #[derive(Debug, Clone)]
 pub struct HookPlace {
     /// The agent's name.

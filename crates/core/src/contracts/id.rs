@@ -70,7 +70,7 @@ string_id! {
     AppendId
 }
 string_id! {
-    /// The id of a request from outside a run (interrupt, abort). Repeating a request has no
+    /// The id of a request from outside a run (interrupt, abort, submission or message). Repeating a request has no
     /// further effect.
     RequestId
 }

@@ -91,7 +91,7 @@ impl fmt::Debug for LlmConfig {
 /// The default of [`LlmConfig::max_retries`].
 pub const DEFAULT_MAX_RETRIES: u32 = 3;
 
-/// Whether the model must call a tool, and which one.
+/// The constraint on the model's tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolChoice<'a> {
     /// The model chooses.

@@ -203,10 +203,10 @@ pub struct ResumeOptions {
     pub budget: Option<Budget>,
     /// The checkpoint to rewind to first. Default: continue where the session stopped.
     pub checkpoint: Option<u64>,
-    /// How long to wait until the lease of another run expires. Default: zero. The call fails with
-    /// [`ErrorCode::AlreadyRunning`](crate::error::ErrorCode::AlreadyRunning) at once if the lease
-    /// outlasts this time, and during the wait if the lease is renewed, because its owner is then
-    /// alive.
+    /// The maximum time to wait for another run's lease to expire. Default: zero. The call fails
+    /// with [`ErrorCode::AlreadyRunning`](crate::error::ErrorCode::AlreadyRunning) at once if the
+    /// lease outlasts this time, and during the wait if the lease is renewed, because its owner is
+    /// then alive.
     pub wait: Duration,
     /// Hooks of this execution. They run after the agent's hooks.
     pub hooks: Vec<Arc<dyn AgentHooks>>,

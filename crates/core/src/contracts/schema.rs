@@ -78,11 +78,11 @@ impl Schema {
     /// Creates a schema from JSON.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if the value is not a schema; if it refers to another document,
-    /// or to anything but `#` or `#/…`; if it contains `$id`, `$anchor` or a dynamic reference
-    /// below its root; if a reference cycle does not descend into the value; if it is nested more
-    /// than 64 levels deep; or if it contains more than 10 000 schemas after expanding all
-    /// references. Also if the crate's feature `json-schema` is disabled.
+    /// [`ErrorCode::ToolInvalid`] if the crate's feature `json-schema` is disabled; if the value is
+    /// not a schema; if it refers to another document, or to anything but `#` or `#/…`; if it
+    /// contains `$id`, `$anchor` or a dynamic reference below its root; if a reference cycle does
+    /// not descend into the value; if it is nested more than 64 levels deep; or if it contains more
+    /// than 10 000 schemas after expanding all references.
     pub fn from_value(value: Value) -> Result<Self> {
         let unusable = |problem: &dyn fmt::Display| {
             Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {problem}"))

@@ -12,8 +12,8 @@ pub struct Committed {
     pub events: Vec<Event>,
     /// The version of the log after the recorded events.
     pub version: u64,
-    /// The positions of other writers' events between the recorded ones: the number of recorded
-    /// events before them, and their number.
+    /// The events of other writers between the recorded ones: how many recorded events precede
+    /// them, and how many they are.
     others: Vec<(usize, u64)>,
     /// Events that another worker of the same run has recorded since the last commit, with their
     /// versions.

@@ -245,7 +245,8 @@ pub(super) fn refusal(
 
 fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission) -> Result<()> {
     if submission.digest.as_ref().is_some_and(|digest| *digest != pending.digest) {
-        let message = "the arguments of the call have changed since they were shown; read the pending call again, and answer it";
+        let message = "the arguments of the call have changed since they were shown; read the \
+                       pending call again, and answer it";
         return Err(Error::new(ErrorCode::ArgumentsChanged, message));
     }
     if !submission.answer.fits(pending.kind) {

@@ -40,7 +40,7 @@ async fn the_lease_of_a_new_session_is_counted_from_the_sending() {
     };
     let agent = agent();
     let (started, ()) = tokio::join!(scene.begin(&agent), slow);
-    assert_eq!(started.lease.ownership().age(), ANSWER);
+    assert_eq!(started.lease.view().age(), ANSWER);
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn the_lease_of_a_run_that_takes_over_is_counted_from_the_sending() {
         gate.open();
     };
     let (started, ()) = tokio::join!(scene.resume(&agent), slow);
-    assert_eq!(started.lease.ownership().age(), ANSWER);
+    assert_eq!(started.lease.view().age(), ANSWER);
 }
 
 /// The response of the store contains the remaining time of the lease and is delayed.
@@ -68,7 +68,7 @@ async fn a_lease_that_is_read_is_counted_from_the_question() {
     advance(ANSWER).await;
     gate.open();
     let (_, keeper) = attached.await.unwrap().unwrap();
-    let age = keeper.ownership().age();
+    let age = keeper.view().age();
     assert!(age >= ANSWER && age < LEASE / 2, "{age:?}");
 }
 
@@ -86,7 +86,7 @@ async fn a_lease_that_is_renewed_first_is_counted_from_the_sending() {
     advance(ANSWER).await;
     gate.open();
     let (_, keeper) = attached.await.unwrap().unwrap();
-    assert_eq!(keeper.ownership().age(), ANSWER);
+    assert_eq!(keeper.view().age(), ANSWER);
 }
 
 /// After a pause, the result of an effect may arrive together with the response of a renewal. The effect is polled
@@ -117,5 +117,5 @@ async fn a_run_whose_session_was_deleted_stops_at_the_next_renewal() {
     assert!(scene.store.delete(&SESSION.into()).await.unwrap());
     let event = lease.watch(0).await;
     assert!(matches!(event, LeaseEvent::Cancel(CancelReason::SessionDeleted)), "{event:?}");
-    assert!(lease.ownership().age() < LEASE / 2, "{:?}", lease.ownership().age());
+    assert!(lease.view().age() < LEASE / 2, "{:?}", lease.view().age());
 }

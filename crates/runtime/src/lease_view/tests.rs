@@ -20,45 +20,45 @@ fn owned() -> (LeaseView, Duration) {
     (LeaseView::new(Arc::new(clock), 6 * SECOND, sent + 6 * SECOND), sent)
 }
 
-fn margins(ownership: &LeaseView) -> (bool, bool) {
-    (ownership.has(LeaseMargin::Half), ownership.has(LeaseMargin::Third))
+fn margins(lease_view: &LeaseView) -> (bool, bool) {
+    (lease_view.has(LeaseMargin::Half), lease_view.has(LeaseMargin::Third))
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_lease_counts_from_the_time_of_sending() {
-    let (ownership, sent) = owned();
+    let (lease_view, sent) = owned();
     tokio::time::advance(2 * SECOND).await;
-    assert_eq!(margins(&ownership), (true, true));
+    assert_eq!(margins(&lease_view), (true, true));
     tokio::time::advance(SECOND).await;
-    assert_eq!(margins(&ownership), (false, true));
+    assert_eq!(margins(&lease_view), (false, true));
     tokio::time::advance(SECOND).await;
-    assert_eq!(margins(&ownership), (false, false));
+    assert_eq!(margins(&lease_view), (false, false));
     // The response arrives now, but acknowledges a request that was sent long ago.
-    ownership.extend(sent + SECOND);
-    assert_eq!(margins(&ownership), (false, true));
-    ownership.extend(sent);
-    assert_eq!(ownership.age(), 3 * SECOND, "an older acknowledgement changes nothing");
+    lease_view.extend(sent + SECOND);
+    assert_eq!(margins(&lease_view), (false, true));
+    lease_view.extend(sent);
+    assert_eq!(lease_view.age(), 3 * SECOND, "an older acknowledgement changes nothing");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_requests_a_renewal_and_waits_for_it() {
-    let (ownership, sent) = owned();
-    assert_eq!(ownership.wait_for_margin(LeaseMargin::Half).now_or_never(), Some(()));
-    assert_eq!(ownership.renewal_requested().now_or_never(), None);
+    let (lease_view, sent) = owned();
+    assert_eq!(lease_view.wait_for_margin(LeaseMargin::Half).now_or_never(), Some(()));
+    assert_eq!(lease_view.renewal_requested().now_or_never(), None);
     tokio::time::advance(3 * SECOND).await;
-    let mut waiting = pin!(ownership.wait_for_margin(LeaseMargin::Half));
+    let mut waiting = pin!(lease_view.wait_for_margin(LeaseMargin::Half));
     assert_eq!(waiting.as_mut().now_or_never(), None);
-    assert_eq!(ownership.renewal_requested().now_or_never(), Some(()));
-    ownership.extend(sent + 3 * SECOND);
+    assert_eq!(lease_view.renewal_requested().now_or_never(), Some(()));
+    lease_view.extend(sent + 3 * SECOND);
     assert_eq!(waiting.now_or_never(), Some(()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_pauses_after_a_gap_until_the_lease_is_renewed() {
-    let (ownership, sent) = owned();
+    let (lease_view, sent) = owned();
     let mut work = pin!(ready(1));
     tokio::time::advance(4 * SECOND).await;
-    assert_eq!(ownership.while_owned(work.as_mut()).now_or_never(), None);
-    ownership.extend(sent + 4 * SECOND);
-    assert_eq!(ownership.while_owned(work.as_mut()).now_or_never(), Some(1));
+    assert_eq!(lease_view.while_owned(work.as_mut()).now_or_never(), None);
+    lease_view.extend(sent + 4 * SECOND);
+    assert_eq!(lease_view.while_owned(work.as_mut()).now_or_never(), Some(1));
 }

@@ -13,7 +13,7 @@ use super::Agent;
 use super::companion::{self, Companion, CompanionMode};
 use super::completion::{build_effective_tools, output_requirement};
 use super::definition::{
-    AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, price_problems,
+    AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, price_problem,
     system_message,
 };
 use super::sub_agent::SubAgent;
@@ -375,7 +375,7 @@ impl Parts {
             problems.push(format!("the price of `{model}` must be finite and not negative"));
         }
         if self.budget.cost.is_some() {
-            problems.extend(price_problems(&self.name, &self.llm.model, &self.prices));
+            problems.extend(price_problem(&self.name, &self.llm.model, &self.prices));
             problems
                 .extend(self.sub_agents.iter().flat_map(|child| child.agent().price_problems()));
         }

@@ -47,7 +47,9 @@ impl Companion {
         let name = self.agent.name();
         let mut problems = Vec::new();
         if self.agent.description().is_empty() {
-            problems.push(format!("companion `{name}` needs a description: the model uses it to decide when to call it"));
+            problems.push(format!(
+                "companion `{name}` needs a description: the model uses it to decide when to call it"
+            ));
         }
         problems
     }

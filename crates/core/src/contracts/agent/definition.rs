@@ -253,7 +253,7 @@ impl AgentDefinition {
     #[must_use]
     pub fn price_problems(&self) -> Vec<String> {
         let below = self.sub_agents.iter().flat_map(|child| child.agent().price_problems());
-        price_problems(&self.name, &self.llm.model, &self.prices).into_iter().chain(below).collect()
+        price_problem(&self.name, &self.llm.model, &self.prices).into_iter().chain(below).collect()
     }
 
     /// Returns the hooks in execution order.
@@ -297,7 +297,7 @@ impl AgentDefinition {
     }
 }
 
-pub(super) fn price_problems(agent: &str, model: &str, prices: &PriceTable) -> Option<String> {
+pub(super) fn price_problem(agent: &str, model: &str, prices: &PriceTable) -> Option<String> {
     let message = || {
         format!("agent `{agent}` has no price for its model `{model}`; give it one with `prices`")
     };

@@ -137,7 +137,9 @@ impl SubAgent {
                 .push(format!("sub-agent `{name}` has no output type: its caller waits for one"));
         }
         if self.description.is_empty() {
-            problems.push(format!("sub-agent `{name}` needs a description: the model uses it to decide when to call it"));
+            problems.push(format!(
+                "sub-agent `{name}` needs a description: the model uses it to decide when to call it"
+            ));
         }
         if self.tool.len() > 64 {
             problems.push(format!(

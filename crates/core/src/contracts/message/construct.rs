@@ -22,26 +22,26 @@ pub struct AssistantMessageParts {
     pub thinking: Option<Thinking>,
 }
 
-/// Creates the assistant message of a plan. Sub-agent calls follow the tool calls, under their
-/// prefixed name.
+/// Assembles an assistant message. Sub-agent calls follow the tool calls, under their prefixed
+/// name.
 #[must_use]
-pub fn create_assistant_message(plan: AssistantMessageParts) -> AssistantMessage {
-    let tools = plan.tool_calls.into_iter().map(|call| ToolCall {
+pub fn create_assistant_message(parts: AssistantMessageParts) -> AssistantMessage {
+    let tools = parts.tool_calls.into_iter().map(|call| ToolCall {
         id: call.id,
         provider_id: call.provider_id,
         name: call.name,
         arguments: call.arguments,
     });
-    let children = plan.sub_agent_calls.into_iter().map(|call| ToolCall {
+    let children = parts.sub_agent_calls.into_iter().map(|call| ToolCall {
         id: call.id,
         provider_id: call.provider_id,
         name: format!("{SUB_AGENT_PREFIX}{}", call.agent_type).into(),
         arguments: call.input,
     });
     AssistantMessage {
-        content: plan.content,
+        content: parts.content,
         tool_calls: tools.chain(children).collect(),
-        thinking: plan.thinking,
+        thinking: parts.thinking,
     }
 }
 

@@ -16,7 +16,8 @@ use crate::mutant;
 /// source name is the tool's name.
 pub const WAIT_USAGE: &str = "client_tool_wait_ms";
 
-/// Traces what the events of an append say about pending calls. Runtimes call this.
+/// Reports the pending calls and answers in the events of an append through `tracing`. Runtimes
+/// call this.
 pub fn report_waiting(session: &Session, events: &[Event]) {
     let id = session.id();
     for event in events {

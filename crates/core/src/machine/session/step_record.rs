@@ -102,7 +102,7 @@ impl StepRecord {
     }
 }
 
-/// What is known about one call of a step.
+/// The record of one call of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallRecord {

@@ -145,7 +145,7 @@ pub struct StepIterator {
     session: Session,
     /// The last reply whose open calls all passed the checks, and which of them are pending. It
     /// caches a check that is needed many times per step.
-    fit: Option<CheckedReply>,
+    checked: Option<CheckedReply>,
     /// The next action that `decide` found, valid until the session changes.
     found: Option<Action>,
 }
@@ -154,7 +154,7 @@ impl StepIterator {
     /// Creates the state machine at the end of a session's log.
     #[must_use]
     pub fn new(agent: AnyAgent, session: Session) -> Self {
-        Self { agent, session, fit: None, found: None }
+        Self { agent, session, checked: None, found: None }
     }
 
     /// Returns the session.
@@ -260,7 +260,7 @@ impl StepIterator {
                 Action::TakeMessages(requests) => vec![Event::MessagesTaken { requests }],
                 found => {
                     // The action is not an answer, so no call was refused.
-                    self.fit = self.session.open_step().and_then(|step| self.judged(step));
+                    self.checked = self.session.open_step().and_then(|step| self.check(step));
                     self.found = Some(found);
                     return Ok(decided);
                 }
@@ -273,11 +273,11 @@ impl StepIterator {
     /// Returns the cached gates of the reply, or `None` if its calls have not been checked.
     fn gates(&self, step: &StepRecord) -> Option<&Gates> {
         let reply = step.reply.message.as_ref()?;
-        let fit = self.fit.as_ref().filter(|fit| Arc::ptr_eq(&fit.reply, reply))?;
-        Some(&fit.gates)
+        let checked = self.checked.as_ref().filter(|checked| Arc::ptr_eq(&checked.reply, reply))?;
+        Some(&checked.gates)
     }
 
-    fn judged(&self, step: &StepRecord) -> Option<CheckedReply> {
+    fn check(&self, step: &StepRecord) -> Option<CheckedReply> {
         let reply = step.reply.message.clone()?;
         let gates = match self.gates(step) {
             Some(known) => known.clone(),
