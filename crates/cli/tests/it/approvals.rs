@@ -223,7 +223,7 @@ async fn a_call_runs_with_the_edited_arguments() {
             }
         };
         assert_eq!(done.code, 0, "{input}: {done:?}");
-        let message = format!("approved with changed arguments: {call}\n");
+        let message = format!("{call}: approved with changed arguments\n");
         assert!(done.stdout.starts_with(&message), "{input}: {done:?}");
         assert_eq!(dir.helix(&["resume", "--last"]).await.code, 0);
         assert_eq!(text(&dir, "data/b.txt").as_deref(), Some("two"), "{input}");
