@@ -173,26 +173,33 @@ async fn run_calls(
             let more = record_while_running(driver, lease, facts, &mut running).await?;
             debug_assert!(more.len() <= open, "more results than calls");
             settled.extend(more);
-            if driver.session().abort_request().is_some() {
-                // The append read an abort request, which answered the open calls.
+            if !is_aborted(driver) {
+                // A call whose result was recorded by another process in the meantime does not run.
+                requested
+                    .into_iter()
+                    .filter(|start| driver.is_started(start.call()))
+                    .for_each(StartTicket::grant);
+                let (started, more) = start_more(driver, lease, &cancel, &mut running).await?;
+                total += started;
+                settled.extend(more);
+            }
+            if is_aborted(driver) {
+                // An append read an abort request, which answered the open calls.
                 cancel.cancel();
                 collect_late(driver, lease, running).await?;
                 return driver.record(lease, Vec::new()).await;
             }
-            // A call whose result was recorded by another process in the meantime does not run.
-            requested
-                .into_iter()
-                .filter(|start| driver.is_started(start.call()))
-                .for_each(StartTicket::grant);
-            let (started, more) = start_more(driver, lease, &cancel, &mut running).await?;
-            total += started;
-            settled.extend(more);
         }
     }
     let unrecorded = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = unrecorded.iter().flat_map(Settled::facts).collect();
     driver.register_outcomes(unrecorded.iter().filter_map(Settled::attempt));
     driver.record(lease, facts).await
+}
+
+/// Returns `true` if the run has read an abort request.
+fn is_aborted(driver: &Driver) -> bool {
+    driver.session().abort_request().is_some()
 }
 
 /// Appends results while the other calls continue. Returns the calls that completed in the meantime.

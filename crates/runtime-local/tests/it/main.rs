@@ -1,6 +1,7 @@
 //! Tests of the local runtime, including the executor contract on every store.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod abort_while_starting;
 mod child_in_doubt;
 mod guarantees;
 mod late_batch;
