@@ -18,7 +18,7 @@ use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::event::{Event, ModelReply};
 use helix_agents::executor::AgentResult;
 use helix_agents::id::SessionId;
-use helix_agents::llm::{DEFAULT_MAX_RETRIES, LlmAdapter, LlmRequest, NoSink, ToolChoice};
+use helix_agents::llm::{LlmAdapter, LlmRequest, NoSink, ToolChoice};
 use helix_agents::runtime_local::{SystemIds, TokioClock};
 use helix_agents::session::{
     Durability, Journal, JournalConfig, Session, StartOutcome, StartRun, execute_events, load,
@@ -139,21 +139,17 @@ impl OwnLoop {
     ) -> Result<Event> {
         let session = journal.session();
         let messages = build_messages_for_llm(session.transcript(), agent, session.state())?;
-        let request = LlmRequest {
-            prompt: &messages.system,
-            messages: messages.transcript,
-            tools: agent.effective_tools(),
-            tool_choice: match agent.completion_tool() {
-                Some(name) if force_completion => ToolChoice::Tool(name),
-                _ => ToolChoice::Auto,
-            },
-            output_schema: agent.native_output_schema(),
-            config: agent.llm(),
-            max_retries: agent.llm().max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
-            cancel: &CancellationToken::new(),
-            agent: agent.name(),
-            session: session.id(),
+        let tool_choice = match agent.completion_tool() {
+            Some(name) if force_completion => ToolChoice::Tool(name),
+            _ => ToolChoice::Auto,
         };
+        let (system, transcript) = (&messages.system, messages.transcript);
+        let cancel = CancellationToken::new();
+        let request = LlmRequest::new(session.id(), agent.llm(), system, transcript, &cancel)
+            .agent(agent.name())
+            .tools(agent.effective_tools())
+            .tool_choice(tool_choice)
+            .output_schema(agent.native_output_schema());
         let response = self.llm.generate_step(request, &NoSink).await?;
         Ok(Event::from(ModelReply::from_response(step, response, 0)))
     }

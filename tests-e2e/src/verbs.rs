@@ -196,7 +196,7 @@ impl Worker {
     /// Answers all pending calls without deadlines, once the whole tree is inactive and no deadline is left to wait
     /// for. Returns `false` if it has to wait.
     async fn answer_all(&self, session: &SessionId) -> Result<bool, Error> {
-        let filter = SessionFilter { root: Some(session.clone()), ..SessionFilter::default() };
+        let filter = SessionFilter::new().root(session.clone());
         let family = self.store.state.list(&filter, &Page::default()).await?;
         if family.iter().any(|head| head.summary.run.is_some()) {
             drop(self.runtime.sweep().await?);

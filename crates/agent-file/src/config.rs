@@ -87,7 +87,8 @@ pub(crate) struct LimitsConfig {
 
 impl LimitsConfig {
     pub(crate) fn budget(&self) -> Budget {
-        let budget = Budget { tokens: self.tokens, tool_calls: self.tool_calls, ..Budget::new() };
+        let mut budget = Budget::new();
+        (budget.tokens, budget.tool_calls) = (self.tokens, self.tool_calls);
         match self.wall_time {
             Some(time) => budget.wall_time(time.0),
             None => budget,

@@ -1,6 +1,5 @@
 //! `helix usage`: tokens, calls and cost of one or more sessions.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,10 +8,8 @@ use clap::Args;
 use helix_agents::AnyStore;
 use helix_agents::clock::{Clock as _, Timestamp, short_duration};
 use helix_agents::runtime_local::TokioClock;
-use helix_agents::session::{
-    SessionReader, UsageQuery, UsageReport, usage_of_sessions, usage_of_tree,
-};
-use helix_agents::store::{SessionFilter, SessionStatus};
+use helix_agents::session::{SessionReader, UsageQuery, usage_of_sessions, usage_of_tree};
+use helix_agents::store::SessionStatus;
 use helix_agents::terminal::Screen;
 use helix_agents::usage::{UsageGroup, UsageRollup};
 use serde_json::{Value, json};
@@ -76,9 +73,9 @@ async fn show(args: UsageArgs, store: &AnyStore, screen: &Screen) -> Result<()> 
             (("session", json!(session)), used)
         }
         None => {
-            let UsageReport { sessions, usage } =
-                usage_of_sessions(logs, &args.query(TokioClock::new().now())).await?;
-            (("sessions", json!(sessions)), usage)
+            let query = args.query(TokioClock::new().now());
+            let report = usage_of_sessions(logs, &query).await?;
+            (("sessions", json!(report.sessions)), report.usage)
         }
     };
     if screen.is_json() {
@@ -105,14 +102,13 @@ impl UsageArgs {
                 Timestamp(now.0.saturating_sub(millis))
             }
         };
-        let filter = SessionFilter {
-            agent: self.agent.as_deref().map(Into::into),
-            status: self.status,
-            created_from: self.since.as_ref().map(at),
-            created_before: self.before.as_ref().map(at),
-            ..SessionFilter::default()
-        };
-        UsageQuery { filter, tags: self.tag.iter().cloned().collect::<BTreeMap<_, _>>() }
+        let mut query = UsageQuery::new();
+        query.filter.agent = self.agent.as_deref().map(Into::into);
+        query.filter.status = self.status;
+        query.filter.created_from = self.since.as_ref().map(at);
+        query.filter.created_before = self.before.as_ref().map(at);
+        query.tags = self.tag.iter().cloned().collect();
+        query
     }
 }
 

@@ -73,7 +73,7 @@
 //!         }
 //!
 //!         async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
-//!             Arc::new(MemoryStore::with_options(MemoryOptions { stream_retention: chunks }))
+//!             Arc::new(MemoryStore::with_options(MemoryOptions::new().stream_retention(chunks)))
 //!         }
 //!     }
 //!

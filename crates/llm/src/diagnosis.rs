@@ -162,7 +162,7 @@ impl ModelsDiagnosis {
         let providers = join_all(checks).await;
         let (default_model, problems) = match SelectedModel::select(None).await {
             Ok(Some(model)) => {
-                let config = LlmConfig { model: model.name.clone(), ..LlmConfig::default() };
+                let config = LlmConfig::new(model.name.clone());
                 let problem = |error: Error| Finding::from_error(&error, remedy(error.code()));
                 let problems = model.registry.check(&config).err().map(problem);
                 let default_model =

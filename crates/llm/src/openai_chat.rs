@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::llm::{
-    LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, RetryPolicy,
-};
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 
@@ -149,7 +147,8 @@ impl LlmAdapter for OpenAiChat {
         let client = self.0.options.http.on_this_runtime(self.0.route)?;
         let body = RequestBody::assemble(&self.0, model, &request);
         let subject = Subject { provider: self.name(), model };
-        let policy = RetryPolicy { max_retries: request.max_retries, ..self.0.options.retry };
+        let mut policy = self.0.options.retry;
+        policy.max_retries = request.max_retries;
         with_retries(policy, subject, request.cancel, sink, || {
             let http = client
                 .post(self.0.endpoint.clone())

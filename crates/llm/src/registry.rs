@@ -289,7 +289,10 @@ impl ProviderRegistry {
         if model == config.model {
             return Cow::Borrowed(config);
         }
-        Cow::Owned(LlmConfig { model: model.to_owned(), ..config.clone() })
+        let model = model.to_owned();
+        let mut config = config.clone();
+        config.model = model;
+        Cow::Owned(config)
     }
 
     fn adapter(&self, config: &LlmConfig) -> Result<&Arc<dyn LlmAdapter>> {
@@ -306,11 +309,11 @@ impl ProviderRegistry {
 impl LlmAdapter for ProviderRegistry {
     async fn generate_step(
         &self,
-        request: LlmRequest<'_>,
+        mut request: LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
         let config = self.settings(request.config);
-        let request = LlmRequest { config: &config, ..request };
+        request.config = &config;
         self.adapter(&config)?.generate_step(request, sink).await
     }
 

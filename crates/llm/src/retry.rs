@@ -60,16 +60,14 @@ where
 }
 
 fn failure_response(error: &Error, should_stop: bool) -> LlmResponse {
-    LlmResponse {
-        result: StepResult::Error {
+    LlmResponse::new(
+        StepResult::Error {
             error: error.record(),
             should_stop,
             stop_reason: Some(StopReason::Error),
         },
-        usage: Usage::default(),
-        model: None,
-        raw_stop_reason: None,
-    }
+        Usage::default(),
+    )
 }
 
 /// The retries of one model call.

@@ -132,7 +132,7 @@ impl PlanningLlm {
         &self,
         plans: &Plans,
         turn: &Turn<'_>,
-        request: LlmRequest<'_>,
+        mut request: LlmRequest<'_>,
         sink: &dyn LlmSink,
         stop: Stop,
     ) -> Result<LlmResponse> {
@@ -142,7 +142,8 @@ impl PlanningLlm {
         }
         let messages = inject::conversation(turn, plans.options.max_result_bytes);
         let tools = inject::completion_tools(request.tools, &plans.completion);
-        let request = LlmRequest { messages: &messages, tools: &tools, ..request };
+        request.messages = &messages;
+        request.tools = &tools;
         let mut response = self.model.generate_step(request, sink).await?;
         plans.keep_offered(&mut response.result);
         Ok(response)
@@ -161,8 +162,9 @@ fn respond(mut result: StepResult, planned: Planned) -> LlmResponse {
     {
         *thinking = planned.thinking;
     }
-    let (usage, model) = (planned.usage, planned.model);
-    LlmResponse { result, usage, model, raw_stop_reason: None }
+    let mut response = LlmResponse::new(result, planned.usage);
+    response.model = planned.model;
+    response
 }
 
 #[async_trait]

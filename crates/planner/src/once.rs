@@ -3,7 +3,7 @@
 use helix_agents_core::agent::AgentDefinition;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, NoSink, ToolChoice};
+use helix_agents_core::llm::{LlmRequest, NoSink};
 use helix_agents_core::message::{Message, SharedMessage, UserMessage};
 use tokio_util::sync::CancellationToken;
 
@@ -63,18 +63,11 @@ impl PlanningLlm {
         }
         let messages: [SharedMessage; 1] = [Message::User(UserMessage::new(input)).into()];
         let turn = Turn::of(&messages);
-        let request = LlmRequest {
-            prompt: &agent.system_message(&agent.initial_state().to_value())?,
-            messages: &messages,
-            tools: agent.effective_tools(),
-            tool_choice: ToolChoice::Auto,
-            output_schema: None,
-            config: agent.llm(),
-            max_retries: agent.llm().max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
-            cancel: &CancellationToken::new(),
-            agent: agent.name(),
-            session: &SessionId::from("plan"),
-        };
+        let prompt = agent.system_message(&agent.initial_state().to_value())?;
+        let (session, cancel) = (SessionId::from("plan"), CancellationToken::new());
+        let request = LlmRequest::new(&session, agent.llm(), &prompt, &messages, &cancel)
+            .agent(agent.name())
+            .tools(agent.effective_tools());
         let round =
             Round { turn: &turn, request: &request, options: &plans.options, tools: &tools };
         let mut problem = None;

@@ -50,12 +50,21 @@ pub struct PlanRequest<'a> {
 
 /// The reply of a planner.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct PlanReply {
     /// The decision, in any of the forms that [`Decision::normalise`](crate::Decision::normalise)
     /// reads.
     pub decision: Value,
     /// The token usage of the planner. It is counted as usage of the step.
     pub usage: Usage,
+}
+
+impl PlanReply {
+    /// Creates a reply with this decision, which took these tokens.
+    #[must_use]
+    pub const fn new(decision: Value, usage: Usage) -> Self {
+        Self { decision, usage }
+    }
 }
 
 impl From<Value> for PlanReply {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
-use helix_agents_core::llm::{LlmAdapter, LlmRequest, LlmResponse, LlmSink, ToolChoice};
+use helix_agents_core::llm::{LlmAdapter, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::message::{Message, Thinking};
 use helix_agents_core::step::{StepResult, StopReason, is_error_stop_reason, stop_reason_error};
-use helix_agents_core::tool::{ToolSet, ToolSpec};
+use helix_agents_core::tool::ToolSpec;
 use helix_agents_core::usage::Usage;
 use serde_json::Value;
 
@@ -126,18 +126,12 @@ impl Round<'_> {
         request: &PlanRequest<'_>,
     ) -> Result<Planned> {
         let schema = request.config.native_output.then(prompt::schema).transpose()?;
-        let llm = LlmRequest {
-            prompt: &prompt::system(request),
-            messages: &[prompt::message(request)],
-            tools: &Arc::new(ToolSet::default()),
-            tool_choice: ToolChoice::Auto,
-            output_schema: schema.as_ref(),
-            config: request.config,
-            max_retries: self.request.max_retries,
-            cancel: request.cancel,
-            agent: request.agent,
-            session: self.request.session,
-        };
+        let (system, messages) = (prompt::system(request), [prompt::message(request)]);
+        let session = self.request.session;
+        let llm = LlmRequest::new(session, request.config, &system, &messages, request.cancel)
+            .agent(request.agent)
+            .output_schema(schema.as_ref())
+            .max_retries(self.request.max_retries);
         let response = stream_plan(model, llm, sink).await?;
         Ok(response.map_or_else(|| Outcome::Decided(Decision::default()).into(), read))
     }

@@ -173,7 +173,7 @@ impl HookChain {
         let mut changed: Option<Json> = None;
         for hooks in self.0.iter() {
             let input = changed.as_ref().unwrap_or(call.input);
-            let call = ToolCallView { input, ..call };
+            let call = ToolCallView::new(call.call, call.tool, input);
             match contained(|| hooks.before_tool(cx, call)).await {
                 Ok(HookDecision::Continue) => {}
                 Ok(HookDecision::Change(input)) => changed = Some(input),
@@ -210,7 +210,7 @@ impl HookChain {
         for hooks in self.0.iter() {
             let returned = match kind {
                 ResultKind::Tool => {
-                    let view = ToolCallView { call: id, tool: &call.name, input };
+                    let view = ToolCallView::new(id, &call.name, input);
                     contained(|| hooks.after_tool(&cx, view, outcome)).await
                 }
                 ResultKind::Child { agent, session } => {

@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use helix_agents_core::budget::Price;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookContext, LlmChange};
+use helix_agents_core::hooks::HookContext;
 use helix_agents_core::json::Json;
-use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, LlmResponse, LlmSink, ToolChoice};
+use helix_agents_core::llm::{LlmRequest, LlmResponse, LlmSink, ToolChoice};
 use helix_agents_core::message::{Message, SharedMessage};
 use helix_agents_core::panics::{Panicked, caught_async};
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
@@ -38,14 +38,13 @@ pub(crate) async fn call(
         Ok(change) => change,
         Err(reason) => return Ok((failed(&helix_agents_core::hooks::refused(&reason)), None)),
     };
-    let LlmChange { prompt, config } = change;
-    let config = config.as_ref().unwrap_or_else(|| agent.llm());
+    let config = change.config.as_ref().unwrap_or_else(|| agent.llm());
     let session = driver.journal.session();
     let price = agent.prices().get(&config.model).copied();
     if price.is_none() && session.budget(agent).cost.is_some() {
         return Ok((failed(&price_missing(&config.model)), None));
     }
-    let prompt = match prompt {
+    let prompt = match change.prompt {
         Some(content) => SharedMessage::new(Message::System { content }),
         None => match agent.system_message(session.state()) {
             Ok(message) => message,
@@ -57,18 +56,11 @@ pub(crate) async fn call(
         _ => ToolChoice::Auto,
     };
     let cancel = CancellationToken::new();
-    let request = LlmRequest {
-        prompt: &prompt,
-        messages: session.transcript(),
-        tools: agent.effective_tools(),
-        tool_choice,
-        output_schema: agent.native_output_schema(),
-        config,
-        max_retries: config.max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
-        cancel: &cancel,
-        agent: agent.name(),
-        session: session.id(),
-    };
+    let request = LlmRequest::new(session.id(), config, &prompt, session.transcript(), &cancel)
+        .agent(agent.name())
+        .tools(agent.effective_tools())
+        .tool_choice(tool_choice)
+        .output_schema(agent.native_output_schema());
     let sink = ModelSink {
         stream_writer: &driver.stream_writer,
         hooks: &driver.hooks,
@@ -97,16 +89,14 @@ fn price_missing(model: &str) -> Error {
 }
 
 fn failed(error: &Error) -> LlmResponse {
-    LlmResponse {
-        result: StepResult::Error {
+    LlmResponse::new(
+        StepResult::Error {
             error: error.record(),
             should_stop: true,
             stop_reason: Some(StopReason::Error),
         },
-        usage: Usage::default(),
-        model: None,
-        raw_stop_reason: None,
-    }
+        Usage::default(),
+    )
 }
 
 /// The sink of the model adapter. It forwards deltas to the stream and the hooks.

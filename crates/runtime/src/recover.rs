@@ -15,21 +15,20 @@ use crate::start::{self, StartedBy};
 impl Runtime {
     /// Implements [`recover`](helix_agents_core::executor::AgentExecutor::recover).
     pub(crate) async fn recover_all(&self) -> Result<Vec<RunHandle>> {
-        self.resume_matching(SessionFilter { lease_expired: true, ..SessionFilter::default() })
-            .await
+        self.resume_matching(SessionFilter::new().lease_expired()).await
     }
 
     /// Implements [`sweep`](helix_agents_core::executor::AgentExecutor::sweep).
     pub(crate) async fn sweep_all(&self) -> Result<Vec<RunHandle>> {
         let mut handles = self.recover_all().await?;
-        let due = SessionFilter { wake_due: true, ..SessionFilter::default() };
+        let due = SessionFilter::new().wake_due();
         handles.extend(self.resume_matching(due).await?);
         Ok(handles)
     }
 
     async fn resume_matching(&self, filter: SessionFilter) -> Result<Vec<RunHandle>> {
         self.context().check_open()?;
-        let filter = SessionFilter { runtime: Some(self.engine().kind().into()), ..filter };
+        let filter = filter.runtime(self.engine().kind());
         let store = &*self.context().store;
         let mut handles = Vec::new();
         for head in list_all(store, &filter).await? {

@@ -258,7 +258,7 @@ impl CallRun {
     ) -> Result<Prepared, AttemptOutcome> {
         let point = HookPoint::PerCall("before_tool", self.call.id.clone());
         let cx = HookContext::new(&self.place, point, Arc::clone(&self.state));
-        let view = ToolCallView { call: &self.call.id, tool: &self.call.name, input: &self.input };
+        let view = ToolCallView::new(&self.call.id, &self.call.name, &self.input);
         let changed = match self.hooks.before_tool(&cx, view).await {
             Ok(changed) => changed,
             Err(reason) => {

@@ -67,7 +67,7 @@ enum Kind {
 
 impl Reply {
     fn new(kind: Kind, stop_reason: StopReason) -> Self {
-        let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
+        let usage = Usage::new(10, 5);
         Self {
             kind,
             thinking: None,
@@ -185,6 +185,7 @@ impl Reply {
 
 /// A request as the script received it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SeenRequest {
     /// The system prompt of the request.
     pub prompt: String,
@@ -325,7 +326,7 @@ impl ScriptedLlm {
         if let Some((name, data)) = &reply.custom {
             sink.custom(name, data);
         }
-        let thinking = reply.thinking.map(|content| Thinking { content, signature: None });
+        let thinking = reply.thinking.map(Thinking::new);
         match reply.kind {
             Kind::Text { content, should_stop } => {
                 self.deliver(&content, |piece| sink.text_delta(piece)).await;
@@ -388,16 +389,14 @@ impl LlmAdapter for ScriptedLlm {
         self.lock().seen.push(SeenRequest::of(&request));
         let Some(reply) = self.reply(answers) else {
             let message = format!("the script has no reply after {answers} answers");
-            return Ok(LlmResponse {
-                result: StepResult::Error {
+            return Ok(LlmResponse::new(
+                StepResult::Error {
                     error: ErrorRecord::new(ErrorCode::ModelError, message),
                     should_stop: true,
                     stop_reason: Some(StopReason::Error),
                 },
-                usage: Usage::default(),
-                model: None,
-                raw_stop_reason: None,
-            });
+                Usage::default(),
+            ));
         };
         let (usage, unknown) = (reply.usage, reply.stop_reason == Some(StopReason::Unknown));
         let result = tokio::select! {
@@ -407,12 +406,10 @@ impl LlmAdapter for ScriptedLlm {
             }
             result = self.answer(reply, answers, sink) => result,
         };
-        Ok(LlmResponse {
-            result,
-            usage,
-            model: Some("scripted".into()),
-            raw_stop_reason: unknown.then(|| "as_scripted".to_owned()),
-        })
+        let mut response = LlmResponse::new(result, usage);
+        response.model = Some("scripted".into());
+        response.raw_stop_reason = unknown.then(|| "as_scripted".to_owned());
+        Ok(response)
     }
 
     fn check(&self, _config: &LlmConfig) -> Result<()> {

@@ -59,7 +59,7 @@ mod stream {
         }
 
         async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
-            let options = MemoryOptions { stream_retention: chunks };
+            let options = MemoryOptions::new().stream_retention(chunks);
             let path = self.folder.path().join("keeping.log");
             Arc::new(FileStore::open_keeping(path, options).await.unwrap())
         }

@@ -99,7 +99,7 @@ async fn ids_of_any_text(kind: &Kind) {
         let options = ExecuteOptions::default().session(session.clone());
         let handle = runtime.execute(Arc::clone(&child.agent), "go".into(), options).await.unwrap();
         assert_eq!(handle.result().await.unwrap().status, RunStatus::Completed, "{text:?}");
-        let filter = SessionFilter { root: Some(session.clone()), ..SessionFilter::default() };
+        let filter = SessionFilter::new().root(session.clone());
         let family = test_store.store.state.list(&filter, &Page::default()).await.unwrap();
         assert_eq!(family.len(), 2, "{text:?} and its child");
         let logs = logs_of(&*test_store.store.state).await.into_iter();

@@ -271,8 +271,9 @@ impl AgentHooks for OtherModel {
         _: &HookContext,
         config: &LlmConfig,
     ) -> HookResult<HookDecision<LlmChange>> {
-        let config = LlmConfig { model: "unheard-of".to_owned(), ..config.clone() };
-        Ok(HookDecision::Change(LlmChange { prompt: None, config: Some(config) }))
+        let mut config = config.clone();
+        config.model = "unheard-of".to_owned();
+        Ok(HookDecision::Change(LlmChange::new().config(config)))
     }
 }
 
@@ -296,15 +297,9 @@ fn finder() -> Agent<Report> {
 fn assert_usage_agrees(parent: &Session, children: &[Session]) {
     let own = parent.usage_rollup();
     let of = |spent: BudgetUsage| (spent.steps, spent.tokens, spent.tool_calls, spent.cost);
-    let mut sum = BudgetUsage {
-        steps: own.steps,
-        tokens: own.tokens.total(),
-        tool_calls: own.tool_calls,
-        cost: own.cost,
-        wall_time_ms: 0,
-    };
+    let mut sum = BudgetUsage::of_child(&own);
     for child in children {
-        sum += BudgetUsage { wall_time_ms: 0, ..child.spent() };
+        sum += child.spent();
     }
     assert_eq!(of(parent.spent()), of(sum));
     assert_eq!(of(parent.spent()), of(BudgetUsage::of_child(&parent.tree_usage())));
@@ -336,7 +331,7 @@ pub async fn children_share_what_is_left_and_give_back_the_rest(harness: &impl R
 
 /// A child that exhausts its budget fails, and the parent's model gets the error.
 pub async fn a_child_that_exhausts_its_budget_is_a_failed_call(harness: &impl RuntimeHarness) {
-    let spree = Usage { input_tokens: 80, output_tokens: 20, ..Usage::default() };
+    let spree = Usage::new(80, 20);
     let llm = scripts(
         [asks(&["helper"]), Reply::text("It ran out.")],
         [call().with_usage(spree), report()],

@@ -257,7 +257,7 @@ pub async fn errors_of_states_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let card = markers.kept("card");
     let state = |card: &str| json!({"card": card, "by": {card: card}});
-    let with = |card: &str| Input { state: Some(state(card)), ..Input::from("go") };
+    let with = |card: &str| Input::from("go").with_state(&state(card)).unwrap();
     let script = || ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
     let executor = harness.boot(World::new(script())).await;
     let (before, after) = (stateful::<Earlier>(), stateful::<Present>());
@@ -396,7 +396,7 @@ pub async fn panics_repeat_no_content(harness: &impl RuntimeHarness) {
     for agent in [prompted.build().unwrap().erased(), stopped.build().unwrap().erased()] {
         let replies = [Reply::tool_call("dies", json!({"of": markers.dropped("argument")}))];
         let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-        let input = Input { state: Some(json!(1)), ..Input::from("go") };
+        let input = Input::from("go").with_state(&1).unwrap();
         let handle = executor.execute(agent, input, Default::default()).await.unwrap();
         markers.failed(end(&handle).await, ErrorCode::CodePanicked);
     }

@@ -160,9 +160,9 @@ impl AgentHooks for Censor {
         if cx.step == 3 {
             return Ok(HookDecision::Refuse("that is enough".to_owned()));
         }
-        let config = LlmConfig { temperature: Some(0.5), ..config.clone() };
-        let prompt = Some("Be nice.".to_owned());
-        Ok(HookDecision::Change(LlmChange { prompt, config: Some(config) }))
+        let mut config = config.clone();
+        config.temperature = Some(0.5);
+        Ok(HookDecision::Change(LlmChange::new().prompt("Be nice.").config(config)))
     }
 }
 

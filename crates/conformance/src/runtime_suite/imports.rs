@@ -30,18 +30,16 @@ use crate::normalise;
 async fn import(store: &dyn StateStore, ends: bool) {
     let (session, run) = (SessionId::from(S), RunId::from("theirs"));
     let call = |word: &str| ParsedToolCall::new("p", "shout", json!({ "word": word }).into());
-    let response = LlmResponse {
-        result: StepResult::ToolCalls {
+    let response = LlmResponse::new(
+        StepResult::ToolCalls {
             content: None,
             tool_calls: vec![call("a"), call("b")],
             sub_agent_calls: Vec::new(),
             thinking: None,
             stop_reason: Some(StopReason::ToolUse),
         },
-        usage: Usage::default(),
-        model: None,
-        raw_stop_reason: None,
-    };
+        Usage::default(),
+    );
     let result = ToolOutcome::Success(Json::from(json!("B")));
     let events = [
         Event::SessionCreated {

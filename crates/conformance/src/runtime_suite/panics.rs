@@ -205,7 +205,7 @@ pub async fn a_prompt_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new([Reply::text("done")]);
     let executor = harness.boot(World::new(llm.clone())).await;
     let state = json!({"notes": [], "last": "x"});
-    let failed = run(&*executor, &agent, Input { state: Some(state), ..Input::from("go") }).await;
+    let failed = run(&*executor, &agent, Input::from("go").with_state(&state).unwrap()).await;
     assert!(failed.error.unwrap().is(ErrorCode::CodePanicked));
     assert_eq!(llm.calls(), 0);
     assert_nothing_to_recover(&*executor).await;

@@ -132,7 +132,7 @@ pub async fn a_key_does_not_follow_what_a_hook_changes(harness: &impl RuntimeHar
             Ok("acted")
         }
     })
-    .retry(RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() });
+    .retry(RetryPolicy::default().base(Duration::from_millis(1)));
     let agent = teller().tool(act).hooks(CountingHooks(AtomicUsize::new(0))).build().unwrap();
     let script =
         || ScriptedLlm::new([Reply::tool_call("act", json!({"word": "x"})), Reply::text("done")]);
@@ -160,7 +160,7 @@ pub async fn a_key_follows_what_an_approver_edits(harness: &impl RuntimeHarness)
         }
     });
     let act = act.requires_approval().editable().effect(EffectClass::Idempotent);
-    let act = act.retry(RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() });
+    let act = act.retry(RetryPolicy::default().base(Duration::from_millis(1)));
     let agent = teller().tool(act).build().unwrap();
     let replies = || {
         let calls = Reply::calls([("act", word("same")), ("act", word("other"))]);

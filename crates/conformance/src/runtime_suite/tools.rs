@@ -252,11 +252,7 @@ pub async fn a_passing_failure_is_tried_again(harness: &impl RuntimeHarness) {
             Ok(cx.attempt())
         }
     })
-    .retry(RetryPolicy {
-        max_retries: 3,
-        base: Duration::from_millis(1),
-        max: Duration::from_millis(5),
-    });
+    .retry(RetryPolicy::new(3).base(Duration::from_millis(1)).max(Duration::from_millis(5)));
     let agent = teller().state::<Notes>().tool(flaky).build().unwrap();
     let replies = [Reply::tool_call("flaky", json!({"word": "x"})), Reply::text("done")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
@@ -394,7 +390,7 @@ pub async fn the_idempotency_key_is_the_same_for_every_try(harness: &impl Runtim
             Ok(())
         }
     })
-    .retry(RetryPolicy { max_retries: 1, base: Duration::ZERO, max: Duration::ZERO });
+    .retry(RetryPolicy::new(1).base(Duration::ZERO).max(Duration::ZERO));
     let agent = teller().tool(keyed).build().unwrap();
     let call = ("keyed", json!({"word": "x"}));
     let llm = ScriptedLlm::new([Reply::calls([call.clone(), call]), Reply::text("done")]);

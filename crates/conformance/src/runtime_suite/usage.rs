@@ -36,7 +36,7 @@ fn reads(word: &str) -> Reply {
 }
 
 async fn query(executor: &dyn AgentExecutor, filter: SessionFilter) -> UsageReport {
-    executor.usage(&UsageQuery { filter, ..UsageQuery::default() }).await.unwrap()
+    executor.usage(&UsageQuery::new().filter(filter)).await.unwrap()
 }
 
 /// Returns one line per source, without times.
@@ -92,18 +92,16 @@ pub async fn usage_over_sessions_is_what_their_logs_say(harness: &impl RuntimeHa
         assert_eq!(found.usage.as_deref(), Some(&is), "{}", found.head.session);
     }
 
-    let of_tree = SessionFilter { root: Some(S.into()), ..SessionFilter::default() };
+    let of_tree = SessionFilter::new().root(S);
     let of_tree = query(&*executor, of_tree).await;
     assert_eq!((of_tree.sessions, of_tree.usage.steps), (2, 6));
     let handle = executor.handle(&S.into()).await.unwrap();
     assert_eq!(handle.usage_rollup().await.unwrap(), of_tree.usage);
-    let of_fork = SessionFilter { root: Some(fork), ..SessionFilter::default() };
-    let unused = UsageReport { sessions: 1, usage: UsageRollup::default() };
-    assert_eq!(query(&*executor, of_fork).await, unused);
-    let of_helper = SessionFilter { agent: Some("helper".into()), ..SessionFilter::default() };
+    let of_fork = SessionFilter::new().root(fork);
+    let of_fork = query(&*executor, of_fork).await;
+    assert_eq!((of_fork.sessions, of_fork.usage), (1, UsageRollup::default()));
+    let of_helper = SessionFilter::new().agent("helper");
     assert_eq!(query(&*executor, of_helper).await.usage.tools["shout"].calls, 1);
-    let tags = [("team".to_owned(), "b".to_owned())].into();
-    let tagged = UsageQuery { tags, ..UsageQuery::default() };
-    let tagged = other.usage(&tagged).await.unwrap();
+    let tagged = other.usage(&UsageQuery::new().tag("team", "b")).await.unwrap();
     assert_eq!((tagged.sessions, tagged.usage.custom["tool:read"]["pages"]), (1, 1.5));
 }

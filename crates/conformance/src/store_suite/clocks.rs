@@ -107,7 +107,7 @@ pub async fn an_append_is_taken_up_to_the_moment_of_its_deadline(harness: &impl 
 
 /// A session is due from the exact moment of its wake-up time.
 pub async fn a_session_is_due_from_its_wake_up_time_on(harness: &impl StoreHarness) {
-    let filter = SessionFilter { wake_due: true, ..SessionFilter::default() };
+    let filter = SessionFilter::new().wake_due();
     listed_from_its_moment(harness, &filter, |writer, moment| Append {
         summary: Some(Summary { wake_at: Some(moment), ..idle() }),
         ..writer.next(&format!("wake at {}", moment.0))
@@ -117,7 +117,7 @@ pub async fn a_session_is_due_from_its_wake_up_time_on(harness: &impl StoreHarne
 
 /// The list and the start of a run use the same lease expiry.
 pub async fn a_lease_is_listed_as_expired_from_the_moment_of_its_end(harness: &impl StoreHarness) {
-    let filter = SessionFilter { lease_expired: true, ..SessionFilter::default() };
+    let filter = SessionFilter::new().lease_expired();
     listed_from_its_moment(harness, &filter, |writer, moment| Append {
         summary: Some(Summary { wake_at: Some(moment), ..running("r") }),
         lease: LeaseChange::Take(Duration::from_millis(2)),

@@ -90,7 +90,7 @@ pub async fn a_deletion_leaves_no_child_that_is_created_concurrently(harness: &i
             }
         })
         .await;
-        let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
+        let filter = SessionFilter::new().root(root.clone());
         let left = store.list(&filter, &Page::default()).await.unwrap();
         let left: Vec<_> = left.iter().map(|head| head.session.as_str()).collect();
         assert!(left.is_empty(), "round {round}: {left:?}");

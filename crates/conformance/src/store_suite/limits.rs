@@ -49,11 +49,7 @@ pub async fn ids_are_any_text(harness: &impl StoreHarness) {
         assert_eq!((&log[0].id, &log[0].run), (&AppendId::from(text), &Some(RunId::from(text))));
         assert_eq!(log[1].id.as_str(), "second");
         assert!(store.renew(&session, &RunId::from(text), LONG).await.unwrap().renewed);
-        let by_agent = SessionFilter {
-            agent: Some(text.into()),
-            root: Some(session.clone()),
-            ..SessionFilter::default()
-        };
+        let by_agent = SessionFilter::new().agent(text).root(session.clone());
         assert_eq!(store.list(&by_agent, &Page::default()).await.unwrap().len(), 1);
     }
     let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();

@@ -55,17 +55,16 @@ async fn create_with(
 pub async fn an_empty_store_lists_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     assert_eq!(names(&store, &SessionFilter::default()).await.len(), 0);
-    let all = SessionFilter {
-        agent: Some("a".into()),
-        status: Some(SessionStatus::Active),
-        root: Some(id("r")),
-        runtime: Some("local".into()),
-        pending: true,
-        lease_expired: true,
-        wake_due: true,
-        created_from: Some(Timestamp(0)),
-        created_before: Some(Timestamp(i64::MAX)),
-    };
+    let all = SessionFilter::new()
+        .agent("a")
+        .status(SessionStatus::Active)
+        .root("r")
+        .runtime("local")
+        .pending()
+        .lease_expired()
+        .wake_due()
+        .created_from(Timestamp(0))
+        .created_before(Timestamp(i64::MAX));
     assert_eq!(names(&store, &all).await.len(), 0);
 }
 
@@ -134,19 +133,16 @@ fn any() -> SessionFilter {
 pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
     let store = mixed(harness).await;
     let cases = [
-        (SessionFilter { agent: Some("child".into()), ..any() }, "asks child grandchild"),
-        (SessionFilter { agent: Some("nobody".into()), ..any() }, ""),
-        (
-            SessionFilter { status: Some(SessionStatus::Failed), ..any() },
-            "failed grandchild remote",
-        ),
-        (SessionFilter { status: Some(SessionStatus::Aborted), ..any() }, ""),
-        (SessionFilter { root: Some(id("idle")), ..any() }, "child grandchild idle"),
-        (SessionFilter { root: Some(id("child")), ..any() }, ""),
-        (SessionFilter { runtime: Some("temporal".into()), ..any() }, "remote"),
-        (SessionFilter { pending: true, ..any() }, "asks"),
-        (SessionFilter { lease_expired: true, ..any() }, "stopped"),
-        (SessionFilter { wake_due: true, ..any() }, "due"),
+        (any().agent("child"), "asks child grandchild"),
+        (any().agent("nobody"), ""),
+        (any().status(SessionStatus::Failed), "failed grandchild remote"),
+        (any().status(SessionStatus::Aborted), ""),
+        (any().root("idle"), "child grandchild idle"),
+        (any().root("child"), ""),
+        (any().runtime("temporal"), "remote"),
+        (any().pending(), "asks"),
+        (any().lease_expired(), "stopped"),
+        (any().wake_due(), "due"),
         (any(), "asks child due failed grandchild held idle remote stopped"),
     ];
     for (filter, expected) in cases {
@@ -157,24 +153,16 @@ pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
 /// A session must meet all given conditions.
 pub async fn filters_hold_together(harness: &impl StoreHarness) {
     let store = mixed(harness).await;
-    let failed = SessionFilter { status: Some(SessionStatus::Failed), ..any() };
+    let failed = any().status(SessionStatus::Failed);
     let cases = [
-        (SessionFilter { agent: Some("agent".into()), ..failed.clone() }, "failed remote"),
-        (SessionFilter { root: Some(id("idle")), ..failed.clone() }, "grandchild"),
-        (SessionFilter { runtime: Some("local".into()), ..failed.clone() }, "failed grandchild"),
-        (SessionFilter { pending: true, ..failed.clone() }, ""),
-        (SessionFilter { root: Some(id("held")), pending: true, ..any() }, "asks"),
-        (SessionFilter { lease_expired: true, ..failed.clone() }, ""),
-        (SessionFilter { wake_due: true, lease_expired: true, ..any() }, ""),
-        (
-            SessionFilter {
-                agent: Some("child".into()),
-                root: Some(id("idle")),
-                runtime: Some("local".into()),
-                ..failed
-            },
-            "grandchild",
-        ),
+        (failed.clone().agent("agent"), "failed remote"),
+        (failed.clone().root("idle"), "grandchild"),
+        (failed.clone().runtime("local"), "failed grandchild"),
+        (failed.clone().pending(), ""),
+        (any().root("held").pending(), "asks"),
+        (failed.clone().lease_expired(), ""),
+        (any().wake_due().lease_expired(), ""),
+        (failed.agent("child").root("idle").runtime("local"), "grandchild"),
     ];
     for (filter, expected) in cases {
         assert_eq!(names(&store, &filter).await.join(" "), expected, "{filter:?}");
@@ -186,7 +174,7 @@ pub async fn filters_hold_together(harness: &impl StoreHarness) {
 pub async fn a_run_with_an_expired_lease_is_listed_as_expired(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
-    let expired = SessionFilter { lease_expired: true, ..any() };
+    let expired = any().lease_expired();
     let states = [
         (running("r"), LeaseChange::Take(LONG), 0),
         (running("r"), LeaseChange::Take(Duration::ZERO), 1),
@@ -206,7 +194,7 @@ pub async fn a_run_with_an_expired_lease_is_listed_as_expired(harness: &impl Sto
 pub async fn a_session_is_pending_while_calls_wait_for_answers(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
-    let waits = SessionFilter { pending: true, ..any() };
+    let waits = any().pending();
     for (number, pending) in [0, 3, 1, 0].into_iter().enumerate() {
         let summary = Some(Summary { pending, ..idle() });
         writer.take(Append { summary, ..writer.next(&format!("a{number}")) }).await;
@@ -218,7 +206,7 @@ pub async fn a_session_is_pending_while_calls_wait_for_answers(harness: &impl St
 pub async fn a_session_is_due_once_its_wake_up_time_has_passed(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
-    let due = SessionFilter { wake_due: true, ..any() };
+    let due = any().wake_due();
     let at = writer.head().await.created_at;
     let wakes =
         [(None, 0), (Some(at.after(LONG)), 0), (Some(at), 1), (Some(Timestamp(0)), 1), (None, 0)];
@@ -268,7 +256,7 @@ pub async fn a_page_continues_within_its_filter(harness: &impl StoreHarness) {
     for number in 0..10 {
         writers.push(Writer::create(&store, &format!("s{number}")).await);
     }
-    let active = SessionFilter { status: Some(SessionStatus::Active), ..any() };
+    let active = any().status(SessionStatus::Active);
     let whole = list(&store, &active, &Page::default()).await;
     let last = &whole[3].session;
     let writer = writers.iter_mut().find(|writer| writer.session == *last).unwrap();

@@ -25,7 +25,7 @@ pub async fn sessions_whose_ids_look_alike_are_different(harness: &impl StoreHar
         let stored = log(&store, &id(text)).await;
         assert_eq!(stored.len(), 1, "{text:?}");
         assert_eq!(stored[0].body, text.as_bytes());
-        let below = SessionFilter { root: Some(id(text)), ..SessionFilter::default() };
+        let below = SessionFilter::new().root(id(text));
         assert_eq!(names(&store, &below).await, [text.as_str()]);
     }
     assert_eq!(names(&store, &SessionFilter::default()).await, left);
@@ -84,8 +84,7 @@ pub async fn runs_and_agents_whose_names_look_alike_are_different(harness: &impl
             let renewal = store.renew(&id(&session), &run(other), LONG).await.unwrap();
             assert_eq!(renewal.renewed, other == text, "{other:?} is not {text:?}");
         }
-        let agent = Some(text.as_str().into());
-        let filter = SessionFilter { agent, ..SessionFilter::default() };
+        let filter = SessionFilter::new().agent(text.as_str());
         assert_eq!(names(&store, &filter).await, [session]);
     }
 }

@@ -23,33 +23,38 @@ use super::support::{
 
 /// Returns usage with a distinguishing number of steps.
 fn steps(steps: u64) -> Arc<UsageRollup> {
-    Arc::new(UsageRollup { steps, ..UsageRollup::default() })
+    let mut usage = UsageRollup::default();
+    usage.steps = steps;
+    Arc::new(usage)
 }
 
 /// Returns usage of every kind, with the largest numbers and unusual names.
 fn everything() -> Arc<UsageRollup> {
-    let tokens = Usage {
-        input_tokens: u64::MAX,
-        output_tokens: 1 << 53,
-        cached_tokens: 9_007_199_254_740_993,
-        reasoning_tokens: 1,
-    };
+    let tokens = Usage::new(u64::MAX, 1 << 53)
+        .with_cached_tokens(9_007_199_254_740_993)
+        .with_reasoning_tokens(1);
     let (calls, failed, took_ms, cost) = (u64::MAX, 2, 1 << 60, Cost(u64::MAX - 1));
     let (strange, quoted) = ("a\u{0}\n'\"\\ ü 名", "{\"a\": [1]}");
     let amounts =
         [(strange.into(), 0.1 + 0.2), ("most".into(), f64::MAX), ("least".into(), -5e-324)];
-    let records = CustomRecords { calls, failed };
-    Arc::new(UsageRollup {
-        tokens,
-        steps: u64::MAX,
-        tool_calls: 3,
-        cost,
-        models: [(strange.into(), ModelUsage { calls, failed, tokens, cost, took_ms })].into(),
-        tools: [(quoted.into(), ToolUsage { calls, failed, took_ms })].into(),
-        sub_agents: [("".into(), SubAgentUsage { calls, failed, tokens })].into(),
-        custom: [(quoted.into(), amounts.into())].into(),
-        custom_records: [(quoted.into(), [(strange.into(), records)].into())].into(),
-    })
+    let mut model = ModelUsage::default();
+    (model.calls, model.failed, model.took_ms) = (calls, failed, took_ms);
+    (model.tokens, model.cost) = (tokens, cost);
+    let mut tool = ToolUsage::default();
+    (tool.calls, tool.failed, tool.took_ms) = (calls, failed, took_ms);
+    let mut sub_agent = SubAgentUsage::default();
+    (sub_agent.calls, sub_agent.failed, sub_agent.tokens) = (calls, failed, tokens);
+    let mut records = CustomRecords::default();
+    (records.calls, records.failed) = (calls, failed);
+    let mut usage = UsageRollup::default();
+    (usage.tokens, usage.cost) = (tokens, cost);
+    (usage.steps, usage.tool_calls) = (u64::MAX, 3);
+    usage.models = [(strange.into(), model)].into();
+    usage.tools = [(quoted.into(), tool)].into();
+    usage.sub_agents = [("".into(), sub_agent)].into();
+    usage.custom = [(quoted.into(), amounts.into())].into();
+    usage.custom_records = [(quoted.into(), [(strange.into(), records)].into())].into();
+    Arc::new(usage)
 }
 
 async fn list(store: &Arc<dyn StateStore>, filter: &SessionFilter) -> Vec<SessionUsage> {
@@ -207,9 +212,9 @@ pub async fn usage_is_listed_as_heads_are(harness: &impl StoreHarness) {
     }
     let filters = [
         SessionFilter::default(),
-        SessionFilter { agent: Some("child".into()), ..SessionFilter::default() },
-        SessionFilter { root: Some(id("s1")), ..SessionFilter::default() },
-        SessionFilter { pending: true, ..SessionFilter::default() },
+        SessionFilter::new().agent("child"),
+        SessionFilter::new().root("s1"),
+        SessionFilter::new().pending(),
     ];
     for filter in &filters {
         let mut page = Page { after: None, limit: 2 };
@@ -262,7 +267,8 @@ pub async fn sessions_are_listed_by_when_they_were_created(harness: &impl StoreH
         (Some(Timestamp(i64::MIN)), Some(Timestamp(i64::MAX)), "e d c b a"),
     ];
     for (created_from, created_before, expected) in cases {
-        let filter = SessionFilter { created_from, created_before, ..SessionFilter::default() };
+        let mut filter = SessionFilter::new();
+        (filter.created_from, filter.created_before) = (created_from, created_before);
         for limit in [1, 2, 100] {
             let mut page = Page { after: None, limit };
             let mut names = Vec::new();
@@ -281,7 +287,7 @@ pub async fn sessions_are_listed_by_when_they_were_created(harness: &impl StoreH
             }
             assert_eq!(names.join(" "), expected, "{filter:?}, {limit} at a time");
         }
-        let failed = SessionFilter { status: Some(SessionStatus::Failed), ..filter };
+        let failed = filter.status(SessionStatus::Failed);
         assert_eq!(list(&store, &failed).await, []);
     }
 }

@@ -14,7 +14,7 @@ use helix_agents_conformance::backend_suite::{Backend, BackendHarness};
 use helix_agents_conformance::store_suite::StoreHarness;
 use helix_agents_conformance::stream_suite::StreamHarness;
 use helix_agents_core::id::{BatchId, SessionId};
-use helix_agents_core::store::{Head, Snapshot, StateStore, StoreScope, WriteQueue};
+use helix_agents_core::store::{Head, SessionFilter, Snapshot, StateStore, StoreScope, WriteQueue};
 use helix_agents_core::stream::StreamManager;
 use helix_agents_core::usage::UsageRollup;
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
@@ -224,6 +224,13 @@ impl Broken {
         let mut names = self.shared.names.lock().unwrap();
         names.entry(loss(session.as_str())).or_insert_with(|| session.clone()).clone()
     }
+
+    /// Returns the filter with the root for which its root is mistaken.
+    fn filter(&self, filter: &SessionFilter) -> SessionFilter {
+        let mut filter = filter.clone();
+        filter.root = filter.root.as_ref().map(|root| self.name(root));
+        filter
+    }
 }
 
 /// A harness that opens handles of one broken store.
@@ -297,7 +304,7 @@ impl StreamHarness for Harness {
     }
 
     async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
-        let store = MemoryStore::with_options(MemoryOptions { stream_retention: chunks });
+        let store = MemoryStore::with_options(MemoryOptions::new().stream_retention(chunks));
         Arc::new(Self::on(store.clone(), store, self.0.broken).handle())
     }
 }

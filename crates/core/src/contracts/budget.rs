@@ -31,6 +31,7 @@ pub use spent::{BudgetLimit, BudgetUsage, Exceeded};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Budget {
     /// The maximum number of model calls.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -35,6 +35,7 @@ pub enum HookDecision<T> {
 
 /// The changes that `before_llm_call` can make.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct LlmChange {
     /// A replacement for the system prompt of this call.
     pub prompt: Option<String>,
@@ -42,8 +43,31 @@ pub struct LlmChange {
     pub config: Option<LlmConfig>,
 }
 
+impl LlmChange {
+    /// Creates a change of nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Replaces the system prompt of this call.
+    #[must_use]
+    pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.prompt = Some(prompt.into());
+        self
+    }
+
+    /// Replaces the settings of this call.
+    #[must_use]
+    pub fn config(mut self, config: LlmConfig) -> Self {
+        self.config = Some(config);
+        self
+    }
+}
+
 /// The tool call that a hook is called for.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct ToolCallView<'a> {
     /// The id of the call.
     pub call: &'a CallId,
@@ -51,6 +75,14 @@ pub struct ToolCallView<'a> {
     pub tool: &'a str,
     /// The call's arguments.
     pub input: &'a Json,
+}
+
+impl<'a> ToolCallView<'a> {
+    /// Describes a call to its hooks; for runtimes.
+    #[must_use]
+    pub fn new(call: &'a CallId, tool: &'a str, input: &'a Json) -> Self {
+        Self { call, tool, input }
+    }
 }
 
 /// The sub-agent that a hook is called for.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,7 @@ pub use retry_policy::RetryPolicy;
 /// request. The exception is the hint `strict_output`.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct LlmConfig {
     /// The model as `provider:model`, or a model name if there is only one provider.
     pub model: String,
@@ -72,6 +73,21 @@ pub struct LlmConfig {
     pub provider_options: BTreeMap<String, serde_json::Map<String, Value>>,
 }
 
+impl LlmConfig {
+    /// Creates the settings for this model, with the provider's defaults. All fields can be
+    /// changed.
+    ///
+    /// ```
+    /// use helix_agents_core::llm::LlmConfig;
+    ///
+    /// let mut config = LlmConfig::new("openai:gpt-5");
+    /// config.max_output_tokens = Some(2_000);
+    /// ```
+    pub fn new(model: impl Into<String>) -> Self {
+        Self { model: model.into(), ..Self::default() }
+    }
+}
+
 impl fmt::Debug for LlmConfig {
     /// Omits the values of headers and provider options, because they may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,6 +120,7 @@ pub enum ToolChoice<'a> {
 
 /// The parameters of a model call. All fields are borrowed, so that nothing is copied per step.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct LlmRequest<'a> {
     /// The resolved system prompt, sent before `messages`.
     pub prompt: &'a SharedMessage,
@@ -127,6 +144,67 @@ pub struct LlmRequest<'a> {
     pub agent: &'a str,
     /// The session id, as a cache key and routing hint.
     pub session: &'a SessionId,
+}
+
+impl<'a> LlmRequest<'a> {
+    /// Creates a request without tools, with the retries of the configuration.
+    #[must_use]
+    pub fn new(
+        session: &'a SessionId,
+        config: &'a LlmConfig,
+        prompt: &'a SharedMessage,
+        messages: &'a [SharedMessage],
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        static NO_TOOLS: LazyLock<Arc<ToolSet>> = LazyLock::new(Arc::default);
+        Self {
+            prompt,
+            messages,
+            tools: &NO_TOOLS,
+            tool_choice: ToolChoice::Auto,
+            output_schema: None,
+            config,
+            max_retries: config.max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
+            cancel,
+            agent: "",
+            session,
+        }
+    }
+
+    /// Sets the agent's name.
+    #[must_use]
+    pub fn agent(mut self, name: &'a str) -> Self {
+        self.agent = name;
+        self
+    }
+
+    /// Sets the tools that the model sees.
+    #[must_use]
+    pub fn tools(mut self, tools: &'a Arc<ToolSet>) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// Sets the tool that the model must call. Default: the model chooses.
+    #[must_use]
+    pub fn tool_choice(mut self, choice: ToolChoice<'a>) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// Sets the schema of native structured output, if requested.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Option<&'a Schema>) -> Self {
+        self.output_schema = schema;
+        self
+    }
+
+    /// Sets the maximum number of retries before the first output.
+    #[must_use]
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.max_retries = retries;
+        self
+    }
 }
 
 /// The receiver of a model call's output while the call runs. Its methods are cheap and never
@@ -170,6 +248,7 @@ impl LlmSink for NoSink {
 
 /// The output of a model call, with its usage and the provider's data.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LlmResponse {
     /// The output.
     pub result: StepResult,
@@ -179,6 +258,14 @@ pub struct LlmResponse {
     pub model: Option<Arc<str>>,
     /// The stop reason in the provider's terms.
     pub raw_stop_reason: Option<String>,
+}
+
+impl LlmResponse {
+    /// Creates a response of an unnamed model. All fields can be changed.
+    #[must_use]
+    pub const fn new(result: StepResult, usage: Usage) -> Self {
+        Self { result, usage, model: None, raw_stop_reason: None }
+    }
 }
 
 /// A model behind a provider's interface.
@@ -220,17 +307,13 @@ pub struct LlmResponse {
 ///     ) -> Result<LlmResponse> {
 ///         let content = format!("{} messages", request.messages.len());
 ///         sink.text_delta(&content);
-///         Ok(LlmResponse {
-///             result: StepResult::Text {
-///                 content,
-///                 thinking: None,
-///                 should_stop: true,
-///                 stop_reason: Some(StopReason::EndTurn),
-///             },
-///             usage: Usage::default(),
-///             model: None,
-///             raw_stop_reason: None,
-///         })
+///         let result = StepResult::Text {
+///             content,
+///             thinking: None,
+///             should_stop: true,
+///             stop_reason: Some(StopReason::EndTurn),
+///         };
+///         Ok(LlmResponse::new(result, Usage::default()))
 ///     }
 ///
 ///     fn check(&self, _: &LlmConfig) -> Result<()> {

@@ -193,12 +193,27 @@ fn escaped_controls(text: &str) -> Option<String> {
 
 /// Reasoning that the provider disclosed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Thinking {
     /// The reasoning text.
     pub content: String,
     /// The provider's signature, which must be sent back unchanged with the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+}
+
+impl Thinking {
+    /// Creates reasoning without a signature.
+    pub fn new(content: impl Into<String>) -> Self {
+        Self { content: content.into(), signature: None }
+    }
+
+    /// Sets the provider's signature.
+    #[must_use]
+    pub fn with_signature(mut self, signature: impl Into<String>) -> Self {
+        self.signature = Some(signature.into());
+        self
+    }
 }
 
 /// A message of the transcript: immutable, shared, and encoded for its provider at most once.

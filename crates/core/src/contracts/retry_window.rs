@@ -8,11 +8,8 @@ use crate::error::{Error, Result};
 use crate::llm::RetryPolicy;
 
 /// The number of retries is limited by time, not by count.
-const POLICY: RetryPolicy = RetryPolicy {
-    max_retries: u32::MAX,
-    base: Duration::from_millis(20),
-    max: Duration::from_secs(1),
-};
+const POLICY: RetryPolicy =
+    RetryPolicy::new(u32::MAX).base(Duration::from_millis(20)).max(Duration::from_secs(1));
 
 /// The retry timeout and the clock that measures it.
 #[derive(Debug, Clone)]

@@ -28,6 +28,7 @@ use crate::message::UserMessage;
 /// # Ok::<(), helix_agents_core::error::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Input {
     /// The messages, at least one.
     pub messages: Vec<UserMessage>,

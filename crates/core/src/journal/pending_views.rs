@@ -94,7 +94,7 @@ pub async fn all_pending_calls(
     logs: SessionReader<'_>,
     most: usize,
 ) -> Result<Vec<PendingCallView>> {
-    let filter = SessionFilter { pending: true, ..SessionFilter::default() };
+    let filter = SessionFilter::new().pending();
     let (mut roots, mut views) = (HashSet::new(), Vec::new());
     for head in list_all(logs.store, &filter).await? {
         if views.len() >= most {

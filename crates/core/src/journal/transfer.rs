@@ -102,7 +102,7 @@ async fn sessions_of_tree(
 /// Returns the heads of all sessions below a root, newest first. A session whose parent was not
 /// listed is omitted: both were created meanwhile, and the store's clock was set back in between.
 async fn below(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Head>> {
-    let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
+    let filter = SessionFilter::new().root(root.clone());
     let mut heads = Vec::new();
     let mut page = Page { after: None, limit: MAX_PAGE };
     loop {

@@ -17,7 +17,7 @@ pub(super) async fn overviews(
     logs: SessionReader<'_>,
     root: &SessionId,
 ) -> Result<Vec<SessionOverview>> {
-    let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
+    let filter = SessionFilter::new().root(root.clone());
     let mut folds = Vec::new();
     for head in list_all(logs.store, &filter).await? {
         match logs.overview(&head.session).await {
@@ -42,7 +42,7 @@ pub(super) async fn overviews(
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store.
 pub async fn usage_of_tree(logs: SessionReader<'_>, session: &SessionId) -> Result<UsageRollup> {
     let root = head(logs.store, session).await?.created.root;
-    let filter = SessionFilter { root: Some(root), ..SessionFilter::default() };
+    let filter = SessionFilter::new().root(root);
     let mut usages = Usages::of(logs.store, &filter);
     let mut tree: Vec<(Head, Arc<UsageRollup>)> = Vec::new();
     while let Some(found) = usages.next_page().await? {

@@ -22,6 +22,7 @@ pub const MAX_REPORT_SOURCES: usize = 10_000;
 ///
 /// Time conditions apply to the creation of a session, because usage is stored per session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UsageQuery {
     /// The filter that selects sessions.
     pub filter: SessionFilter,
@@ -30,6 +31,26 @@ pub struct UsageQuery {
 }
 
 impl UsageQuery {
+    /// Creates a query over all sessions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the filter that selects sessions.
+    #[must_use]
+    pub fn filter(mut self, filter: SessionFilter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Requires this label of the sessions.
+    #[must_use]
+    pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.tags.insert(key.into(), value.into());
+        self
+    }
+
     fn selects(&self, head: &Head) -> bool {
         self.tags.iter().all(|(key, value)| head.created.tags.get(key) == Some(value))
     }
@@ -37,6 +58,7 @@ impl UsageQuery {
 
 /// The usage of several sessions, added up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct UsageReport {
     /// The number of sessions that were counted.
     pub sessions: u64,

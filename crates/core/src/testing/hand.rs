@@ -193,7 +193,7 @@ impl Hand {
         let step = self.session().last_step() + 1;
         let response = LlmResponse {
             result,
-            usage: Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() },
+            usage: Usage::new(10, 5),
             model: None,
             raw_stop_reason: Some("odd".to_owned()),
         };

@@ -97,12 +97,12 @@ fn a_new_session_has_its_agent_tags_and_state() {
 #[test]
 fn a_given_state_sets_its_members_before_the_messages() {
     let mut session = Session::new(id());
-    let input = Input { state: Some(json!({"count": 3})), .."go".into() };
+    let input = Input::from("go").with_state(&json!({"count": 3})).unwrap();
     let events = execute(&session, "r1", &input, false).unwrap();
     assert_eq!(names(&events), "session_created, run_started, state_changed, user_messages");
     take(&mut session, "r1", &events);
     assert_eq!(**session.state(), json!({"notes": [], "count": 3}));
-    let same = Input { state: Some(json!({"count": 0})), .."go".into() };
+    let same = Input::from("go").with_state(&json!({"count": 0})).unwrap();
     let events = execute(&Session::new(id()), "r1", &same, false).unwrap();
     assert_eq!(
         names(&events),
@@ -117,7 +117,7 @@ fn invalid_input_is_refused() {
     assert_eq!(code(execute(&fresh, "r1", &Input::default(), false)), "input_invalid");
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
     for state in [json!({"count": "three"}), json!(7), json!({"more": deep})] {
-        let input = Input { state: Some(state), .."go".into() };
+        let input = Input::from("go").with_state(&state).unwrap();
         assert_eq!(code(execute(&fresh, "r1", &input, false)), "input_invalid");
     }
 }

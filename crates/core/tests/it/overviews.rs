@@ -97,7 +97,7 @@ impl Writer {
         while self.fold.position().version < events {
             let step = self.fold.last_step() + 1;
             let message = AssistantMessage { content: Some("Well.".into()), ..Default::default() };
-            let usage = Usage { input_tokens: 5, output_tokens: 1, ..Usage::default() };
+            let usage = Usage::new(5, 1);
             let reply = ModelReply {
                 step,
                 message: Some(Arc::new(message)),

@@ -200,8 +200,8 @@ pub(crate) fn calls(names: &[&str]) -> StepResult {
 }
 
 pub(crate) fn reply(step: u32, result: StepResult) -> Event {
-    let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
-    let response = LlmResponse { result, usage, model: None, raw_stop_reason: None };
+    let usage = Usage::new(10, 5);
+    let response = LlmResponse::new(result, usage);
     Event::from(ModelReply::from_response(step, response, 0))
 }
 

@@ -29,7 +29,9 @@ fn id(number: u32) -> SessionId {
 
 /// Usage of so many steps.
 fn steps(steps: u64) -> Option<Arc<UsageRollup>> {
-    Some(Arc::new(UsageRollup { steps, ..UsageRollup::default() }))
+    let mut usage = UsageRollup::default();
+    usage.steps = steps;
+    Some(Arc::new(usage))
 }
 
 /// A session whose log says one step, and whose head says `usage`.
@@ -94,12 +96,9 @@ async fn every_session_is_counted_once_over_all_pages() {
         create(&store, number, steps(number.into())).await;
     }
     assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 180_300));
-    let tags = [("parity".to_owned(), "1".to_owned())].into();
-    let odd = UsageQuery { tags, ..UsageQuery::default() };
+    let odd = UsageQuery::new().tag("parity", "1");
     assert_eq!(counted(&store, &odd).await, (300, 90_000));
-    let tags = [("parity".to_owned(), "1".to_owned()), ("other".to_owned(), "1".to_owned())].into();
-    let none = UsageQuery { tags, ..UsageQuery::default() };
-    assert_eq!(counted(&store, &none).await, (0, 0));
+    assert_eq!(counted(&store, &odd.tag("other", "1")).await, (0, 0));
 }
 
 /// Sessions of older versions, whose heads say nothing.

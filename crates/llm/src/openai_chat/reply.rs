@@ -191,18 +191,16 @@ impl Reply {
             sink.tool_call(call);
         }
         let thinking = Some(self.thinking).filter(|thinking| !thinking.is_empty());
-        let thinking = thinking.map(|content| Thinking { content, signature: None });
+        let thinking = thinking.map(Thinking::new);
         let result = if ended.calls.is_empty() {
             text_result(self.text, thinking, stop_reason, reading.structured)
         } else {
             calls_result(self.text, ended.calls, thinking, stop_reason)
         };
-        Ok(LlmResponse {
-            result,
-            usage: self.usage,
-            model: self.model,
-            raw_stop_reason: self.finish,
-        })
+        let mut response = LlmResponse::new(result, self.usage);
+        response.model = self.model;
+        response.raw_stop_reason = self.finish;
+        Ok(response)
     }
 }
 

@@ -98,15 +98,11 @@ struct CompletionDetails {
 impl From<WireUsage> for Usage {
     fn from(wire: WireUsage) -> Self {
         let cached = wire.prompt_tokens_details.and_then(|details| details.cached_tokens);
-        let reasoning = wire.completion_tokens_details;
-        Self {
-            input_tokens: wire.prompt_tokens.unwrap_or_default(),
-            output_tokens: wire.completion_tokens.unwrap_or_default(),
-            cached_tokens: cached.unwrap_or_default(),
-            reasoning_tokens: reasoning
-                .and_then(|details| details.reasoning_tokens)
-                .unwrap_or_default(),
-        }
+        let reasoning = wire.completion_tokens_details.and_then(|details| details.reasoning_tokens);
+        let (input, output) = (wire.prompt_tokens, wire.completion_tokens);
+        Self::new(input.unwrap_or_default(), output.unwrap_or_default())
+            .with_cached_tokens(cached.unwrap_or_default())
+            .with_reasoning_tokens(reasoning.unwrap_or_default())
     }
 }
 

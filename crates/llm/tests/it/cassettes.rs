@@ -97,12 +97,9 @@ fn ask(request: &Value) -> Ask {
     let tools = request["tools"].as_array().into_iter().flatten().map(spec);
     let choice = request["tool_choice"]["function"]["name"].as_str();
     let max_tokens = request.get("max_tokens").or_else(|| request.get("max_completion_tokens"));
-    let mut config = LlmConfig {
-        model: request["model"].as_str().unwrap().to_owned(),
-        max_output_tokens: max_tokens.map(|limit| limit.as_u64().unwrap().try_into().unwrap()),
-        temperature: request["temperature"].as_f64(),
-        ..LlmConfig::default()
-    };
+    let mut config = LlmConfig::new(request["model"].as_str().unwrap());
+    config.max_output_tokens = max_tokens.map(|limit| limit.as_u64().unwrap().try_into().unwrap());
+    config.temperature = request["temperature"].as_f64();
     if let Some(effort) = request.get("reasoning_effort") {
         let options = [("reasoning_effort".to_owned(), effort.clone())];
         config.provider_options =
@@ -122,12 +119,12 @@ fn ask(request: &Value) -> Ask {
 
 fn spec(tool: &Value) -> ToolSpec {
     let function = &tool["function"];
-    ToolSpec {
-        name: function["name"].as_str().unwrap().into(),
-        description: function["description"].as_str().unwrap().into(),
-        input_schema: Json::from(function["parameters"].clone()),
-        strict: function["strict"] == true,
-    }
+    ToolSpec::new(
+        function["name"].as_str().unwrap(),
+        function["description"].as_str().unwrap(),
+        Json::from(function["parameters"].clone()),
+    )
+    .strict(function["strict"] == true)
 }
 
 fn message(wire: &Value) -> Message {

@@ -23,7 +23,7 @@ fn load(vars: &[(&str, &str)], file: Option<&str>) -> Result<ProviderRegistry> {
 }
 
 fn check(registry: &ProviderRegistry, model: &str) -> Result<()> {
-    let config = LlmConfig { model: model.to_owned(), ..LlmConfig::default() };
+    let config = LlmConfig::new(model);
     registry.check(&config)
 }
 

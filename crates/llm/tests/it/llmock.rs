@@ -20,12 +20,9 @@ use self::process::Llmock;
 use crate::support::{Ask, content, failure, tool};
 
 fn adapter(mock: &Llmock) -> OpenAiChat {
-    let policy = RetryPolicy {
-        // The mock's evaluation ignores waits under 50 ms, and the mock needs a moment to notice
-        // that a client has disconnected.
-        base: Duration::from_millis(400),
-        ..RetryPolicy::default()
-    };
+    // The mock's evaluation ignores waits under 50 ms, and the mock needs a moment to notice that a
+    // client has disconnected.
+    let policy = RetryPolicy::default().base(Duration::from_millis(400));
     let options = OpenAiChatOptions::new("local", &format!("{}/v1", mock.url))
         .with_api_key("mock")
         .with_profile(ServerProfile::openai())
@@ -38,7 +35,7 @@ fn adapter(mock: &Llmock) -> OpenAiChat {
 fn question(words: &str) -> Ask {
     Ask {
         messages: vec![Message::User(UserMessage::new(words)).into()],
-        config: LlmConfig { model: "local:gpt-4o".to_owned(), ..LlmConfig::default() },
+        config: LlmConfig::new("local:gpt-4o"),
         max_retries: 3,
         ..Ask::default()
     }

@@ -26,7 +26,7 @@ fn check_unknown(registry: &ProviderRegistry, model: &str, message: &str) {
     let error = found.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ModelUnknown);
     assert_eq!(error.message(), message);
-    let config = LlmConfig { model: model.to_owned(), ..LlmConfig::default() };
+    let config = LlmConfig::new(model);
     assert_eq!(registry.check(&config).unwrap_err().code(), ErrorCode::ModelUnknown);
 }
 
@@ -182,7 +182,8 @@ fn debug_output_names_providers_and_hides_keys() {
 fn settings_are_checked_by_the_provider() {
     let options = OpenAiChatOptions::new("openai", "https://api.openai.com/v1");
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
-    let config = LlmConfig { model: "openai:m".to_owned(), top_k: Some(3), ..LlmConfig::default() };
+    let mut config = LlmConfig::new("openai:m");
+    config.top_k = Some(3);
     assert_eq!(registry.check(&config).unwrap_err().code(), ErrorCode::ConfigInvalid);
 }
 

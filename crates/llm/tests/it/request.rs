@@ -63,18 +63,15 @@ async fn a_plain_request_holds_model_messages_and_the_stream_flags() {
 
 #[tokio::test]
 async fn every_setting_has_its_field() {
-    let config = LlmConfig {
-        model: "m1".to_owned(),
-        max_output_tokens: Some(64),
-        temperature: Some(0.5),
-        top_p: Some(0.9),
-        top_k: Some(40),
-        presence_penalty: Some(0.1),
-        frequency_penalty: Some(0.2),
-        stop_sequences: vec!["END".to_owned()],
-        seed: Some(7),
-        ..LlmConfig::default()
-    };
+    let mut config = LlmConfig::new("m1");
+    config.max_output_tokens = Some(64);
+    config.temperature = Some(0.5);
+    config.top_p = Some(0.9);
+    config.top_k = Some(40);
+    config.presence_penalty = Some(0.1);
+    config.frequency_penalty = Some(0.2);
+    config.stop_sequences = vec!["END".to_owned()];
+    config.seed = Some(7);
     let mut ask = Ask { config, ..Ask::default() };
     let body = sent(&ask, ServerProfile::compatible()).await;
     let expected = json!({
@@ -317,7 +314,7 @@ fn unsupported_settings_are_rejected_before_a_run() {
         let options =
             OpenAiChatOptions::new("p", "https://api.openai.com/v1").with_profile(profile);
         let adapter = OpenAiChat::new(options).unwrap();
-        let mut config = LlmConfig { model: "m".to_owned(), ..LlmConfig::default() };
+        let mut config = LlmConfig::new("m");
         adapter.check(&config).unwrap();
         change(&mut config);
         let error = adapter.check(&config).unwrap_err();
@@ -350,7 +347,7 @@ fn unsupported_settings_are_rejected_before_a_run() {
 
 #[test]
 fn a_header_with_a_key_needs_encryption_or_permission() {
-    let mut config = LlmConfig { model: "m".to_owned(), ..LlmConfig::default() };
+    let mut config = LlmConfig::new("m");
     let open = OpenAiChatOptions::new("p", "http://10.0.0.1/v1");
     for (name, is_secret) in [("X-Team", false), ("authorization", true), ("Api-Key", true)] {
         config.headers = [(name.to_owned(), "x".to_owned())].into();

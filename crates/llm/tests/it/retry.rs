@@ -110,7 +110,7 @@ async fn default_waits_are_at_least_half_of_the_policys() {
     let mut firsts = Vec::new();
     for _ in 0..3 {
         let server = Server::start(vec![Reply::status(500, "", ""), good()]).await;
-        let policy = RetryPolicy { base: Duration::from_millis(40), ..RetryPolicy::default() };
+        let policy = RetryPolicy::default().base(Duration::from_millis(40));
         let adapter = OpenAiChat::new(options(&server).with_retry(policy)).unwrap();
         let started = Instant::now();
         retrying(1).answer(&adapter).await;

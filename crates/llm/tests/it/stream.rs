@@ -22,17 +22,16 @@ async fn text_comes_in_deltas_with_usage_and_model() {
         r#"{"model":"m1-2026","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
     let (response, lines) =
         play(&[first, &text("Hel"), &text("lo."), &finish("stop"), &usage]).await;
-    let expected = LlmResponse {
-        result: StepResult::Text {
-            content: "Hello.".to_owned(),
-            thinking: None,
-            should_stop: true,
-            stop_reason: Some(StopReason::EndTurn),
-        },
-        usage: Usage { input_tokens: 20, output_tokens: 9, cached_tokens: 16, reasoning_tokens: 4 },
-        model: Some("m1-2026".into()),
-        raw_stop_reason: Some("stop".to_owned()),
+    let result = StepResult::Text {
+        content: "Hello.".to_owned(),
+        thinking: None,
+        should_stop: true,
+        stop_reason: Some(StopReason::EndTurn),
     };
+    let usage = Usage::new(20, 9).with_cached_tokens(16).with_reasoning_tokens(4);
+    let mut expected = LlmResponse::new(result, usage);
+    expected.model = Some("m1-2026".into());
+    expected.raw_stop_reason = Some("stop".to_owned());
     assert_eq!(response, expected);
     assert_eq!(lines, ["text Hel", "text lo."]);
 }
@@ -65,7 +64,7 @@ async fn reasoning_is_thinking_under_either_name() {
     let StepResult::Text { thinking, content, .. } = response.result else {
         panic!("not a text");
     };
-    assert_eq!(thinking, Some(Thinking { content: "So be it".to_owned(), signature: None }));
+    assert_eq!(thinking, Some(Thinking::new("So be it")));
     assert_eq!(content, "42");
 }
 

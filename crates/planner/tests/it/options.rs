@@ -36,7 +36,7 @@ fn an_agent_plans_once() {
 async fn plans_may_use_another_model() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let model = script([respond()]);
-    let config = LlmConfig { model: "small".to_owned(), ..LlmConfig::default() };
+    let config = LlmConfig::new("small");
     let runtime = runtime(planning(&model, &agent, PlanOptions::default().llm(config)));
     run(&runtime, &agent, "go").await;
     assert_eq!(model.plans_seen()[0].1.config.model, "small");

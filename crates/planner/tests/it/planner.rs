@@ -34,12 +34,12 @@ impl Planner for Own {
             "max_rounds": request.max_rounds,
             "model": request.config.model,
         }));
-        let usage = Usage { input_tokens: 7, ..Usage::default() };
+        let usage = Usage::new(7, 0);
         let decision = match request.round_index {
             0 => json!({ "tool_command": shouting("a", "x") }),
             _ => json!({ "next_action": "response" }),
         };
-        Ok(PlanReply { decision, usage })
+        Ok(PlanReply::new(decision, usage))
     }
 }
 

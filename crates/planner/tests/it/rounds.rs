@@ -72,7 +72,7 @@ async fn a_planner_gets_all_of_its_inputs() {
     let model = script([execute([shouting("a", "x")]), respond()]);
     let runtime = runtime(planning(&model, &agent, PlanOptions::default().max_rounds(7)));
     let hidden = UserMessage { content: "be quick".to_owned(), hidden: true };
-    let input = Input { messages: vec![UserMessage::new("go"), hidden], state: None };
+    let input = Input::from("go").with_message(hidden);
     run(&runtime, &agent, input).await;
     let inputs = inputs(&model);
     let record = json!({
@@ -189,7 +189,7 @@ async fn weakness_9_the_planner_sees_prompt_and_history_bounded() {
 /// Weakness 12: the tokens of planning were not counted.
 #[tokio::test]
 async fn weakness_12_the_tokens_of_plans_are_counted() {
-    let usage = helix_agents_core::usage::Usage { input_tokens: 100, ..Default::default() };
+    let usage = helix_agents_core::usage::Usage::new(100, 0);
     let model = script([execute([shouting("a", "x")]).with_usage(usage)]);
     let session = story(&model, PlanOptions::default().max_rounds(1)).await;
     assert_eq!(session.usage().input_tokens, 110);

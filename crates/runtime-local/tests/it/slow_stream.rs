@@ -107,17 +107,15 @@ impl LlmAdapter for Speaker {
         sink.text_delta(&self.half);
         self.rest.pass().await;
         sink.text_delta(&self.half);
-        Ok(LlmResponse {
-            result: StepResult::Text {
+        Ok(LlmResponse::new(
+            StepResult::Text {
                 content: self.half.repeat(2),
                 thinking: None,
                 should_stop: true,
                 stop_reason: Some(StopReason::EndTurn),
             },
-            usage: Usage::default(),
-            model: None,
-            raw_stop_reason: None,
-        })
+            Usage::default(),
+        ))
     }
 
     fn check(&self, _: &LlmConfig) -> Result<()> {

@@ -69,7 +69,7 @@ async fn a_lease_expires_by_the_clock_that_the_store_was_given() {
         MemoryStore::with_clock(MemoryOptions::default(), Arc::<ManualClock>::clone(&clock));
     let (new, append) = first();
     store.create_session(new, append).await.unwrap();
-    let expired = SessionFilter { lease_expired: true, ..SessionFilter::default() };
+    let expired = SessionFilter::new().lease_expired();
 
     clock.0.store(30_999, Ordering::Relaxed);
     assert!(store.head(&"s".into()).await.unwrap().unwrap().is_leased());

@@ -138,10 +138,7 @@ async fn stale_entries_of_indexes_are_not_listed_and_go() {
             .exec(&mut server)
             .unwrap();
     }
-    let lists = [
-        SessionFilter { lease_expired: true, ..SessionFilter::default() },
-        SessionFilter { wake_due: true, ..SessionFilter::default() },
-    ];
+    let lists = [SessionFilter::new().lease_expired(), SessionFilter::new().wake_due()];
     for filter in &lists {
         assert!(store.list(filter, &Page::default()).await.unwrap().is_empty());
     }
@@ -250,7 +247,7 @@ async fn indexes_grow_with_what_runs_and_waits_and_not_with_what_ran() {
         redis::cmd("ZCARD").arg(key).query(&mut keyspace.server()).unwrap()
     };
     assert_eq!((count("runs"), count("wakes")), (0, 1));
-    let due = SessionFilter { wake_due: true, ..SessionFilter::default() };
+    let due = SessionFilter::new().wake_due();
     assert_eq!(store.list(&due, &Page::default()).await.unwrap().len(), 1);
 }
 
@@ -401,11 +398,8 @@ async fn a_run_or_a_wait_that_begins_with_any_append_is_listed() {
     let keyspace = Keyspace::new();
     let store = keyspace.store().await;
     let filters = [
-        (
-            waiting(Some("r"), None),
-            SessionFilter { lease_expired: true, ..SessionFilter::default() },
-        ),
-        (waiting(None, Some(1)), SessionFilter { wake_due: true, ..SessionFilter::default() }),
+        (waiting(Some("r"), None), SessionFilter::new().lease_expired()),
+        (waiting(None, Some(1)), SessionFilter::new().wake_due()),
     ];
     for (number, (summary, filter)) in filters.into_iter().enumerate() {
         let session = id(&format!("s{number}"));

@@ -236,7 +236,7 @@ async fn of_usage(
     root: &SessionId,
     members: &Members,
 ) -> Result<Vec<String>, String> {
-    let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
+    let filter = SessionFilter::new().root(root.clone());
     let page = Page { after: None, limit: MAX_PAGE };
     let kept = store.list_usage(&filter, &page).await.map_err(|error| error.to_string())?;
     let mut problems = Vec::new();

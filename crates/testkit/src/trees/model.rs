@@ -144,11 +144,7 @@ impl LlmAdapter for TreeLlm {
             (self.seed, request.session.as_str(), request.messages.len(), self.life.number());
         let (mut rng, mut sizes) = (Rng::of(seed), Rng::of((seed, "sizes")));
         let reply = self.reply(node, gave, &mut rng, &mut sizes);
-        let usage = Usage {
-            input_tokens: 1 + rng.roll() % 50,
-            output_tokens: 1 + rng.roll() % 20,
-            ..Usage::default()
-        };
+        let usage = Usage::new(1 + rng.roll() % 50, 1 + rng.roll() % 20);
         self.life.tick().await;
         self.life.linger().await;
         let script = ScriptedLlm::new([]).chunk_size(200);
@@ -163,7 +159,9 @@ impl LlmAdapter for TreeLlm {
                 result
             } => result,
         };
-        Ok(LlmResponse { result, usage, model: Some("trees".into()), raw_stop_reason: None })
+        let mut response = LlmResponse::new(result, usage);
+        response.model = Some("trees".into());
+        Ok(response)
     }
 
     fn check(&self, _config: &LlmConfig) -> Result<()> {

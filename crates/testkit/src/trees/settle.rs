@@ -39,7 +39,7 @@ pub(super) struct Settling<'a> {
 /// # Errors
 /// The store's error as text.
 pub async fn heads(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Head>, String> {
-    let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
+    let filter = SessionFilter::new().root(root.clone());
     let page = Page { after: None, limit: 1000 };
     store.list(&filter, &page).await.map_err(|error| error.to_string())
 }

@@ -270,8 +270,7 @@ impl StateStore for Broken {
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        let root = filter.root.as_ref().map(|root| self.name(root));
-        let filter = SessionFilter { root, ..filter.clone() };
+        let filter = self.filter(filter);
         let mut heads = self.sessions().list(&filter, page).await?;
         match self.breakage() {
             Some(Breakage::ListedByUpdate) => heads.sort_by_key(|head| Reverse(head.updated_at)),
@@ -286,8 +285,7 @@ impl StateStore for Broken {
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
-        let root = filter.root.as_ref().map(|root| self.name(root));
-        let filter = SessionFilter { root, ..filter.clone() };
+        let filter = self.filter(filter);
         let mut found = self.sessions().list_usage(&filter, page).await?;
         self.shared.looks.fetch_add(1, Ordering::SeqCst);
         let usages = self.shared.usages.lock().unwrap();

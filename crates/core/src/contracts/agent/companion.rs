@@ -261,12 +261,11 @@ pub(crate) fn specs(companions: &[Companion]) -> Result<Vec<ToolSpec>> {
                 members.insert("enum".into(), json!(names));
             }
         }
-        Ok(ToolSpec {
-            name: format!("{COMPANION_PREFIX}{}", tool.suffix()).into(),
-            description: Arc::from(tool.description(companions)),
-            input_schema: schema.into(),
-            strict: false,
-        })
+        Ok(ToolSpec::new(
+            format!("{COMPANION_PREFIX}{}", tool.suffix()),
+            Arc::from(tool.description(companions)),
+            schema,
+        ))
     };
     CompanionTool::of(companions).map(spec).collect()
 }

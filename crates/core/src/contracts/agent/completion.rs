@@ -23,23 +23,26 @@ pub fn build_effective_tools(
 ) -> Result<ToolSet> {
     let mut specs = Vec::with_capacity(tools.len() + children.len() + 1);
     for tool in tools {
-        specs.push(ToolSpec {
-            name: Arc::clone(&tool.name),
-            description: Arc::clone(&tool.description),
-            input_schema: tool.input()?.json().clone(),
-            strict: tool.strict,
-        });
+        specs.push(
+            ToolSpec::new(
+                Arc::clone(&tool.name),
+                Arc::clone(&tool.description),
+                tool.input()?.json().clone(),
+            )
+            .strict(tool.strict),
+        );
     }
     specs.extend(children);
     if let (Completion::Finish, Some(output)) = (completion, output) {
-        specs.push(ToolSpec {
-            name: FINISH_TOOL.into(),
-            description: "Hands in the final output and completes the task. Call it once, \
-                          alone, when the work is done."
-                .into(),
-            input_schema: finish_schema(output),
-            strict: llm.strict_output,
-        });
+        specs.push(
+            ToolSpec::new(
+                FINISH_TOOL,
+                "Hands in the final output and completes the task. Call it once, \
+                          alone, when the work is done.",
+                finish_schema(output),
+            )
+            .strict(llm.strict_output),
+        );
     }
     Ok(ToolSet::new(specs))
 }

@@ -120,12 +120,11 @@ impl SubAgent {
             .input
             .as_ref()
             .map_err(|error| Error::new(ErrorCode::AgentInvalid, error.message().to_owned()))?;
-        Ok(ToolSpec {
-            name: Arc::clone(&self.tool),
-            description: Arc::clone(&self.description),
-            input_schema: schema.json().clone(),
-            strict: false,
-        })
+        Ok(ToolSpec::new(
+            Arc::clone(&self.tool),
+            Arc::clone(&self.description),
+            schema.json().clone(),
+        ))
     }
 
     /// Returns every problem of the definition, one sentence each.

@@ -11,6 +11,7 @@ use crate::usage::Usage;
 /// The price of a model's tokens, in US dollars per million.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Price {
     /// The price of uncached input.
     pub input: f64,

@@ -13,6 +13,7 @@ use crate::usage::UsageRollup;
 /// The usage of a session that counts against its budget, including children that ended. It never
 /// decreases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct BudgetUsage {
     /// The number of model calls.
     pub steps: u64,

@@ -81,7 +81,7 @@ proptest! {
     ) {
         let price = Price::per_million(0.15, 0.6);
         let usage = |&(input_tokens, output_tokens)| {
-            Usage { input_tokens, output_tokens, ..Usage::default() }
+            Usage::new(input_tokens, output_tokens)
         };
         let (mut cost, mut all) = (Cost::default(), Usage::default());
         for call in &calls {
@@ -94,16 +94,12 @@ proptest! {
 
 #[test]
 fn cached_input_has_its_own_price() {
-    let usage = Usage {
-        input_tokens: 1_000_000,
-        cached_tokens: 400_000,
-        output_tokens: 500_000,
-        reasoning_tokens: 100_000,
-    };
+    let usage =
+        Usage::new(1_000_000, 500_000).with_cached_tokens(400_000).with_reasoning_tokens(100_000);
     let price = Price::per_million(2.0, 8.0);
     assert_eq!(price.of(&usage), Cost::usd(6.0));
     assert_eq!(price.cached(0.5).of(&usage), Cost::usd(5.4));
-    let odd = Usage { input_tokens: 1, cached_tokens: 5, ..Usage::default() };
+    let odd = Usage::new(1, 0).with_cached_tokens(5);
     assert_eq!(
         price.of(&odd),
         Cost::usd(0.000_002),

@@ -15,6 +15,7 @@ use crate::text::{MAX_QUOTED, excerpt};
 /// message of a tool result's record is read by the model and may contain content; it is only kept
 /// in the session's log and stream.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ErrorRecord {
     /// The error's kind, which tells whether the caller can retry, must wait, or must change
     /// something.

@@ -78,7 +78,7 @@ fn the_name_of_an_event_is_its_tag() {
 fn response(result: StepResult) -> LlmResponse {
     LlmResponse {
         result,
-        usage: Usage { input_tokens: 3, ..Usage::default() },
+        usage: Usage::new(3, 0),
         model: Some("m-1".into()),
         raw_stop_reason: Some("raw".to_owned()),
     }
@@ -141,7 +141,7 @@ fn only_text_and_calls_produce_a_message() {
 
 #[test]
 fn thinking_stays_with_the_message() {
-    let thinking = Some(Thinking { content: "Hm.".to_owned(), signature: Some("s".to_owned()) });
+    let thinking = Some(Thinking::new("Hm.").with_signature("s"));
     let mut result = text("x");
     if let StepResult::Text { thinking: slot, .. } = &mut result {
         slot.clone_from(&thinking);

@@ -7,6 +7,7 @@ use crate::error::Error;
 
 /// The retry policy of a failed effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// The maximum number of retries.
     pub max_retries: u32,
@@ -18,15 +19,31 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self {
-            max_retries: DEFAULT_MAX_RETRIES,
-            base: Duration::from_millis(500),
-            max: Duration::from_secs(60),
-        }
+        Self::new(DEFAULT_MAX_RETRIES)
     }
 }
 
 impl RetryPolicy {
+    /// Creates a policy with this many retries, whose waits start at 0.5 s and end at 60 s.
+    #[must_use]
+    pub const fn new(max_retries: u32) -> Self {
+        Self { max_retries, base: Duration::from_millis(500), max: Duration::from_secs(60) }
+    }
+
+    /// Sets the wait before the first retry.
+    #[must_use]
+    pub const fn base(mut self, wait: Duration) -> Self {
+        self.base = wait;
+        self
+    }
+
+    /// Sets the maximum wait.
+    #[must_use]
+    pub const fn max(mut self, wait: Duration) -> Self {
+        self.max = wait;
+        self
+    }
+
     /// Returns the wait before retry number `retry` (from 0), or `None` if there is none. `jitter`
     /// is a random number that reduces the wait by up to half; a wait that the provider asked for
     /// is not reduced.

@@ -7,11 +7,8 @@ use serde_json::json;
 use super::{LlmConfig, RetryPolicy};
 use crate::error::{Error, ErrorCode};
 
-const POLICY: RetryPolicy = RetryPolicy {
-    max_retries: 3,
-    base: Duration::from_millis(100),
-    max: Duration::from_millis(350),
-};
+const POLICY: RetryPolicy =
+    RetryPolicy::new(3).base(Duration::from_millis(100)).max(Duration::from_millis(350));
 
 fn unavailable() -> Error {
     Error::new(ErrorCode::ProviderUnavailable, "down")
@@ -66,7 +63,7 @@ fn extreme_policies_neither_panic_nor_wait_forever() {
     assert_eq!(never.wait(0, &unavailable(), 0), None);
     let eager = RetryPolicy { base: Duration::ZERO, ..POLICY };
     assert_eq!(eager.wait(0, &unavailable(), 99), Some(Duration::ZERO));
-    let patient = RetryPolicy { max_retries: u32::MAX, base: Duration::MAX, max: Duration::MAX };
+    let patient = RetryPolicy::new(u32::MAX).base(Duration::MAX).max(Duration::MAX);
     assert!(patient.wait(u32::MAX - 1, &unavailable(), 0).is_some());
 }
 
@@ -79,7 +76,7 @@ fn the_default_is_three_retries_from_half_a_second_to_a_minute() {
 
 #[test]
 fn unset_settings_are_omitted_and_unknown_ones_rejected() {
-    let config = LlmConfig { model: "p:m".to_owned(), ..LlmConfig::default() };
+    let config = LlmConfig::new("p:m");
     let expected = json!({"model": "p:m", "strict_output": false, "native_output": false});
     assert_eq!(serde_json::to_value(&config).unwrap(), expected);
     assert_eq!(serde_json::from_value::<LlmConfig>(expected).unwrap(), config);

@@ -14,6 +14,10 @@ pub const MAX_PAGE: u32 = 1000;
 
 /// A filter for listing sessions. All conditions must hold.
 ///
+/// Create it with its methods, so that new conditions do not affect your code. A store should
+/// destructure it without `..` instead: a new condition must not be ignored, and then it is a
+/// compile error.
+///
 /// # Examples
 ///
 /// Lists the sessions that wait for an answer:
@@ -22,7 +26,7 @@ pub const MAX_PAGE: u32 = 1000;
 /// use helix_agents_core::store::{Page, SessionFilter, StateStore};
 ///
 /// # async fn example(store: &dyn StateStore) -> helix_agents_core::error::Result<()> {
-/// let filter = SessionFilter { pending: true, ..SessionFilter::default() };
+/// let filter = SessionFilter::new().pending();
 /// for head in store.list(&filter, &Page::default()).await? {
 ///     println!("{}: {} calls", head.session, head.summary.pending);
 /// }
@@ -53,6 +57,85 @@ pub struct SessionFilter {
 }
 
 impl SessionFilter {
+    /// Creates a filter that selects all sessions.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            agent: None,
+            status: None,
+            root: None,
+            runtime: None,
+            pending: false,
+            lease_expired: false,
+            wake_due: false,
+            created_from: None,
+            created_before: None,
+        }
+    }
+
+    /// Selects sessions of this agent.
+    #[must_use]
+    pub fn agent(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.agent = Some(name.into());
+        self
+    }
+
+    /// Selects sessions with this status.
+    #[must_use]
+    pub fn status(mut self, status: SessionStatus) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Selects the sessions in the tree of this root, including the root.
+    #[must_use]
+    pub fn root(mut self, root: impl Into<SessionId>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// Selects sessions whose last run was of this kind of runtime.
+    #[must_use]
+    pub fn runtime(mut self, kind: impl Into<Arc<str>>) -> Self {
+        self.runtime = Some(kind.into());
+        self
+    }
+
+    /// Selects sessions with pending calls.
+    #[must_use]
+    pub fn pending(mut self) -> Self {
+        self.pending = true;
+        self
+    }
+
+    /// Selects sessions with a current run whose lease was cleared or has expired.
+    #[must_use]
+    pub fn lease_expired(mut self) -> Self {
+        self.lease_expired = true;
+        self
+    }
+
+    /// Selects sessions whose wake-up time has been reached.
+    #[must_use]
+    pub fn wake_due(mut self) -> Self {
+        self.wake_due = true;
+        self
+    }
+
+    /// Selects sessions created at this time or later, by the store's clock.
+    #[must_use]
+    pub fn created_from(mut self, at: Timestamp) -> Self {
+        self.created_from = Some(at);
+        self
+    }
+
+    /// Selects sessions created before this time, by the store's clock.
+    #[must_use]
+    pub fn created_before(mut self, at: Timestamp) -> Self {
+        self.created_before = Some(at);
+        self
+    }
+
     /// Returns `true` if the creation time `at` is in the range of the filter.
     #[must_use]
     pub fn is_created_in_range(&self, at: Timestamp) -> bool {

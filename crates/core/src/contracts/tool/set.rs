@@ -25,6 +25,7 @@ pub fn is_reserved(name: &str) -> bool {
 
 /// The description of a tool that the model sees.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolSpec {
     /// The tool's name.
     pub name: Arc<str>,
@@ -34,6 +35,29 @@ pub struct ToolSpec {
     pub input_schema: Json,
     /// Whether the provider should constrain the arguments to the schema, if it can.
     pub strict: bool,
+}
+
+impl ToolSpec {
+    /// Creates the description of a tool with this name, purpose and schema of the arguments.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        description: impl Into<Arc<str>>,
+        input_schema: impl Into<Json>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input_schema: input_schema.into(),
+            strict: false,
+        }
+    }
+
+    /// Sets whether the provider should constrain the arguments to the schema, if it can.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
 }
 
 /// All tools of an agent that the model sees. The set is built once per agent, in a fixed order, so

@@ -12,6 +12,7 @@ use crate::id::{CallId, RunId, SessionId};
 
 /// A usage entry that the fold finds in the log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct UsageEntry {
     /// The run that caused the usage.
     pub run: Option<RunId>,

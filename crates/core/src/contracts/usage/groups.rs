@@ -38,6 +38,7 @@ impl UsageSource {
 
 /// The usage of one source. Values that do not apply to the kind of source are 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct UsageGroup {
     /// The kind of source.
     pub source: UsageSource,

@@ -19,6 +19,7 @@ const UNKNOWN: &str = "unknown";
 /// distinct models, tools, agents and sources, not on the number of calls.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct UsageRollup {
     /// The token usage.
     #[serde(skip_serializing_if = "Usage::is_zero")]
@@ -50,6 +51,7 @@ pub struct UsageRollup {
 /// The calls of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ModelUsage {
     /// The number of calls.
     pub calls: u64,
@@ -67,6 +69,7 @@ pub struct ModelUsage {
 /// The calls of one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct ToolUsage {
     /// The number of calls.
     pub calls: u64,
@@ -79,6 +82,7 @@ pub struct ToolUsage {
 /// The calls of one sub-agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct SubAgentUsage {
     /// The number of calls.
     pub calls: u64,
@@ -91,6 +95,7 @@ pub struct SubAgentUsage {
 /// The records of one custom source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct CustomRecords {
     /// The number of records.
     pub calls: u64,

@@ -17,7 +17,7 @@ fn entry(kind: UsageKind) -> UsageEntry {
 }
 
 fn tokens(model: Option<&str>, tokens: u32, success: bool) -> UsageEntry {
-    let tokens = Usage { input_tokens: tokens.into(), output_tokens: 1, ..Usage::default() };
+    let tokens = Usage::new(tokens.into(), 1);
     let (model, cost) = (model.map(Into::into), model.map(|_| Cost(tokens.input_tokens)));
     entry(UsageKind::Tokens { model, tokens, cost, success, took_ms: 5 })
 }

@@ -5,8 +5,16 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 
 /// The token counts of one or more model calls.
+///
+/// ```
+/// use helix_agents_core::usage::Usage;
+///
+/// let usage = Usage::new(1_000, 50).with_cached_tokens(800);
+/// assert_eq!(usage.total(), 1_050);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Usage {
     /// The number of input tokens, including cached ones.
     pub input_tokens: u64,
@@ -19,6 +27,27 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Creates the usage of a call with this many input tokens, including cached ones, and output
+    /// tokens, including reasoning.
+    #[must_use]
+    pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
+        Self { input_tokens, output_tokens, cached_tokens: 0, reasoning_tokens: 0 }
+    }
+
+    /// Sets the number of input tokens that the provider had cached.
+    #[must_use]
+    pub const fn with_cached_tokens(mut self, tokens: u64) -> Self {
+        self.cached_tokens = tokens;
+        self
+    }
+
+    /// Sets the number of output tokens used for reasoning.
+    #[must_use]
+    pub const fn with_reasoning_tokens(mut self, tokens: u64) -> Self {
+        self.reasoning_tokens = tokens;
+        self
+    }
+
     /// Returns `true` if all counts are zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {

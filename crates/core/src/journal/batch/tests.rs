@@ -32,7 +32,7 @@ fn changed() -> Event {
 
 fn replied(bytes: usize) -> Event {
     let (usage, result) = (Usage::default(), text("x"));
-    let response = LlmResponse { result, usage, model: None, raw_stop_reason: None };
+    let response = LlmResponse::new(result, usage);
     let mut reply = ModelReply::from_response(1, response, 0);
     reply.raw_stop_reason = Some("x".repeat(bytes));
     Event::from(reply)

@@ -11,9 +11,18 @@ use crate::tool::FINISH_TOOL;
 
 /// The inputs of a plan besides the result.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct PlanOptions<'a> {
     /// The schema of the agent's output, if it has an output type.
     pub output_schema: Option<&'a Schema>,
+}
+
+impl<'a> PlanOptions<'a> {
+    /// Creates the options for an agent with this output schema, if it has an output type.
+    #[must_use]
+    pub const fn new(output_schema: Option<&'a Schema>) -> Self {
+        Self { output_schema }
+    }
 }
 
 /// The work that a step's result requires.

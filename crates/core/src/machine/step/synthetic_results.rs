@@ -88,7 +88,7 @@ fn finish_answers<'a>(
     step: &StepRecord,
     open: impl Iterator<Item = &'a ToolCall>,
 ) -> Vec<ToolFinish> {
-    let options = PlanOptions { output_schema: agent.output_schema() };
+    let options = PlanOptions::new(agent.output_schema());
     let plan = plan_step_processing(&step.reply.to_step_result(), &options);
     let Some(output) = plan.output else {
         let message = format!("the output was not accepted: {}", plan.violations.join("; "));

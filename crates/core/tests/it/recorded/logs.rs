@@ -90,17 +90,10 @@ impl Recorder {
     }
 
     fn reply(&mut self, result: StepResult) {
-        let response = LlmResponse {
-            result,
-            usage: Usage {
-                input_tokens: 120,
-                output_tokens: 30,
-                cached_tokens: 64,
-                reasoning_tokens: 8,
-            },
-            model: Some("model-1".into()),
-            raw_stop_reason: Some("unheard_of".to_owned()),
-        };
+        let usage = Usage::new(120, 30).with_cached_tokens(64).with_reasoning_tokens(8);
+        let mut response = LlmResponse::new(result, usage);
+        response.model = Some("model-1".into());
+        response.raw_stop_reason = Some("unheard_of".to_owned());
         let step = self.iterator.session().last_step() + 1;
         self.take(Event::from(ModelReply::from_response(step, response, 900)));
         self.decide();
@@ -155,7 +148,7 @@ fn calls(calls: &[(&str, &str)]) -> StepResult {
         content: Some("One moment.".to_owned()),
         tool_calls: calls.iter().enumerate().map(parsed).collect(),
         sub_agent_calls: Vec::new(),
-        thinking: Some(Thinking { content: "Hm.".to_owned(), signature: Some("sig".to_owned()) }),
+        thinking: Some(Thinking::new("Hm.").with_signature("sig")),
         stop_reason: Some(StopReason::ToolUse),
     }
 }
@@ -279,8 +272,7 @@ fn imported_log() -> Recorder {
         (1, calls(&[("search", "{}"), ("search", "{}")])),
         (2, calls(&[("__finish__", r#"{"result": "paid"}"#)])),
     ] {
-        let response =
-            LlmResponse { result, usage: Usage::default(), model: None, raw_stop_reason: None };
+        let response = LlmResponse::new(result, Usage::default());
         recorder.take(Event::from(ModelReply::from_response(step, response, 0)));
         if step == 1 {
             recorder.take(Event::from(noted("1.1", "bill")));

@@ -40,7 +40,7 @@ impl Default for Ask {
             tools: Arc::default(),
             force: None,
             output_schema: None,
-            config: LlmConfig { model: "local:m1".to_owned(), ..LlmConfig::default() },
+            config: LlmConfig::new("local:m1"),
             max_retries: 0,
             cancel: CancellationToken::new(),
             sink: Recorder::default(),
@@ -53,18 +53,13 @@ impl Ask {
     pub(crate) async fn of(&self, adapter: &dyn LlmAdapter) -> Result<LlmResponse> {
         let session = SessionId::from("ses_1");
         let schema = self.output_schema.clone().map(|schema| Schema::from_value(schema).unwrap());
-        let request = LlmRequest {
-            prompt: &self.prompt,
-            messages: &self.messages,
-            tools: &self.tools,
-            tool_choice: self.force.map_or(ToolChoice::Auto, ToolChoice::Tool),
-            output_schema: schema.as_ref(),
-            config: &self.config,
-            max_retries: self.max_retries,
-            cancel: &self.cancel,
-            agent: "tester",
-            session: &session,
-        };
+        let (config, prompt, cancel) = (&self.config, &self.prompt, &self.cancel);
+        let request = LlmRequest::new(&session, config, prompt, &self.messages, cancel)
+            .agent("tester")
+            .tools(&self.tools)
+            .tool_choice(self.force.map_or(ToolChoice::Auto, ToolChoice::Tool))
+            .output_schema(schema.as_ref())
+            .max_retries(self.max_retries);
         adapter.generate_step(request, &self.sink).await
     }
 
@@ -81,7 +76,7 @@ pub(crate) fn adapter(server: &Server) -> OpenAiChat {
 
 /// Returns the options of [`adapter`].
 pub(crate) fn options(server: &Server) -> OpenAiChatOptions {
-    let policy = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
+    let policy = RetryPolicy::default().base(Duration::from_millis(1));
     OpenAiChatOptions::new("local", &server.url())
         .with_api_key("key-of-the-tests")
         .with_retry(policy)
@@ -89,10 +84,5 @@ pub(crate) fn options(server: &Server) -> OpenAiChatOptions {
 
 /// Returns a tool as a model sees it.
 pub(crate) fn tool(name: &str, schema: Value, strict: bool) -> ToolSpec {
-    ToolSpec {
-        name: name.into(),
-        description: format!("Runs {name}.").into(),
-        input_schema: Json::from(schema),
-        strict,
-    }
+    ToolSpec::new(name, format!("Runs {name}."), Json::from(schema)).strict(strict)
 }

@@ -26,18 +26,18 @@ fn all_sessions_are_read_in_their_order() {
 
 #[test]
 fn expired_leases_are_searched_among_runs_only() {
-    let filter = SessionFilter { lease_expired: true, ..SessionFilter::default() };
+    let filter = SessionFilter::new().lease_expired();
     assert_eq!(plan(&filter), "SCAN sessions USING INDEX sessions_running");
 }
 
 #[test]
 fn pending_calls_are_searched_among_sessions_that_have_some() {
-    let filter = SessionFilter { pending: true, ..SessionFilter::default() };
+    let filter = SessionFilter::new().pending();
     assert_eq!(plan(&filter), "SCAN sessions USING INDEX sessions_pending");
 }
 
 #[test]
 fn sessions_of_one_root_are_found_without_reading_others() {
-    let filter = SessionFilter { root: Some("r".into()), ..SessionFilter::default() };
+    let filter = SessionFilter::new().root("r");
     assert_eq!(plan(&filter), "SEARCH sessions USING INDEX sessions_by_root (root=?)");
 }

@@ -123,12 +123,9 @@ fn shared_steps(member: &Member) -> u32 {
 fn usage(members: &Members, counted: &UsageRollup) -> Option<String> {
     let mut sum = UsageRollup::default();
     for member in members.values() {
-        sum += &UsageRollup {
-            tokens: member.fold.usage(),
-            steps: u64::from(member.fold.last_step() - shared_steps(member)),
-            tool_calls: member.fold.tool_calls(),
-            ..UsageRollup::default()
-        };
+        sum.tokens += member.fold.usage();
+        sum.steps += u64::from(member.fold.last_step() - shared_steps(member));
+        sum.tool_calls += member.fold.tool_calls();
     }
     (total(counted) != total(&sum))
         .then(|| format!("the tree counts {counted:?}, the sessions used {sum:?}"))

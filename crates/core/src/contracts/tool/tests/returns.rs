@@ -165,12 +165,7 @@ fn names_of_the_framework_are_reserved() {
 
 #[test]
 fn a_tool_set_keeps_its_order_and_is_encoded_once() {
-    let spec = |name: &str| ToolSpec {
-        name: name.into(),
-        description: "d".into(),
-        input_schema: Json::empty_object(),
-        strict: false,
-    };
+    let spec = |name: &str| ToolSpec::new(name, "d", Json::empty_object());
     let set = ToolSet::new(vec![spec("b"), spec("a")]);
     let encode = |specs: &[ToolSpec], out: &mut Vec<u8>| {
         for spec in specs {

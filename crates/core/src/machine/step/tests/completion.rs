@@ -226,12 +226,7 @@ fn corrections_are_distinguished_from_other_user_messages() {
 }
 
 fn reply(step: u32, result: StepResult) -> crate::event::ModelReply {
-    let response = crate::llm::LlmResponse {
-        result,
-        usage: crate::usage::Usage::default(),
-        model: None,
-        raw_stop_reason: None,
-    };
+    let response = crate::llm::LlmResponse::new(result, crate::usage::Usage::default());
     crate::event::ModelReply::from_response(step, response, 0)
 }
 

@@ -19,7 +19,7 @@ fn plan(step: &StepResult) -> StepPlan {
 
 fn plan_for_result(step: &StepResult) -> StepPlan {
     let schema = Schema::from_value(result_schema()).unwrap();
-    plan_step_processing(step, &PlanOptions { output_schema: Some(&schema) })
+    plan_step_processing(step, &PlanOptions::new(Some(&schema)))
 }
 
 /// A plan that requires nothing.
@@ -82,7 +82,7 @@ fn sub_agent_calls_and_tool_calls_are_both_pending() {
         content: Some("Both.".to_owned()),
         tool_calls: vec![ParsedToolCall::new("t1", "search", json!({}).into())],
         sub_agent_calls: vec![child.clone()],
-        thinking: Some(Thinking { content: "Hm.".to_owned(), signature: None }),
+        thinking: Some(Thinking::new("Hm.")),
         stop_reason: Some(StopReason::ToolUse),
     };
     let plan = plan(&step);
@@ -228,7 +228,7 @@ fn the_first_of_several_finish_calls_counts() {
 fn stop_reason_and_thinking_are_passed_on() {
     let mut step = text("Done.");
     if let StepResult::Text { thinking, .. } = &mut step {
-        *thinking = Some(Thinking { content: "Hm.".to_owned(), signature: Some("s".to_owned()) });
+        *thinking = Some(Thinking::new("Hm.").with_signature("s"));
     }
     let plan = plan(&step);
     assert_eq!(plan.stop_reason, Some(StopReason::EndTurn));

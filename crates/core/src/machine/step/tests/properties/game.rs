@@ -225,12 +225,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
     match hand.next() {
         Action::Idle => start_run(hand, bits),
         Action::CallModel { step, .. } => {
-            let response = LlmResponse {
-                result: answer.clone(),
-                usage: Usage { input_tokens: 1, ..Usage::default() },
-                model: None,
-                raw_stop_reason: None,
-            };
+            let response = LlmResponse::new(answer.clone(), Usage::new(1, 0));
             hand.put(Event::from(ModelReply::from_response(step, response, 0))).unwrap();
         }
         Action::RunTools { calls: tasks, .. } => {
