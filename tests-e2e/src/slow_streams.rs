@@ -68,8 +68,8 @@ impl StreamManager for SlowStreams {
         self.inner.reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
         self.wait().await;
-        self.inner.forget(stream).await
+        self.inner.forget(stream, seen).await
     }
 }

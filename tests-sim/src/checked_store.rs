@@ -345,8 +345,9 @@ impl StreamManager for CheckedStore {
         self.store.reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.trace.note("forget", stream);
-        self.store.forget(stream).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        let done = self.store.forget(stream, seen).await;
+        self.trace.note("forget", &(stream, done.as_ref().ok()));
+        done
     }
 }

@@ -478,11 +478,11 @@ impl StreamManager for Wire {
         .await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        let stream = stream.clone();
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        let (stream, seen) = (stream.clone(), seen.clone());
         self.send_request(Kind::Stream, move |store| {
-            let stream = stream.clone();
-            async move { store.forget(&stream).await }
+            let (stream, seen) = (stream.clone(), seen.clone());
+            async move { store.forget(&stream, &seen).await }
         })
         .await
     }

@@ -222,8 +222,8 @@ impl StreamManager for ChaosStreams {
         self.faults.apply(|| self.inner.reset(stream)).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.faults.apply(|| self.inner.forget(stream)).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        self.faults.apply(|| self.inner.forget(stream, seen)).await
     }
 }
 

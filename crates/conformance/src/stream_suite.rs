@@ -147,6 +147,7 @@ macro_rules! stream_suite {
             // Forget
             a_deleted_stream_equals_a_new_one,
             marks_of_a_forgotten_stream_hide_no_boundaries,
+            a_stream_that_has_changed_is_not_forgotten,
             a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next,
             a_late_reader_notices_that_a_stream_was_replaced,
         }

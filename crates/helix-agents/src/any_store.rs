@@ -204,7 +204,7 @@ impl StreamManager for AnyStore {
         self.streams.reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.streams.forget(stream).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        self.streams.forget(stream, seen).await
     }
 }

@@ -1,6 +1,6 @@
 //! Sessions and streams in the memory of one process.
 //!
-//! This is the reference implementation of the store contracts: its behavior defines their meaning.
+//! This is the reference implementation of the store contracts: its behaviour defines their meaning.
 //! Use it in tests, in programs whose sessions need not survive the process, and as a model when
 //! you write another store.
 

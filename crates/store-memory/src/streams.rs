@@ -71,15 +71,34 @@ impl Streams {
     pub(crate) fn forget(&self, sessions: &[SessionId]) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         for session in sessions {
-            let Some(entry) = table.get(session) else { continue };
-            let mut slot = entry.lock();
-            if slot.stream.take().is_some() {
-                slot.forgotten += 1;
-            }
-            drop(slot);
-            entry.written.notify_waiters();
-            Self::remove_unused(&mut table, session, 1);
+            Self::remove_stream(&mut table, session, |_| true);
         }
+    }
+
+    /// Removes the stream if its info equals `seen`. Returns `false` if it is kept.
+    fn forget_if(&self, session: &SessionId, seen: &StreamInfo) -> bool {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        Self::remove_stream(&mut table, session, |stream| stream.info() == *seen)
+    }
+
+    /// Removes a stream if `condition` holds. Returns `false` if it is kept.
+    fn remove_stream(
+        table: &mut HashMap<SessionId, Arc<StreamEntry>>,
+        session: &SessionId,
+        condition: impl FnOnce(&Stream) -> bool,
+    ) -> bool {
+        let Some(entry) = table.get(session) else { return true };
+        let mut slot = entry.lock();
+        if slot.stream.as_ref().is_some_and(|stream| !condition(stream)) {
+            return false;
+        }
+        if slot.stream.take().is_some() {
+            slot.forgotten += 1;
+        }
+        drop(slot);
+        entry.written.notify_waiters();
+        Self::remove_unused(table, session, 1);
+        true
     }
 
     /// Removes an entry without a stream if it has at most `holders` strong references. The table
@@ -193,9 +212,8 @@ impl StreamManager for MemoryStore {
         Ok(())
     }
 
-    async fn forget(&self, session: &SessionId) -> Result<()> {
-        self.inner.streams.forget(std::slice::from_ref(session));
-        Ok(())
+    async fn forget(&self, session: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        Ok(self.inner.streams.forget_if(session, seen))
     }
 }
 

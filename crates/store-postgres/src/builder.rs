@@ -110,12 +110,11 @@ impl PostgresBuilder {
     /// Opens the store.
     ///
     /// # Errors
-    /// [`ConfigInvalid`] for an invalid URL, user, password or database; [`StoreUnavailable`] if
-    /// the server is unreachable; [`StoreForeign`] if the schema contains tables of another
-    /// program; [`StoreNewer`] if a newer version wrote it; [`StoreOlder`] if the tables need a
-    /// migration and [`migrate_on_open`](Self::migrate_on_open) is off; [`StoreReadOnly`] if the
-    /// server is a standby or the user lacks write privileges; [`Unsupported`] if the server is too
-    /// old.
+    /// Returns [`ConfigInvalid`] for an invalid URL, user, password or database; [`StoreUnavailable`] if the server is
+    /// unreachable; [`StoreForeign`] if the schema contains tables of another program; [`StoreNewer`] if a newer
+    /// version wrote it; [`StoreOlder`] if the tables need a migration and [`migrate_on_open`](Self::migrate_on_open)
+    /// is off; [`StoreReadOnly`] if the server is a standby or the user lacks write privileges; [`Unsupported`] if the
+    /// server is too old.
     ///
     /// [`ConfigInvalid`]: helix_agents_core::error::ErrorCode::ConfigInvalid
     /// [`StoreForeign`]: helix_agents_core::error::ErrorCode::StoreForeign
@@ -132,7 +131,7 @@ impl PostgresBuilder {
     /// Creates the tables or migrates older ones. Returns the schema version before and after.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open).
+    /// Returns the errors of [`open`](Self::open).
     pub async fn migrate(self) -> Result<(u32, u32)> {
         let migrate = async || {
             let (connections, schema) = (self.config.connect()?, self.config.schema()?);
@@ -147,7 +146,7 @@ impl PostgresBuilder {
     /// empty.
     ///
     /// # Errors
-    /// Fails like [`open`](Self::open) for a database that `open` would refuse.
+    /// Returns the errors of [`open`](Self::open) for a database that `open` would refuse.
     pub async fn inspect(&self) -> Result<Option<Inspection>> {
         let inspect = async || {
             let (connections, schema) = (self.config.connect()?, self.config.schema()?);
@@ -161,7 +160,7 @@ impl PostgresBuilder {
     /// Drops the schema with everything in it, if it belongs to a store. Meant for tests.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open).
+    /// Returns the errors of [`open`](Self::open).
     pub async fn destroy(self) -> Result<()> {
         let destroy = async || {
             let (connections, schema) = (self.config.connect()?, self.config.schema()?);

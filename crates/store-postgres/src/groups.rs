@@ -146,8 +146,8 @@ impl<'g, Q, A> Waiter<'g, Q, A> {
     /// Waits for the answer or for a turn.
     ///
     /// # Errors
-    /// [`ErrorCode::StoreUnavailable`] if the task that executed the request was stopped because
-    /// its runtime was shut down. The request may have been executed.
+    /// Returns [`ErrorCode::StoreUnavailable`] if the task that executed the request was stopped
+    /// because its runtime was shut down. The request may have been executed.
     pub(crate) async fn turn(&mut self) -> Result<Turn<'g, Q, A>, Error> {
         let turn = tokio::select! {
             biased;

@@ -44,7 +44,7 @@ use streams::watch::Watch;
 /// An append is one statement, one round trip and one commit, and concurrent appends share them.
 /// Connections are opened on demand, up to a limit, and replaced if they are lost. If a connection
 /// was lost while it was idle, the operation that finds this out is repeated on another one. This
-/// is safe, because the store recognizes repeated appends and batches by their ids.
+/// is safe, because the store recognises repeated appends and batches by their ids.
 ///
 /// # Durability
 ///
@@ -106,7 +106,7 @@ impl PostgresStore {
     /// Creates the schema if it does not exist.
     ///
     /// # Errors
-    /// Same as [`PostgresBuilder::open`].
+    /// Returns the errors of [`PostgresBuilder::open`].
     pub async fn open(url: &str) -> Result<Self> {
         Self::builder(url).open().await
     }

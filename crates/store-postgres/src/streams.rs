@@ -141,16 +141,24 @@ impl StreamManager for PostgresStore {
         detached(reset).await
     }
 
-    async fn forget(&self, session: &SessionId) -> Result<()> {
-        let (store, session) = (self.clone(), session.clone());
+    async fn forget(&self, session: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        let (store, session, seen) = (self.clone(), session.clone(), seen.clone());
         let forget = async move {
-            let statements = &store.inner.state.delete;
+            let (row, statements) = (&store.inner.streams.row, &store.inner.state.delete);
+            let known =
+                drive!(store.inner.connections, |connection| row::find(connection, row, &session));
+            let CachedStream { state, trimmed, revision, .. } =
+                located(known, "stream::forget", &session)?;
+            let info = state.info(trimmed);
+            if info == StreamInfo::default() || info != seen {
+                return Ok(info == StreamInfo::default());
+            }
             let forgotten = drive!(store.inner.connections, |connection| {
-                delete::forget_stream(connection, statements, &session)
+                delete::forget_stream(connection, statements, &session, revision)
             });
-            located(forgotten, "stream::forget", &session)?;
+            let forgotten = located(forgotten, "stream::forget", &session)?;
             store.wake(&session);
-            Ok(())
+            Ok(forgotten)
         };
         detached(forget).await
     }

@@ -71,9 +71,9 @@ impl RedisBuilder {
     /// Connects to the server and checks that its settings are safe for the store.
     ///
     /// # Errors
-    /// [`ConfigInvalid`] for an invalid URL or prefix, a wrong password, certificates that the
-    /// server or the client does not trust, a server that evicts keys, or a server that is too old;
-    /// [`StoreReadOnly`] for a replica; [`StoreForeign`] if another program uses this prefix;
+    /// Returns [`ConfigInvalid`] for an invalid URL or prefix, a wrong password, certificates that
+    /// the server or the client does not trust, a server that evicts keys, or a server that is too
+    /// old; [`StoreReadOnly`] for a replica; [`StoreForeign`] if another program uses this prefix;
     /// [`StoreNewer`] if a newer version wrote under this prefix; [`StoreUnavailable`] if the
     /// server is unreachable.
     ///
@@ -105,8 +105,8 @@ impl RedisBuilder {
     /// Inspects the server and the store's data without changing anything.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open), except that unsuitable server settings and a newer schema are
-    /// not errors. They are part of the inspection.
+    /// Returns the errors of [`open`](Self::open), except that unsuitable server settings and a
+    /// newer schema are not errors. They are part of the inspection.
     pub async fn inspect(&self) -> Result<Inspection> {
         let inspected = inspect::inspect(&self.config).await;
         inspected.map_err(|error| error.with_operation("store::inspect"))
@@ -115,7 +115,7 @@ impl RedisBuilder {
     /// Removes every key with the prefix. Meant for tests, and not supported in a cluster.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open).
+    /// Returns the errors of [`open`](Self::open).
     #[doc(hidden)]
     pub async fn destroy(self) -> Result<()> {
         let location = Location::parse(&self.config)?;

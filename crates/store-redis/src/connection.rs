@@ -135,7 +135,7 @@ impl Server {
 
     /// Sends a command. If the connection was lost, sends it once more on a new connection, which
     /// the driver opens. The server may therefore run a command twice. A script whose first reply
-    /// was lost must recognize its own effect, or a later read must determine whether it took
+    /// was lost must recognise its own effect, or a later read must determine whether it took
     /// effect. The store's caller handles retries while a server is unavailable.
     async fn send(&self, cmd: Cmd) -> Result<RedisResult<Value>> {
         let connection = self.connection.clone();

@@ -14,7 +14,8 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 /// awaits one of them. On a task of its own, the operation continues.
 ///
 /// # Errors
-/// The errors of the operation; [`ErrorCode::Closed`] if the tokio runtime was shut down meanwhile.
+/// Returns the errors of the operation; [`ErrorCode::Closed`] if the tokio runtime was shut down
+/// meanwhile.
 ///
 /// # Panics
 /// Panics if the operation panics, and outside a tokio runtime.

@@ -38,7 +38,7 @@ impl Inspection {
     /// Checks whether the store can use this server.
     ///
     /// # Errors
-    /// The error with which [`open`](crate::RedisBuilder::open) would refuse the server.
+    /// Returns the error with which [`open`](crate::RedisBuilder::open) would refuse the server.
     pub fn check(&self) -> Result<()> {
         self.settings.check()?;
         settings::check_version(self.schema)

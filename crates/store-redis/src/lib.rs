@@ -104,7 +104,7 @@ impl RedisStore {
     /// Connects with the default options.
     ///
     /// # Errors
-    /// Same as [`RedisBuilder::open`].
+    /// Returns the errors of [`RedisBuilder::open`].
     pub async fn open(url: &str) -> Result<Self> {
         Self::builder(url).open().await
     }

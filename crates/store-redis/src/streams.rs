@@ -68,13 +68,19 @@ impl StreamManager for RedisStore {
         Ok(())
     }
 
-    async fn forget(&self, session: &SessionId) -> Result<()> {
+    async fn forget(&self, session: &SessionId, seen: &StreamInfo) -> Result<bool> {
         let of = of("stream::forget", session);
         session.check().map_err(&of)?;
-        let keys = self.inner.keys.of(session).stream();
-        let forgotten = self.inner.server.eval(&script::STREAM_FORGET, &keys, &[]).await;
-        forgotten.map_err(of)?;
+        let known = stream_state::lookup(&self.inner, session, &[]).await.map_err(&of)?.known;
+        let info = known.state.info(known.trimmed);
+        if info == StreamInfo::default() || info != *seen {
+            return Ok(info == StreamInfo::default());
+        }
+        let (keys, revision) = (self.inner.keys.of(session).stream(), known.revision.to_string());
+        let arguments = [revision.as_bytes()];
+        let reply = self.inner.server.eval(&script::STREAM_FORGET, &keys, &arguments).await;
+        let forgotten = reply.and_then(|mut reply| reply.text()).map_err(of)? == "forgotten";
         self.inner.watch.written(session);
-        Ok(())
+        Ok(forgotten)
     }
 }

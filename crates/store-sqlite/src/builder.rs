@@ -82,7 +82,7 @@ impl SqliteBuilder {
     /// exist. Other processes may have the file open.
     ///
     /// # Errors
-    /// Fails like [`open`](Self::open) for a file that `open` would refuse.
+    /// Returns the errors of [`open`](Self::open) for a file that `open` would refuse.
     ///
     /// # Cancel safety
     /// Dropping the future does not cancel the inspection. It finishes in the background.
@@ -94,11 +94,11 @@ impl SqliteBuilder {
     /// Opens the file. Creates it if it does not exist, and migrates an older schema.
     ///
     /// # Errors
-    /// [`ConfigInvalid`] if the folder does not exist or the path is a folder; [`StoreForeign`] if
-    /// the file is a database of another program; [`StoreNewer`] if a newer version wrote it;
-    /// [`StoreCorrupt`] if it is damaged or not a database; [`StoreReadOnly`] if it is not
-    /// writable; [`StoreFull`], [`StoreBusy`] or [`StoreUnavailable`] as described in their
-    /// documentation. A refused file is not changed.
+    /// Returns [`ConfigInvalid`] if the folder does not exist or the path is a folder;
+    /// [`StoreForeign`] if the file is a database of another program; [`StoreNewer`] if a newer
+    /// version wrote it; [`StoreCorrupt`] if it is damaged or not a database; [`StoreReadOnly`] if
+    /// it is not writable; [`StoreFull`], [`StoreBusy`] or [`StoreUnavailable`] as described in
+    /// their documentation. A refused file is not changed.
     ///
     /// # Cancel safety
     /// Dropping the future closes the file. The file may have been created.

@@ -61,8 +61,8 @@ impl SqliteBuilder {
     /// [`Diagnosis::findings`].
     ///
     /// # Errors
-    /// [`StoreUnavailable`](helix_agents_core::error::ErrorCode::StoreUnavailable) if the operating
-    /// system cannot start a thread.
+    /// Returns [`StoreUnavailable`](helix_agents_core::error::ErrorCode::StoreUnavailable) if the
+    /// operating system cannot start a thread.
     ///
     /// # Cancel safety
     /// Dropping the future does not cancel the inspection. It finishes in the background.

@@ -113,7 +113,7 @@ impl SqliteStore {
     /// Opens the file with the default options. Creates it if it does not exist.
     ///
     /// # Errors
-    /// Same as [`SqliteBuilder::open`].
+    /// Returns the errors of [`SqliteBuilder::open`].
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::builder(path).open().await
     }

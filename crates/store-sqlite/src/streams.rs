@@ -107,13 +107,13 @@ impl StreamManager for SqliteStore {
         .await
     }
 
-    async fn forget(&self, session: &SessionId) -> Result<()> {
-        let of = session.clone();
+    async fn forget(&self, session: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        let (of, seen) = (session.clone(), seen.clone());
         self.write_stream(
             "stream::forget",
             session,
-            move |tables| write::forget(tables, &of),
-            |&()| (),
+            move |tables| write::forget_if(tables, &of, &seen),
+            |_| (),
         )
         .await
     }

@@ -17,7 +17,8 @@ impl FileStore {
     /// Deletes the streams of deleted sessions.
     pub(crate) async fn forget_streams(&self, deleted: &[SessionId]) -> Result<()> {
         for session in deleted {
-            self.streams().forget(session).await?;
+            let info = self.streams().info(session).await?;
+            self.streams().forget(session, &info).await?;
         }
         Ok(())
     }
@@ -46,7 +47,7 @@ impl StreamManager for FileStore {
         self.streams().reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.streams().forget(stream).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        self.streams().forget(stream, seen).await
     }
 }

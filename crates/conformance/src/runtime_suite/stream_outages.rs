@@ -52,7 +52,7 @@ impl StreamManager for UnavailableStreams {
         self.answer().await
     }
 
-    async fn forget(&self, _: &SessionId) -> Result<()> {
+    async fn forget(&self, _: &SessionId, _: &StreamInfo) -> Result<bool> {
         self.answer().await
     }
 }

@@ -114,7 +114,8 @@ pub async fn the_stream_of_an_ended_run_ends_whatever_is_left_of_it(harness: &im
     assert!(whole.last().unwrap().chunk.kind.ends_run());
     for is_forgotten in [false, true] {
         if is_forgotten {
-            streams.forget(&S.into()).await.unwrap();
+            let info = streams.info(&S.into()).await.unwrap();
+            assert!(streams.forget(&S.into(), &info).await.unwrap());
         } else {
             streams.reset(&S.into()).await.unwrap();
         }
@@ -171,7 +172,9 @@ pub async fn a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten(
     within(chunks.next()).await.unwrap().unwrap();
     gate.open();
     end(&handle).await;
-    harness.streams().forget(&S.into()).await.unwrap();
+    let (streams, session) = (harness.streams(), S.into());
+    let info = streams.info(&session).await.unwrap();
+    assert!(streams.forget(&session, &info).await.unwrap());
     let left: Vec<_> = within(chunks.map(Result::unwrap).collect()).await;
     assert!(left.len() <= 6, "{left:?}");
 }

@@ -8,20 +8,20 @@ use crate::ids::batch_id;
 
 use super::StreamHarness;
 use super::support::{
-    begin, closing, id, mark, model, next, numbers, refused, replay, take, texts, write,
+    begin, closing, forget, id, mark, model, next, numbers, refused, replay, take, texts, write,
 };
 
 /// Numbers and watermarks are forgotten too. Other streams stay.
 pub async fn a_deleted_stream_equals_a_new_one(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let (session, other) = (id("s"), id("other"));
-    streams.forget(&session).await.unwrap();
+    forget(&streams, &session).await;
     write(&streams, &other, None, &["x"]).await;
     let attempt = begin(&streams, &session, &model(1)).await;
     write(&streams, &session, Some(attempt), &["a", "b"]).await;
     streams.mark(batch_id(), &session, mark(&session, 7)).await.unwrap();
     streams.mark(batch_id(), &session, mark(&id("child"), 7)).await.unwrap();
-    streams.forget(&session).await.unwrap();
+    forget(&streams, &session).await;
     for streams in [&streams, &harness.open().await] {
         assert_eq!(streams.info(&session).await.unwrap(), StreamInfo::default());
         assert_eq!(texts(&replay(streams, &other, 1).await), ["x"]);
@@ -29,8 +29,36 @@ pub async fn a_deleted_stream_equals_a_new_one(harness: &impl StreamHarness) {
     refused(&streams, &session, attempt).await;
     assert_eq!(write(&streams, &session, None, &["c"]).await, 1);
     assert_eq!(texts(&replay(&streams, &session, 1).await), ["c"]);
-    streams.forget(&session).await.unwrap();
-    streams.forget(&session).await.unwrap();
+    forget(&streams, &session).await;
+    forget(&streams, &session).await;
+}
+
+/// Chunks, attempts and watermarks count as changes. So does the deletion of the stream.
+pub async fn a_stream_that_has_changed_is_not_forgotten(harness: &impl StreamHarness) {
+    let (streams, other) = (harness.open().await, harness.open().await);
+    let session = id("s");
+    let nothing = StreamInfo::default();
+    let mut seen = vec![nothing.clone()];
+    write(&streams, &session, None, &["a"]).await;
+    seen.push(other.info(&session).await.unwrap());
+    begin(&streams, &session, &model(1)).await;
+    seen.push(other.info(&session).await.unwrap());
+    streams.mark(batch_id(), &session, mark(&session, 7)).await.unwrap();
+    seen.push(other.info(&session).await.unwrap());
+    streams.mark(batch_id(), &session, mark(&id("child"), 7)).await.unwrap();
+    for seen in &seen {
+        assert!(!other.forget(&session, seen).await.unwrap(), "{seen:?}");
+    }
+    let last = streams.info(&session).await.unwrap();
+    assert_eq!(texts(&replay(&streams, &session, 1).await), ["a"]);
+
+    assert!(other.forget(&session, &last).await.unwrap());
+    for seen in [&last, &nothing] {
+        assert!(streams.forget(&session, seen).await.unwrap(), "it is gone already");
+    }
+    write(&streams, &session, None, &["b"]).await;
+    assert!(!other.forget(&session, &last).await.unwrap());
+    assert_eq!(texts(&replay(&other, &session, 1).await), ["b"]);
 }
 
 /// Boundaries up to the old watermark are shown too.
@@ -43,7 +71,7 @@ pub async fn marks_of_a_forgotten_stream_hide_no_boundaries(harness: &impl Strea
         mark
     };
     streams.mark(batch_id(), &session, marked(9)).await.unwrap();
-    other.forget(&session).await.unwrap();
+    forget(&other, &session).await;
     // The handle has the old watermark cached.
     streams.mark(batch_id(), &session, marked(3)).await.unwrap();
     let info = other.info(&session).await.unwrap();
@@ -62,7 +90,7 @@ pub async fn a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next(
     let mut saw_nothing = streams.read(&session, 1).await.unwrap();
     write(&streams, &session, None, &["a", "b"]).await;
     assert_eq!(texts(&take(&mut waits, 2).await), ["a", "b"]);
-    let forgetting = async { other.forget(&session).await.unwrap() };
+    let forgetting = async { forget(&other, &session).await };
     let (told, ()) = tokio::join!(next(&mut waits), forgetting);
     assert_eq!((told.seq, &told.chunk.kind), (0, &ChunkKind::StreamResync));
     write(&other, &session, None, &["c", "d", "e"]).await;
@@ -83,7 +111,7 @@ pub async fn a_late_reader_notices_that_a_stream_was_replaced(harness: &impl Str
     let mut reader = streams.read(&session, 1).await.unwrap();
     assert_eq!(texts(&take(&mut reader, 2).await), ["a", "b"]);
     for deltas in [["c", "d", "e"], ["f", "g", "h"]] {
-        other.forget(&session).await.unwrap();
+        forget(&other, &session).await;
         write(&other, &session, None, &deltas).await;
         let told = next(&mut reader).await;
         assert_eq!((told.seq, &told.chunk.kind), (0, &ChunkKind::StreamResync));

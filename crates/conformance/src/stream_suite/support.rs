@@ -19,6 +19,12 @@ use crate::ids::batch_id;
 
 pub(crate) type Streams = Arc<dyn StreamManager>;
 
+/// Deletes the stream as it is.
+pub(crate) async fn forget(streams: &Streams, stream: &SessionId) {
+    let seen = streams.info(stream).await.unwrap();
+    assert!(streams.forget(stream, &seen).await.unwrap());
+}
+
 pub(crate) fn id(text: &str) -> SessionId {
     SessionId::from(text)
 }

@@ -70,6 +70,8 @@ pub(crate) enum Breakage {
     BodiesKept,
     /// Streams stay when their session is purged.
     StreamsKept,
+    /// A stream is forgotten even if it has changed.
+    ForgetsChanged,
     /// Only this many batches of a stream are recognised.
     Answers(usize),
     /// The snapshot that was saved last is kept, whatever its version.
@@ -150,6 +152,7 @@ impl fmt::Debug for Breakage {
             Self::PurgedByCreation => "purges by creation",
             Self::BodiesKept => "bodies that are kept",
             Self::StreamsKept => "streams that are kept",
+            Self::ForgetsChanged => "streams that are forgotten although they have changed",
             Self::Answers(_) => "too few recognised batches",
             Self::LastSnapshot => "the last snapshot instead of the newest",
             Self::SnapshotsKept => "snapshots that are kept",

@@ -98,6 +98,8 @@ noticed! {
         StreamsKept, backend_suite::a_session_that_is_created_anew_has_a_stream_of_its_own;
     streams_that_outlive_a_purge:
         StreamsKept, backend_suite::a_purged_tree_leaves_no_stream;
+    streams_that_are_forgotten_although_they_have_changed:
+        ForgetsChanged, stream_suite::a_stream_that_has_changed_is_not_forgotten;
     eight_answers:
         Answers(8), stream_suite::the_last_batches_of_a_stream_are_known_again;
     thirty_two_answers:

@@ -196,15 +196,18 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// Returns the errors of the backend.
     async fn reset(&self, stream: &SessionId) -> Result<()>;
 
-    /// Deletes the stream and its numbers, because its session is deleted. Nothing of it is kept. A
-    /// later session with the same id has a new stream, which starts with chunk 1.
+    /// Deletes the stream and its numbers if its [`info`](Self::info) still equals `seen`, because
+    /// its session was deleted. Nothing of it is kept. A later session with the same id has a new
+    /// stream, which starts with chunk 1.
     ///
-    /// [`delete_session`](crate::session::delete_session) calls this method if sessions and streams
-    /// are not in one store.
+    /// Returns `true` if the stream does not exist afterwards, and `false` if it has changed since
+    /// and was kept. The comparison and the deletion are atomic: a session that was created in the
+    /// meantime and has written to its stream does not lose any of it.
+    /// [`clear_stream`](crate::session::clear_stream) uses this method.
     ///
     /// # Errors
     /// Returns the errors of the backend.
-    async fn forget(&self, stream: &SessionId) -> Result<()>;
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool>;
 }
 
 /// Single-operation batches [without a run](Writer::without_run), for tests and tools. A run writes

@@ -1,5 +1,6 @@
 //! Deleting sessions together with their streams, even if streams are stored elsewhere.
 
+use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::mutant;
@@ -9,7 +10,8 @@ use crate::stream::StreamManager;
 /// Deletes a session, its descendants and its stream. Returns `true` if the session existed.
 ///
 /// The session is deleted first, so a run in progress fails at its next append. If a call is cut
-/// off in between, repeating it completes the deletion.
+/// off in between, repeating it completes the deletion. If a new session is created with the id in
+/// the meantime, its stream is kept.
 ///
 /// # Errors
 /// Returns the errors of the store and the stream manager.
@@ -19,32 +21,39 @@ pub async fn delete_session(
     session: &SessionId,
 ) -> Result<bool> {
     let existed = store.delete(session).await?;
-    if !mutant!("stream-left") {
-        streams.forget(session).await?;
-    }
+    clear_stream(store, streams, session).await?;
     Ok(existed)
 }
 
-/// Deletes the stream of an earlier session with this id, before a new session is created under the
-/// id.
+/// Deletes the stream of a deleted session, unless a new session exists with the id.
 ///
-/// If sessions and streams are in one store, nothing is left over. Otherwise a session may have
-/// been deleted or purged only in the store. Its old watermarks would then hide chunks of the new
-/// session.
+/// If sessions and streams are in one store, nothing is left over, except chunks that a run wrote
+/// after its session was deleted. Otherwise a session may have been deleted or purged only in the
+/// store. Its watermarks would hide chunks of a new session, so this function is also called before
+/// a session is created.
 ///
 /// # Errors
-/// Returns the errors of the store and the stream manager.
+/// Returns the errors of the store and the stream manager, and
+/// [`StoreBusy`](crate::error::ErrorCode::StoreBusy) if others write to the stream continuously.
 pub async fn clear_stream(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
     session: &SessionId,
 ) -> Result<()> {
-    let info = streams.info(session).await?;
-    let is_empty = info.last_seq == 0 && info.marked.is_empty() && info.open.is_empty();
-    // The head is read after the stream, because a session writes to its stream only after its
-    // creation.
-    if is_empty || mutant!("stream-left") || store.head(session).await?.is_some() {
+    if mutant!("stream-left") {
         return Ok(());
     }
-    streams.forget(session).await
+    for _ in 0..MAX_CONFLICTS {
+        let info = streams.info(session).await?;
+        let is_empty = info.last_seq == 0 && info.marked.is_empty() && info.open.is_empty();
+        // The head is read after the stream, because a session writes to its stream only after its
+        // creation. If it is created and writes after this, the stream is no longer as it was read.
+        if is_empty || store.head(session).await?.is_some() {
+            return Ok(());
+        }
+        if streams.forget(session, &info).await? {
+            return Ok(());
+        }
+    }
+    Err(too_many_conflicts(session))
 }

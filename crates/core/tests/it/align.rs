@@ -67,8 +67,8 @@ impl StreamManager for BeforeInfo {
         self.inner.reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.inner.forget(stream).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        self.inner.forget(stream, seen).await
     }
 }
 

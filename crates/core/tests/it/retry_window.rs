@@ -60,9 +60,9 @@ impl StreamManager for Unavailable {
         self.inner.reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
         self.check()?;
-        self.inner.forget(stream).await
+        self.inner.forget(stream, seen).await
     }
 }
 

@@ -78,8 +78,8 @@ impl StreamManager for Refusing {
         self.store.reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.store.forget(stream).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        self.store.forget(stream, seen).await
     }
 }
 

@@ -89,8 +89,8 @@ impl<S: StreamManager> StreamManager for Held<S> {
         self.store.reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.store.forget(stream).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        self.store.forget(stream, seen).await
     }
 }
 

@@ -47,7 +47,10 @@ fn a_reader_without_a_stream_leaves_no_entry() {
 #[test]
 fn an_entry_is_kept_while_it_has_a_stream_or_a_reader() {
     let (store, session) = (MemoryStore::new(), SessionId::from("s"));
-    let forget = || StreamManager::forget(&store, &session).now_or_never().unwrap().unwrap();
+    let forget = || {
+        let info = store.info(&session).now_or_never().unwrap().unwrap();
+        assert!(store.forget(&session, &info).now_or_never().unwrap().unwrap());
+    };
     let reader = StreamManager::read(&store, &session, 1).now_or_never().unwrap().unwrap();
     write(&store, &session, 1);
     drop(reader);

@@ -1,6 +1,6 @@
 //! Deletion of sessions with their descendants and streams.
 
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Connection as _, Row as _};
 
 use helix_agents_core::id::SessionId;
@@ -16,6 +16,7 @@ pub(crate) struct Statements {
     appends: Sql,
     snapshots: Sql,
     fork: Sql,
+    stream: Sql,
     streams: Sql,
     chunks: Sql,
 }
@@ -61,6 +62,8 @@ impl Statements {
                  RETURNING base, EXISTS (
                      SELECT FROM {s}.sessions WHERE log = base)",
             ),
+            stream: schema
+                .sql("DELETE FROM {s}.streams WHERE session = $1 AND revision = $2 RETURNING id"),
             streams: schema.sql("DELETE FROM {s}.streams WHERE session = ANY($1) RETURNING id"),
             // A separate statement, so that it sees the rows of concurrent writers that committed
             // before it started.
@@ -87,16 +90,20 @@ pub(super) async fn delete(
     Ok(deleted)
 }
 
-/// Deletes the stream of a session.
+/// Deletes the stream of a session if it still has this revision. Returns `false` if it does not.
 pub(crate) async fn forget_stream(
     connection: &mut PgConnection,
     statements: &Statements,
     session: &SessionId,
-) -> Result<(), Failure> {
+    revision: u64,
+) -> Result<bool, Failure> {
     let mut transaction = connection.begin().await?;
-    forget_streams(&mut transaction, statements, &[session.as_str()]).await?;
+    let query = statements.stream.query().bind(session.as_str()).bind(revision.cast_signed());
+    let rows = query.fetch_all(&mut transaction).await?;
+    let forgotten = !rows.is_empty();
+    forget_chunks(&mut transaction, statements, &rows).await?;
     transaction.commit().await?;
-    Ok(())
+    Ok(forgotten)
 }
 
 /// Deletes the streams of these sessions, within a transaction.
@@ -106,7 +113,16 @@ async fn forget_streams(
     sessions: &[&str],
 ) -> Result<(), Failure> {
     let rows = statements.streams.query().bind(sessions).fetch_all(&mut *connection).await?;
-    let ids = rows.iter().map(|row| row.try_get::<i64, _>(0)).collect::<Result<Vec<_>, _>>()?;
+    forget_chunks(connection, statements, &rows).await
+}
+
+/// Deletes the chunks, watermarks and discarded attempts of deleted streams.
+async fn forget_chunks(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    streams: &[PgRow],
+) -> Result<(), Failure> {
+    let ids = streams.iter().map(|row| row.try_get::<i64, _>(0)).collect::<Result<Vec<_>, _>>()?;
     if !ids.is_empty() {
         statements.chunks.query().bind(ids).execute(connection).await?;
     }

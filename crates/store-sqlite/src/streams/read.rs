@@ -118,10 +118,7 @@ fn discarded(connection: &Connection, stream: i64) -> Result<HashSet<Attempt>, F
 }
 
 /// Returns the state of a stream.
-pub(super) fn info(
-    connection: &mut Connection,
-    session: &SessionId,
-) -> Result<StreamInfo, Failure> {
+pub(super) fn info(connection: &Connection, session: &SessionId) -> Result<StreamInfo, Failure> {
     let decode = |_, text: &str| decode_open(session, text);
     let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session, decode)?;
     let Some(StreamRow { key, trimmed, mut state }) = row else {

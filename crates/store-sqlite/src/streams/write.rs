@@ -4,8 +4,11 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Batch, BatchReceipt, Change, Encoded, SessionWatermark};
+use helix_agents_core::stream::{
+    Batch, BatchReceipt, Change, Encoded, SessionWatermark, StreamInfo,
+};
 
+use super::read;
 use super::row::{Statements, StreamRow};
 use crate::error::Failure;
 use crate::prepared::Tables;
@@ -58,6 +61,20 @@ pub(super) fn reset(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), 
     stream.row.state.reset();
     stream.row.trimmed = stream.row.state.last_seq;
     stream.save_row()
+}
+
+/// Deletes a stream if its info equals `seen`. Returns `false` if it is kept.
+pub(super) fn forget_if(
+    tables: &mut Tables<'_>,
+    session: &SessionId,
+    seen: &StreamInfo,
+) -> Result<bool, Failure> {
+    let info = read::info(tables.connection, session)?;
+    if info != *seen && info != StreamInfo::default() {
+        return Ok(false);
+    }
+    forget(tables, session)?;
+    Ok(true)
 }
 
 /// Deletes a stream and all its rows.

@@ -400,9 +400,9 @@ impl StreamManager for ProcessStreams {
         self.inner.reset(stream).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
         self.life.tick().await;
-        self.inner.forget(stream).await
+        self.inner.forget(stream, seen).await
     }
 }
 

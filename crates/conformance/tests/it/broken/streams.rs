@@ -109,8 +109,13 @@ impl StreamManager for Broken {
         self.streams().info(&self.name(stream)).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.streams().forget(&self.name(stream)).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        let stream = self.name(stream);
+        if let Some(Breakage::ForgetsChanged) = self.breakage() {
+            let seen = self.streams().info(&stream).await?;
+            return self.streams().forget(&stream, &seen).await;
+        }
+        self.streams().forget(&stream, seen).await
     }
 
     async fn reset(&self, stream: &SessionId) -> Result<()> {

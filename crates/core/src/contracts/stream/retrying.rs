@@ -110,7 +110,7 @@ impl StreamManager for RetryingStreams {
         self.retry_window.retry(|| self.inner.reset(stream)).await
     }
 
-    async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.retry_window.retry(|| self.inner.forget(stream)).await
+    async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool> {
+        self.retry_window.retry(|| self.inner.forget(stream, seen)).await
     }
 }
