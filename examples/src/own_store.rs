@@ -50,7 +50,7 @@ impl FileStore {
     /// Opens the file. Creates it if it does not exist.
     ///
     /// # Errors
-    /// [`ErrorCode::StoreForeign`] if the file does not belong to this store,
+    /// Returns [`ErrorCode::StoreForeign`] if the file does not belong to this store,
     /// [`ErrorCode::StoreCorrupt`] if it is unreadable, [`ErrorCode::StoreBusy`] if another process
     /// holds its lock for too long, and disk errors.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -60,7 +60,7 @@ impl FileStore {
     /// Opens the file with another retention of streams.
     ///
     /// # Errors
-    /// Same as [`open`](Self::open).
+    /// Returns the errors of [`open`](Self::open).
     pub async fn open_keeping(path: impl AsRef<Path>, streams: MemoryOptions) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let inner = blocking(move || Inner::open(&path)).await?;

@@ -69,7 +69,7 @@ impl BuiltAgent {
     /// has a `[planner]` table.
     ///
     /// # Errors
-    /// The errors of [`PlanningLlm::plan`], such as [`ErrorCode::ModelUnknown`] for the model of the planner.
+    /// Returns the errors of [`PlanningLlm::plan`], such as [`ErrorCode::ModelUnknown`] for the model of the planner.
     pub fn adapter(&self, model: Arc<dyn LlmAdapter>) -> Result<Arc<dyn LlmAdapter>> {
         match &self.plan {
             Some(plan) => Ok(Arc::new(PlanningLlm::around(model).plan(&self.agent, plan.clone())?)),
@@ -88,7 +88,7 @@ impl AgentFile {
     /// Builds the agent.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`], with every problem found.
+    /// Returns [`ErrorCode::AgentInvalid`], with every problem found.
     pub fn build(&self, options: &BuildOptions) -> Result<BuiltAgent> {
         let config = &self.config;
         let model = options.model.as_deref().or(self.model()).unwrap_or_default();

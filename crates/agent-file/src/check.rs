@@ -12,7 +12,7 @@ use crate::source_map::{Problem, SourceMap};
 /// Returns every violation of the schema.
 ///
 /// # Errors
-/// If the schema itself is invalid, which is a bug.
+/// Returns an error if the schema itself is invalid, which is a bug.
 pub(crate) fn problems(document: &Value, source_map: &SourceMap) -> Result<Vec<Problem>> {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).map_err(|error| {

@@ -58,8 +58,8 @@ impl AgentFile {
     /// Reads an agent file and the files that it references.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] if the file cannot be read, [`ErrorCode::AgentInvalid`] with every
-    /// problem found in it.
+    /// Returns [`ErrorCode::InputInvalid`] if the file cannot be read, [`ErrorCode::AgentInvalid`] with every problem
+    /// found in it.
     pub fn read(path: &Path) -> Result<Self> {
         let unreadable = |error: io::Error| {
             let message = format!("the agent file cannot be read: {error}");
@@ -86,7 +86,7 @@ impl AgentFile {
     /// unless [`BuildOptions::files`](crate::BuildOptions::files) names a folder.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`] with every problem found.
+    /// Returns [`ErrorCode::AgentInvalid`] with every problem found.
     pub fn parse(name: impl Into<PathBuf>, text: &str) -> Result<Self> {
         Self::parse_in(name.into(), None, text)
     }

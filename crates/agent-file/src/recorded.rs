@@ -72,7 +72,7 @@ impl<'a> RecordedFile<'a> {
     /// Reads the file again, or the one at `replacement`, because the session records only the path.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] if the recorded file does not exist any more, and the errors of
+    /// Returns [`ErrorCode::InputInvalid`] if the recorded file does not exist any more, and the errors of
     /// [`AgentFile::read`].
     pub fn read(&self, replacement: Option<&Path>) -> Result<AgentFile> {
         if replacement.is_none() && !self.path.exists() {
@@ -121,7 +121,7 @@ impl AgentFile {
     /// Checks that the file describes the agent with this name.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentMismatch`] if it describes another one.
+    /// Returns [`ErrorCode::AgentMismatch`] if it describes another one.
     pub fn check_name(&self, agent: &str) -> Result<()> {
         if self.name() == agent {
             return Ok(());

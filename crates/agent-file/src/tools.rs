@@ -30,7 +30,7 @@ const SHELL_ROOT: &str = "/tools/shell/root";
 /// names.
 ///
 /// # Errors
-/// [`AgentInvalid`](helix_agents_core::error::ErrorCode::AgentInvalid) if a tool cannot be set up.
+/// Returns [`AgentInvalid`](helix_agents_core::error::ErrorCode::AgentInvalid) if a tool cannot be set up.
 pub(crate) fn tools(
     file: &AgentFile,
     chosen: Option<&Path>,

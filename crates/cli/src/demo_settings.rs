@@ -24,7 +24,7 @@ impl DemoSettings {
     /// Creates the settings of a new session. Only the script has a pace.
     ///
     /// # Errors
-    /// If the trace file cannot be written.
+    /// Returns an error if the trace file cannot be written.
     pub(crate) fn new(model: &Model, pace: Duration, trace: Option<&Path>) -> Result<Self> {
         let pace = if model.is_script() { pace } else { Duration::ZERO };
         let environment = ToolEnvironment::new(pace, trace)?;
@@ -38,7 +38,7 @@ impl DemoSettings {
     /// Recreates the model and the settings of a recorded session. `trace` overrides the recorded file.
     ///
     /// # Errors
-    /// If the model is not available, or the trace file cannot be written.
+    /// Returns an error if the model is not available, or the trace file cannot be written.
     pub(crate) async fn of_tags(
         tags: &BTreeMap<String, String>,
         model: &str,

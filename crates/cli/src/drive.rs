@@ -36,7 +36,7 @@ const LAST_CHUNKS: Duration = Duration::from_millis(500);
 /// signal ends the program immediately.
 ///
 /// # Errors
-/// [`OutputFailed`] if the output fails. The runtime is shut down then.
+/// Returns [`OutputFailed`] if the output fails. The runtime is shut down then.
 pub(crate) async fn run_to_end(
     runtime: &LocalRuntime,
     agent: &AnyAgent,
@@ -66,7 +66,7 @@ pub(crate) async fn run_to_end(
 /// the token usage of the session before the turn.
 ///
 /// # Errors
-/// [`OutputFailed`] if the output fails. The runtime is shut down then.
+/// Returns [`OutputFailed`] if the output fails. The runtime is shut down then.
 pub(crate) async fn turn(
     runtime: &LocalRuntime,
     agent: &AnyAgent,
@@ -179,11 +179,8 @@ impl FollowedRun<'_> {
     /// Updates the token count of the view. The log has it after each step.
     async fn count(&self, kind: &ChunkKind, view: &mut LiveView<'_>) -> Result<()> {
         if view.has_status() && matches!(kind, ChunkKind::StepCommitted { .. }) {
-            let Usage { input_tokens, output_tokens, .. } = self.handle.usage().await?;
-            view.count(
-                input_tokens.saturating_sub(self.before.input_tokens),
-                output_tokens.saturating_sub(self.before.output_tokens),
-            );
+            let tokens = self.handle.load_session().await?.usage().tokens.since(&self.before);
+            view.count(tokens.input_tokens, tokens.output_tokens);
         }
         Ok(())
     }

@@ -41,7 +41,8 @@ impl Change {
 /// Opens a value in the editor of VISUAL or EDITOR and waits until the editor exits.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if no editor is set, it fails, or the edited text is not JSON.
+/// Returns [`ErrorCode::InputInvalid`] if no editor is set, it fails, or the edited text is not
+/// JSON.
 pub(crate) async fn json(value: &Value) -> Result<Edited> {
     let editor = env::VISUAL.text().or_else(|| env::EDITOR.text()).ok_or_else(|| {
         let message = "no editor is set: set VISUAL or EDITOR, or pass the arguments with `helix \

@@ -38,7 +38,7 @@ pub(crate) fn resume(
 /// The command that resumes a root session, if this program can resume it.
 ///
 /// # Errors
-/// The errors of the store.
+/// Returns the errors of the store.
 pub(crate) async fn resume_root(
     root: &SessionId,
     store: &AnyStore,

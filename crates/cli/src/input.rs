@@ -11,7 +11,8 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Parses a JSON value from an argument, or from standard input if the argument is `-`.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if the text is not JSON. `what` names the value in the message.
+/// Returns [`ErrorCode::InputInvalid`] if the text is not JSON. `what` names the value in the
+/// message.
 pub(crate) fn json(argument: &str, what: &str) -> Result<Value> {
     let read = if argument == "-" { Some(standard_input(what)?) } else { None };
     value(read.as_deref().unwrap_or(argument), what)
@@ -20,7 +21,8 @@ pub(crate) fn json(argument: &str, what: &str) -> Result<Value> {
 /// Parses a JSON value.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if the text is not JSON. `what` names the value in the message.
+/// Returns [`ErrorCode::InputInvalid`] if the text is not JSON. `what` names the value in the
+/// message.
 pub(crate) fn value(text: &str, what: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| {
         let hint = match text.trim_start().chars().next() {
@@ -35,7 +37,7 @@ pub(crate) fn value(text: &str, what: &str) -> Result<Value> {
 /// Reads standard input to its end.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if it cannot be read, is too large or is not UTF-8.
+/// Returns [`ErrorCode::InputInvalid`] if it cannot be read, is too large or is not UTF-8.
 pub(crate) fn standard_input(what: &str) -> Result<String> {
     let invalid =
         |problem: String| Error::new(ErrorCode::InputInvalid, format!("{what} {problem}"));

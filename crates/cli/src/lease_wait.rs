@@ -14,7 +14,7 @@ const MAX_CHARS: usize = 100;
 /// The messages for the user, with the maximum durations of the waits.
 ///
 /// # Errors
-/// The errors of the store.
+/// Returns the errors of the store.
 pub(crate) async fn messages(head: &Head, store: &AnyStore) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     if head.summary.run.is_none() {

@@ -37,7 +37,7 @@ impl Model {
     /// Returns `None` if there is none.
     ///
     /// # Errors
-    /// If no provider serves the named model, or the configuration is invalid.
+    /// Returns an error if no provider serves the named model, or the configuration is invalid.
     pub(crate) async fn select(name: Option<&str>) -> Result<Option<Self>> {
         let of_environment = || env::HELIX_MODEL.text();
         if let Some(name) = name.map(str::to_owned).or_else(of_environment) {
@@ -50,7 +50,7 @@ impl Model {
     /// request of the session's crashed process.
     ///
     /// # Errors
-    /// If no provider serves the model.
+    /// Returns an error if no provider serves the model.
     pub(crate) async fn recorded(name: &str) -> Result<Self> {
         refuse_script(name)?;
         Ok(Self::of(SelectedModel::find(name, SERVER_TIMEOUT).await?))
@@ -93,7 +93,7 @@ pub(crate) fn is_script(name: &str) -> bool {
 /// for it. For these it is the model of the first reply, as named by its provider.
 ///
 /// # Errors
-/// The errors of the store.
+/// Returns the errors of the store.
 pub(crate) async fn of(head: &Head, store: &AnyStore) -> Result<Option<String>> {
     if let Some(model) = head.created.tags.get(session_tags::MODEL) {
         return Ok(Some(model.clone()));

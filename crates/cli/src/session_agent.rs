@@ -68,7 +68,7 @@ impl SessionAgent {
     /// Creates the agent of `helix demo`.
     ///
     /// # Errors
-    /// If the trace file cannot be written.
+    /// Returns an error if the trace file cannot be written.
     pub(crate) fn of_demo(model: Model, pace: Duration, trace: Option<&Path>) -> Result<Self> {
         let settings = DemoSettings::new(&model, pace, trace)?;
         Self::of_setting(model, &settings)
@@ -82,7 +82,7 @@ impl SessionAgent {
     /// Creates the agent of an agent file. It uses the overrides of the model and of the file tools' folder.
     ///
     /// # Errors
-    /// If the file is invalid, or its model is not available.
+    /// Returns an error if the file is invalid, or its model is not available.
     pub(crate) async fn of_file(path: &Path, overrides: Overrides<'_>) -> Result<Self> {
         let file = AgentFile::read(path)?;
         check_files(&file, overrides)?;
@@ -96,7 +96,7 @@ impl SessionAgent {
     /// folder, else the assistant of `helix chat`. It uses the override of the model.
     ///
     /// # Errors
-    /// If the agent file is invalid, or the model is not available.
+    /// Returns an error if the agent file is invalid, or the model is not available.
     pub(crate) async fn of_conversation(overrides: Overrides<'_>) -> Result<Self> {
         let usual = Path::new(USUAL_FILE);
         match overrides.agent.or_else(|| usual.exists().then_some(usual)) {
@@ -124,7 +124,7 @@ impl SessionAgent {
     /// Recreates the agent of a recorded session for another turn or a resume, with the overrides applied.
     ///
     /// # Errors
-    /// If another program created the session, if its agent file or model is not available, or if the
+    /// Returns an error if another program created the session, if its agent file or model is not available, or if the
     /// file now describes a different agent.
     pub(crate) async fn of_session(head: &Head, overrides: Overrides<'_>) -> Result<Self> {
         let tags = &head.created.tags;
@@ -160,7 +160,7 @@ impl SessionAgent {
     /// Recreates the agent of a recorded session without its model, for operations that need none.
     ///
     /// # Errors
-    /// The errors of [`of_session`](Self::of_session), except those about the model.
+    /// Returns the errors of [`of_session`](Self::of_session), except those about the model.
     pub(crate) fn agent_of_session(head: &Head, agent: Option<&Path>) -> Result<AnyAgent> {
         let tags = &head.created.tags;
         let model = tags.get(MODEL).map_or("", String::as_str);
@@ -204,7 +204,7 @@ impl SessionAgent {
     /// Creates the runtime that executes the runs.
     ///
     /// # Errors
-    /// If the configuration is inconsistent, which is a bug.
+    /// Returns an error if the configuration is inconsistent, which is a bug.
     pub(crate) fn runtime(&self, store: AnyStore) -> Result<LocalRuntime> {
         let builder = LocalRuntime::builder().store(store).llm_adapter(Arc::clone(&self.adapter));
         Ok(builder.lease(LEASE).build()?)
@@ -253,7 +253,7 @@ pub(crate) fn wait_for_lease() -> ResumeOptions {
 /// Creates a runtime that reads sessions and records answers. It has no model.
 ///
 /// # Errors
-/// If the configuration is inconsistent, which is a bug.
+/// Returns an error if the configuration is inconsistent, which is a bug.
 pub(crate) fn runtime_without_model(store: AnyStore) -> Result<LocalRuntime> {
     let no_models = Arc::new(ProviderRegistry::new());
     Ok(LocalRuntime::builder().store(store).llm_adapter(no_models).build()?)
@@ -262,7 +262,7 @@ pub(crate) fn runtime_without_model(store: AnyStore) -> Result<LocalRuntime> {
 /// Creates a runtime without a model for operations that need the agent of the session.
 ///
 /// # Errors
-/// If the configuration is inconsistent, which is a bug.
+/// Returns an error if the configuration is inconsistent, which is a bug.
 pub(crate) fn runtime_for_agent(agent: AnyAgent, store: AnyStore) -> Result<LocalRuntime> {
     let no_models = Arc::new(ProviderRegistry::new());
     let registry = AgentRegistry::default();

@@ -39,7 +39,7 @@ impl EndedRun {
     /// Loads the pending calls of the session and its sub-agents.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Returns the errors of the store.
     pub(crate) async fn new(
         result: AgentResult,
         runtime: &LocalRuntime,
@@ -95,8 +95,8 @@ fn as_json(
         "scripted": is_script(run_view.model),
         "runs": session.runs().count(),
         "steps": session.checkpoints().len(),
-        "tool_calls": session.tool_calls(),
-        "usage": session.usage(),
+        "tool_calls": session.usage().tool_calls,
+        "usage": session.usage().tokens,
         "took_ms": run_view.took().map(|took| took.as_millis()),
         "db": storage::shown(run_view.db),
         "log_command": command("sessions log", session.id(), run_view.db),
@@ -124,12 +124,12 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
     let took =
         run_view.took().map_or_else(String::new, |took| format!(" in {}", short_duration(took)));
     let steps = count(session.checkpoints().len() as u64, "step");
-    let calls = count(session.tool_calls(), "tool call");
+    let calls = count(usage.tool_calls, "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
     if is_script(model) {
         screen.field("tokens", "none: no model was called")?;
     } else {
-        let Usage { input_tokens, cached_tokens, output_tokens, .. } = usage;
+        let Usage { input_tokens, cached_tokens, output_tokens, .. } = usage.tokens;
         let tokens = format!("{input_tokens} in ({cached_tokens} cached), {output_tokens} out");
         screen.field("tokens", tokens)?;
     }
@@ -227,7 +227,7 @@ pub(crate) async fn show_turn(
 
 /// The steps, tokens and time of the turn alone, in contrast to those of the session.
 fn own_costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView<'_>) -> Value {
-    let usage = session.usage();
+    let usage = session.usage().tokens;
     json!({
         "steps": session.run(handle.run()).map_or(0, |run| run.steps),
         "usage": {
@@ -244,7 +244,7 @@ fn own_costs(handle: &RunHandle, session: &Session, before: Usage, run_view: Run
 fn costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView<'_>) -> String {
     let steps = session.run(handle.run()).map_or(0, |run| u64::from(run.steps));
     let mut parts = vec![count(steps, "step")];
-    let usage = session.usage();
+    let usage = session.usage().tokens;
     if !usage.is_zero() {
         parts.push(format!(
             "{} in, {} out",

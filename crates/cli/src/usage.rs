@@ -67,7 +67,7 @@ async fn show(args: UsageArgs, store: &AnyStore, screen: &Screen) -> Result<()> 
         Some(session) => {
             let session = storage::head(store, session).await?.session;
             let used = match args.alone {
-                true => logs.overview(&session).await?.usage_rollup(),
+                true => logs.overview(&session).await?.usage().clone(),
                 false => usage_of_tree(logs, &session).await?,
             };
             (("session", json!(session)), used)

@@ -207,7 +207,7 @@ impl Journal {
     /// the decisions.
     ///
     /// # Errors
-    /// Same as [`stage`](Self::stage).
+    /// Returns the errors of [`stage`](Self::stage).
     pub fn apply_facts(&mut self, facts: &[Event]) -> Result<()> {
         self.hold(facts, Oversize::Replaced)
     }
@@ -256,8 +256,8 @@ impl Journal {
     /// back.
     ///
     /// # Errors
-    /// [`ErrorCode::Superseded`] if another run owns the session now,
-    /// [`ErrorCode::HistoryLost`], or the errors of the store. The run must stop then.
+    /// Returns [`ErrorCode::Superseded`] if another run owns the session now, [`ErrorCode::HistoryLost`], or the errors
+    /// of the store. The run must stop then.
     pub async fn commit(&mut self) -> Result<Committed> {
         if !self.is_due() && !self.held.is_empty() {
             return Ok(Committed::nothing(self.acknowledged()));
@@ -268,7 +268,7 @@ impl Journal {
     /// Appends the staged events.
     ///
     /// # Errors
-    /// Same as [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub async fn flush(&mut self) -> Result<Committed> {
         self.flush_with(true).await
     }
@@ -328,7 +328,7 @@ impl Journal {
     /// the same run concurrently in different places.
     ///
     /// # Errors
-    /// Same as [`commit`](Self::commit). It also returns an error if an event is illegal.
+    /// Returns the errors of [`commit`](Self::commit). It also returns an error if an event is illegal.
     pub async fn append_facts(&mut self, facts: &[Event]) -> Result<Committed> {
         self.hold(facts, Oversize::Replaced)?;
         self.flush_with(false).await
@@ -364,7 +364,7 @@ impl Journal {
     /// Applies what others have appended since the last append.
     ///
     /// # Errors
-    /// Same as [`commit`](Self::commit).
+    /// Returns the errors of [`commit`](Self::commit).
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
         let missed = self.config.store.read_log(self.session().id(), after, MAX_MISSED).await?;

@@ -53,7 +53,7 @@ pub struct Fact {
 /// Creates the agent.
 ///
 /// # Errors
-/// If the definition is invalid, which is a bug.
+/// Returns an error if the definition is invalid, which is a bug.
 pub fn researcher(model: &str, environment: &ToolEnvironment) -> Result<Agent<Report>> {
     Agent::builder(NAME)
         .description("Answers questions about the Solar System from a table of its bodies.")

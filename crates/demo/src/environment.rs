@@ -27,7 +27,7 @@ impl ToolEnvironment {
     /// file `trace` each time they run.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] if the file cannot be opened for writing.
+    /// Returns [`ErrorCode::InputInvalid`] if the file cannot be opened for writing.
     pub fn new(pace: Duration, trace: Option<&Path>) -> Result<Self> {
         let open = |path: &Path| {
             let file = OpenOptions::new().append(true).create(true).open(path);

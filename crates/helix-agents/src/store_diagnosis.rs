@@ -64,10 +64,9 @@ impl StoreUrl {
     /// in the result and in [`StoreDiagnosis::findings`].
     ///
     /// # Errors
-    /// [`ErrorCode::Unsupported`](helix_agents_core::error::ErrorCode::Unsupported) if the feature of the
-    /// store is not enabled, and
-    /// [`StoreUnavailable`](helix_agents_core::error::ErrorCode::StoreUnavailable) if the operating system
-    /// cannot start a thread.
+    /// Returns [`ErrorCode::Unsupported`](helix_agents_core::error::ErrorCode::Unsupported) if the feature of the store
+    /// is not enabled, and [`StoreUnavailable`](helix_agents_core::error::ErrorCode::StoreUnavailable) if the operating
+    /// system cannot start a thread.
     ///
     /// # Examples
     ///

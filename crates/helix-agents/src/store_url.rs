@@ -22,8 +22,8 @@ const FORMS: &str = "`memory:`, `sqlite:FILE`, `postgres://…` and `redis://…
 /// | `redis://…`, `rediss://…` | a Redis server, with the key prefix `?prefix=…` | `store-redis` |
 ///
 /// # Errors
-/// [`ErrorCode::ConfigInvalid`] if the URL has none of these forms, [`ErrorCode::Unsupported`] if the feature of the
-/// store is not enabled, and the errors of the store.
+/// Returns [`ErrorCode::ConfigInvalid`] if the URL has none of these forms, [`ErrorCode::Unsupported`] if the feature
+/// of the store is not enabled, and the errors of the store.
 ///
 /// # Examples
 ///
@@ -131,7 +131,7 @@ impl StoreUrl {
     /// Parses a URL in one of the forms that [`open_store`] lists. Parses all forms, even if the feature of the store is not enabled.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] if the URL has none of these forms. The message contains only its scheme.
+    /// Returns [`ErrorCode::ConfigInvalid`] if the URL has none of these forms. The message contains only its scheme.
     pub fn parse(url: &str) -> Result<Self> {
         let invalid = |problem: String| {
             let message = format!("{problem}; the URL of a store has one of the forms {FORMS}");
@@ -159,8 +159,8 @@ impl StoreUrl {
     /// Opens the store.
     ///
     /// # Errors
-    /// [`ErrorCode::Unsupported`] if the feature of the store is not enabled or a store other than a SQLite file is
-    /// opened read-only, and the errors of the store.
+    /// Returns [`ErrorCode::Unsupported`] if the feature of the store is not enabled or a store other than a SQLite
+    /// file is opened read-only, and the errors of the store.
     #[expect(clippy::allow_attributes, reason = "it depends on the features which code is used")]
     #[allow(unused_variables, unreachable_patterns, clippy::unused_async, reason = "likewise")]
     pub async fn open(&self, options: &StoreOptions) -> Result<AnyStore> {

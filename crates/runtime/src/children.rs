@@ -37,7 +37,7 @@ impl Driver {
     /// its siblings are started nevertheless.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record). Also returns an error if the runtime is shutting down.
+    /// Returns the errors of [`record`](Self::record). Also returns an error if the runtime is shutting down.
     pub async fn start_children(
         &mut self,
         lease: &mut LeaseKeeper,
@@ -51,7 +51,7 @@ impl Driver {
     /// reply are still running.
     ///
     /// # Errors
-    /// Same as [`start_children`](Self::start_children).
+    /// Returns the errors of [`start_children`](Self::start_children).
     pub async fn start_children_concurrently(
         &mut self,
         lease: &mut LeaseKeeper,

@@ -30,7 +30,7 @@ impl Driver {
     /// companion name is assigned once.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record). Also returns an error if the runtime is shutting down.
+    /// Returns the errors of [`record`](Self::record). Also returns an error if the runtime is shutting down.
     pub async fn run_companions(
         &mut self,
         lease: &mut LeaseKeeper,

@@ -84,7 +84,7 @@ impl RuntimeContext {
     /// Returns the record of a run from the log. The history is not read for the session's last run.
     ///
     /// # Errors
-    /// Same as [`SessionReader::load`].
+    /// Returns the errors of [`SessionReader::load`].
     pub async fn record_of(&self, run_ref: &RunRef) -> Result<Option<RunRecord>> {
         let overview = self.logs().overview(&run_ref.session).await?;
         if let Some(last) = overview.last_run().filter(|last| last.id == run_ref.run) {
@@ -145,7 +145,7 @@ impl RuntimeContext {
     /// Checks that the runtime still accepts runs.
     ///
     /// # Errors
-    /// [`ErrorCode::Closed`] if the runtime was shut down.
+    /// Returns [`ErrorCode::Closed`] if the runtime was shut down.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.tasks.drain.is_cancelled() {
             return Err(Error::new(ErrorCode::Closed, "the runtime was shut down"));

@@ -150,7 +150,7 @@ impl Driver {
     /// Reads events that other processes appended.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record).
+    /// Returns the errors of [`record`](Self::record).
     pub async fn catch_up(&mut self) -> Result<()> {
         self.journal.catch_up().await
     }
@@ -336,7 +336,7 @@ impl Driver {
     /// Records facts while other calls of the phase run. The run does not end before these calls have stopped.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record).
+    /// Returns the errors of [`record`](Self::record).
     pub async fn record_concurrently(
         &mut self,
         lease: &mut LeaseKeeper,
@@ -353,7 +353,7 @@ impl Driver {
     /// next append.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record).
+    /// Returns the errors of [`record`](Self::record).
     pub async fn take_results(&mut self, lease: &mut LeaseKeeper, facts: &[Event]) -> Result<()> {
         if self.calls_result_hooks(facts) {
             self.record_facts(lease, facts).await.map(drop)
@@ -385,7 +385,7 @@ impl Driver {
     /// Records facts without taking decisions. Returns `false` if another process has recorded all of them.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record).
+    /// Returns the errors of [`record`](Self::record).
     pub(crate) async fn record_facts(
         &mut self,
         lease: &mut LeaseKeeper,
@@ -422,7 +422,8 @@ impl Driver {
     /// because the run was aborted or the call was answered in the meantime.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record), and [`Superseded`](helix_agents_core::error::ErrorCode::Superseded) if another process has started the call.
+    /// Returns the errors of [`record`](Self::record), and
+    /// [`Superseded`](helix_agents_core::error::ErrorCode::Superseded) if another process has started the call.
     pub(crate) async fn record_start(
         &mut self,
         lease: &mut LeaseKeeper,

@@ -31,8 +31,8 @@ impl Driver {
     /// Makes the model call of a step and records the reply.
     ///
     /// # Errors
-    /// Same as [`record`](Self::record). Also returns an error if the run has to stop. Provider failures are recorded
-    /// as replies and are not returned as errors.
+    /// Returns the errors of [`record`](Self::record). Also returns an error if the run has to stop. Provider failures
+    /// are recorded as replies and are not returned as errors.
     pub async fn call_model(
         &mut self,
         lease: &mut LeaseKeeper,

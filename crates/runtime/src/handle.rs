@@ -148,7 +148,7 @@ impl RunControl for Control {
         self.context.logs().load(&self.run_ref.session).await
     }
 
-    async fn usage_rollup(&self) -> Result<UsageRollup> {
+    async fn usage(&self) -> Result<UsageRollup> {
         usage_of_tree(self.context.logs(), &self.run_ref.session).await
     }
 }

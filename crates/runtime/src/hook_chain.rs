@@ -127,7 +127,7 @@ impl HookChain {
     /// call.
     ///
     /// # Errors
-    /// The reason for the refusal.
+    /// Returns the reason for the refusal.
     pub(crate) async fn before_llm_call(
         &self,
         cx: &HookContext,
@@ -164,7 +164,7 @@ impl HookChain {
     /// refuses the call.
     ///
     /// # Errors
-    /// The reason for the refusal.
+    /// Returns the reason for the refusal.
     pub(crate) async fn before_tool(
         &self,
         cx: &HookContext,
@@ -227,7 +227,7 @@ impl HookChain {
     /// Runs the hooks before a sub-agent is started.
     ///
     /// # Errors
-    /// The reason why it is not started.
+    /// Returns the reason why it is not started.
     pub(crate) async fn before_sub_agent(
         &self,
         cx: &HookContext,

@@ -93,7 +93,7 @@ impl Sessions {
     /// Returns a session with its transcript, state and usage.
     ///
     /// # Errors
-    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
     pub async fn get(&self, session: &SessionId) -> Result<Session> {
         self.reader().load(session).await
     }
@@ -101,7 +101,7 @@ impl Sessions {
     /// Returns the events of a session's log after this version, in order. 0 returns the whole log.
     ///
     /// # Errors
-    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
     pub async fn history(&self, session: &SessionId, after: u64) -> Result<Vec<RecordedEvent>> {
         load_events(&*self.store, session, after).await
     }
@@ -110,7 +110,7 @@ impl Sessions {
     /// [`follow`](Self::follow) continues.
     ///
     /// # Errors
-    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
     pub async fn page(&self, session: &SessionId) -> Result<SessionPage> {
         session_page(self.reader(), &*self.streams, &*self.clock, &*self.ids, session).await
     }
@@ -119,7 +119,7 @@ impl Sessions {
     /// as they are written. The returned stream does not end by itself.
     ///
     /// # Errors
-    /// Those of the streams.
+    /// Returns the errors of the streams.
     pub async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
         self.streams.read(session, from).await
     }
@@ -127,7 +127,7 @@ impl Sessions {
     /// Returns the calls of a root session and its descendants that wait for an answer.
     ///
     /// # Errors
-    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
     pub async fn pending(&self, session: &SessionId) -> Result<Vec<PendingCallView>> {
         pending_calls(self.reader(), session).await
     }
@@ -135,7 +135,7 @@ impl Sessions {
     /// Returns at most `most` pending calls of all sessions, those of the newest root sessions first.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub async fn pending_anywhere(&self, most: usize) -> Result<Vec<PendingCallView>> {
         all_pending_calls(self.reader(), most).await
     }
@@ -144,7 +144,7 @@ impl Sessions {
     /// accepted. Returns the session that the call belongs to.
     ///
     /// # Errors
-    /// As [`answer`](Self::answer).
+    /// Returns the errors of [`answer`](Self::answer).
     pub async fn approve(
         &self,
         session: &SessionId,
@@ -156,7 +156,7 @@ impl Sessions {
     /// Denies a pending call. The model receives the reason. Otherwise this works like [`approve`](Self::approve).
     ///
     /// # Errors
-    /// As [`answer`](Self::answer).
+    /// Returns the errors of [`answer`](Self::answer).
     pub async fn deny(
         &self,
         session: &SessionId,
@@ -170,7 +170,7 @@ impl Sessions {
     /// with the name of the user or a digest of the arguments. Returns the session that the call belongs to.
     ///
     /// # Errors
-    /// Those of [`submit`](helix_agents_core::session::submit), which say why the answer was not accepted.
+    /// Returns the errors of [`submit`](helix_agents_core::session::submit), which say why the answer was not accepted.
     pub async fn answer(&self, session: &SessionId, submission: &Submission) -> Result<SessionId> {
         submit(self.request_context(), session, submission).await
     }
@@ -178,7 +178,7 @@ impl Sessions {
     /// Queues a message for a session. It enters the transcript between two steps, or with the next turn.
     ///
     /// # Errors
-    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
     pub async fn message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
         self.message_once(session, &self.ids.request(), message).await
     }
@@ -186,7 +186,7 @@ impl Sessions {
     /// Queues a message for a session, unless a message with this request id was queued before.
     ///
     /// # Errors
-    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
+    /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound).
     pub async fn message_once(
         &self,
         session: &SessionId,
@@ -199,7 +199,7 @@ impl Sessions {
     /// Requests that the session's run stop at its next step boundary. An explicit resume continues the session.
     ///
     /// # Errors
-    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
+    /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
     /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
     pub async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
         request(self.request_context(), session, None, StopKind::Interrupt, reason).await.map(drop)
@@ -209,7 +209,7 @@ impl Sessions {
     /// [`AgentExecutor::abort`](helix_agents_core::executor::AgentExecutor::abort) ends it.
     ///
     /// # Errors
-    /// [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
+    /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
     /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
     pub async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
         request(self.request_context(), session, None, StopKind::Abort, reason).await.map(drop)
@@ -218,7 +218,7 @@ impl Sessions {
     /// Creates a session from another session's log up to a checkpoint. Returns its id.
     ///
     /// # Errors
-    /// Those of [`fork`](helix_agents_core::session::fork).
+    /// Returns the errors of [`fork`](helix_agents_core::session::fork).
     pub async fn fork(&self, session: &SessionId, options: &ForkOptions) -> Result<SessionId> {
         // An unreadable stream only affects what clients see. The first run of the fork repairs it.
         let warn = |error: Error| tracing::warn!(%error, "the stream of a fork was not prepared");
@@ -235,7 +235,7 @@ impl Sessions {
     /// Returns the usage of all sessions that the query selects.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the errors of the store.
     pub async fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
         usage_of_sessions(self.reader(), query).await
     }
@@ -243,7 +243,7 @@ impl Sessions {
     /// Returns a root session and its descendants in a form that another store can [import](Self::import).
     ///
     /// # Errors
-    /// Those of [`export_session`](helix_agents_core::session::export_session).
+    /// Returns the errors of [`export_session`](helix_agents_core::session::export_session).
     pub async fn export(&self, session: &SessionId) -> Result<SessionExport> {
         export_session(&*self.store, session).await
     }
@@ -251,7 +251,7 @@ impl Sessions {
     /// Creates the sessions of an export. An import that was cut off can be repeated.
     ///
     /// # Errors
-    /// Those of [`import_session`](helix_agents_core::session::import_session).
+    /// Returns the errors of [`import_session`](helix_agents_core::session::import_session).
     pub async fn import(&self, export: &SessionExport) -> Result<()> {
         import_session(&*self.store, export).await
     }
@@ -260,7 +260,7 @@ impl Sessions {
     /// fails at its next append; [abort](Self::abort) it first if its hooks have to be called.
     ///
     /// # Errors
-    /// Those of the store and the streams.
+    /// Returns the errors of the store and the streams.
     pub async fn delete(&self, session: &SessionId) -> Result<bool> {
         delete_session(&*self.store, &*self.streams, session).await
     }

@@ -136,7 +136,7 @@ impl Runtime {
     /// on record, regardless of which process recorded it.
     ///
     /// # Errors
-    /// Same as [`perform`](Self::perform).
+    /// Returns the errors of [`perform`](Self::perform).
     pub async fn perform_call(&self, run_ref: &RunRef, call: &CallId) -> Result<()> {
         self.one_of_several(run_ref, call, true).await
     }
@@ -146,7 +146,7 @@ impl Runtime {
     /// is answered with [`ErrorCode::CrashLoop`].
     ///
     /// # Errors
-    /// Same as [`perform`](Self::perform).
+    /// Returns the errors of [`perform`](Self::perform).
     pub async fn retry_call(&self, run_ref: &RunRef, call: &CallId) -> Result<()> {
         self.one_of_several(run_ref, call, false).await
     }
@@ -162,7 +162,7 @@ impl Runtime {
     /// sub-agents are queued, the wait also ends when any concurrent child ends.
     ///
     /// # Errors
-    /// Same as [`perform`](Self::perform).
+    /// Returns the errors of [`perform`](Self::perform).
     pub async fn follow_child(
         &self,
         run_ref: &RunRef,

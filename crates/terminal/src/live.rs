@@ -143,7 +143,7 @@ impl<'a> LiveView<'a> {
     /// Shows the next chunk.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns the error of the output.
     pub fn show(&mut self, stored: &StoredChunk) -> io::Result<()> {
         let chunk = &*stored.chunk;
         self.last = Instant::now();
@@ -256,7 +256,7 @@ impl<'a> LiveView<'a> {
     /// Hides the status line and ends an open line of text.
     ///
     /// # Errors
-    /// The error of the output.
+    /// Returns the error of the output.
     pub fn finish(&mut self) -> io::Result<()> {
         self.speaker = None;
         output::hide_status();

@@ -55,7 +55,7 @@ impl FileTools {
     /// Opens a folder.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if the folder cannot be opened.
+    /// Returns [`ErrorCode::ToolInvalid`] if the folder cannot be opened.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let root = Dir::open_ambient_dir(folder, ambient_authority()).map_err(|error| {

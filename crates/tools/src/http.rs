@@ -108,7 +108,7 @@ impl HttpTool {
     /// Creates the tool.
     ///
     /// # Errors
-    /// The invalid items of `hosts` and `private`.
+    /// Returns the invalid items of `hosts` and `private`.
     pub fn tool(&self) -> Result<Tool, SettingsError> {
         let policy = Policy::new(&self.hosts, &self.private).map_err(|problems| {
             let problems = problems.into_iter();

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 /// Reads a text file of at most `most` bytes.
 ///
 /// # Errors
-/// I/O errors, and an error if the file is too large, not a regular file, or not UTF-8.
+/// Returns I/O errors, and an error if the file is too large, not a regular file, or not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let open = File::options().read(true).custom_flags(non_blocking()).open(path)?;
@@ -21,7 +21,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// Reads a text file of at most `most` bytes below a folder.
 ///
 /// # Errors
-/// The errors of [`read_text`], and an error if the path leads out of the folder.
+/// Returns the errors of [`read_text`], and an error if the path leads out of the folder.
 pub fn read_text_below(folder: &Dir, path: &Path, most: u64) -> io::Result<String> {
     text_of(open_below(folder, path)?, most)
 }
@@ -29,7 +29,7 @@ pub fn read_text_below(folder: &Dir, path: &Path, most: u64) -> io::Result<Strin
 /// Opens a regular file below a folder for reading.
 ///
 /// # Errors
-/// I/O errors, and an error if it is not a regular file.
+/// Returns I/O errors, and an error if it is not a regular file.
 pub fn open_below(folder: &Dir, path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(non_blocking());

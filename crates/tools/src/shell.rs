@@ -96,7 +96,7 @@ impl ShellTool {
     /// Creates the tool.
     ///
     /// # Errors
-    /// The working directory if it cannot be used, or the invalid items of `allow`.
+    /// Returns the working directory if it cannot be used, or the invalid items of `allow`.
     pub fn tool(&self) -> Result<Tool, SettingsError> {
         let folder = self.folder.canonicalize().map_err(|error| {
             let folder = self.folder.display();

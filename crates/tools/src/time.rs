@@ -52,7 +52,7 @@ impl TimeTool {
     /// Creates the tool.
     ///
     /// # Errors
-    /// The time zone, if it does not exist.
+    /// Returns the time zone, if it does not exist.
     pub fn tool(&self) -> Result<Tool, SettingsError> {
         let default = zone(&self.zone).map_err(|problem| {
             SettingsError::new(NAME, vec![SettingProblem::new("zone", problem)])

@@ -49,7 +49,7 @@ impl Toolset {
     /// Adds `http_get`.
     ///
     /// # Errors
-    /// The errors of [`HttpTool::tool`].
+    /// Returns the errors of [`HttpTool::tool`].
     pub fn http(self, http: &HttpTool) -> Result<Self, SettingsError> {
         Ok(self.tool(http.tool()?))
     }
@@ -57,7 +57,7 @@ impl Toolset {
     /// Adds `shell`.
     ///
     /// # Errors
-    /// The errors of [`ShellTool::tool`].
+    /// Returns the errors of [`ShellTool::tool`].
     pub fn shell(self, shell: &ShellTool) -> Result<Self, SettingsError> {
         Ok(self.tool(shell.tool()?))
     }
@@ -71,7 +71,7 @@ impl Toolset {
     /// Adds `current_time`.
     ///
     /// # Errors
-    /// The errors of [`TimeTool::tool`].
+    /// Returns the errors of [`TimeTool::tool`].
     pub fn time(self, time: &TimeTool) -> Result<Self, SettingsError> {
         Ok(self.tool(time.tool()?))
     }

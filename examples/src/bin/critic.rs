@@ -60,7 +60,7 @@ async fn main() -> Result<()> {
         let critic = load(&store, &critic.start.session).await?;
         println!("{name} reviewed {} versions", critic.turn());
     }
-    println!("{} model calls in total", session.tree_usage().steps);
+    println!("{} model calls in total", run.usage().await?.steps);
     store.close().await;
     Ok(())
 }

@@ -73,7 +73,7 @@ fn compare(original: &Session, fork: &Session) {
         original_messages.len(),
         fork_messages.len()
     );
-    println!("tool calls: {} and {}", original.tool_calls(), fork.tool_calls());
+    println!("tool calls: {} and {}", original.usage().tool_calls, fork.usage().tool_calls);
 }
 
 /// Builds the runtime of one of the two sessions. Without a configured model, each has its own

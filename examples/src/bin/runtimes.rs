@@ -178,8 +178,8 @@ async fn print_history(run: &RunHandle) -> Result<()> {
             Message::Tool(result) => println!("{}: {}", result.tool_call_id, result.content),
         }
     }
-    let usage = run.usage().await?;
-    println!("tokens: {} in, {} out", usage.input_tokens, usage.output_tokens);
+    let tokens = run.usage().await?.tokens;
+    println!("tokens: {} in, {} out", tokens.input_tokens, tokens.output_tokens);
     Ok(())
 }
 

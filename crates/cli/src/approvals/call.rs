@@ -75,7 +75,7 @@ impl NamedCall {
     /// Loads the pending call.
     ///
     /// # Errors
-    /// An error with the reason if the call is not pending.
+    /// Returns an error with the reason if the call is not pending.
     pub(super) async fn pending(&self, store: &AnyStore) -> Result<PendingCallView> {
         Ok(pending_call(SessionReader::of(store), &self.root, &self.call).await?)
     }

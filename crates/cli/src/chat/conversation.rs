@@ -205,7 +205,7 @@ impl<'a> Conversation<'a> {
     /// The token usage of the session so far.
     async fn usage(&self) -> Result<Usage> {
         let Some(session) = &self.session else { return Ok(Usage::default()) };
-        Ok(load(self.store, session).await?.usage())
+        Ok(load(self.store, session).await?.usage().tokens)
     }
 
     fn run_view(&self, started: Instant) -> RunView<'_> {

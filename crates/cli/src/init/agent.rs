@@ -25,7 +25,7 @@ pub(super) fn place(path: &Path) -> PathBuf {
 /// Creates the agent file and its schema for editors. The default name is derived from the path.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if the name is not a valid agent name.
+/// Returns [`ErrorCode::InputInvalid`] if the name is not a valid agent name.
 pub(super) fn draft(file: &Path, name: Option<&str>) -> Result<Draft> {
     let name = name.map_or_else(|| suggested(file), str::to_owned);
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

@@ -32,7 +32,8 @@ impl Draft {
     /// files with the same content are not touched. Returns the paths of the written files.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] if a file exists or cannot be written. Nothing is changed then.
+    /// Returns [`ErrorCode::InputInvalid`] if a file exists or cannot be written. Nothing is
+    /// changed then.
     pub(super) fn write(mut self, force: bool) -> Result<Vec<PathBuf>> {
         self.files.retain(|(path, text)| !is_same(path, text));
         let existing: Vec<_> =

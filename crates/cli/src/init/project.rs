@@ -23,7 +23,7 @@ const LIBRARY: &str = "crates/helix-agents";
 /// default checkout is the one that this program was built from.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if the name is not valid or the checkout does not exist.
+/// Returns [`ErrorCode::InputInvalid`] if the name is not valid or the checkout does not exist.
 pub(super) fn draft(folder: &Path, name: Option<&str>, checkout: Option<&Path>) -> Result<Draft> {
     let name = package_name(folder, name)?;
     let library = library(checkout)?;

@@ -36,8 +36,8 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
             "turns": session.turn(),
             "steps": session.checkpoints().len(),
             "checkpoints": session.checkpoints(),
-            "tool_calls": session.tool_calls(),
-            "usage": session.usage(),
+            "tool_calls": session.usage().tool_calls,
+            "usage": session.usage().tokens,
             "state": **session.state(),
             "output": output,
             "waiting": waiting,
@@ -58,8 +58,8 @@ pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Scr
         }
     };
     screen.field("steps", listed)?;
-    screen.field("calls", session.tool_calls())?;
-    let tokens = format!("{} in, {} out", usage.input_tokens, usage.output_tokens);
+    screen.field("calls", usage.tool_calls)?;
+    let tokens = format!("{} in, {} out", usage.tokens.input_tokens, usage.tokens.output_tokens);
     screen.field("tokens", tokens)?;
     for (tag, value) in &head.created.tags {
         screen.field("tag", format!("{tag} = {}", shortened(value, 200)))?;

@@ -91,7 +91,7 @@ async fn an_export_holds_all_that_was_recorded() {
         let event: Event = serde_json::from_value(event["event"].clone()).unwrap();
         fold.apply(&event, run.as_ref()).unwrap();
     }
-    assert_eq!((fold.status(), fold.tool_calls()), (SessionStatus::Completed, 7));
+    assert_eq!((fold.status(), fold.usage().tool_calls), (SessionStatus::Completed, 7));
     assert_eq!(fold.transcript().len(), 14);
 }
 

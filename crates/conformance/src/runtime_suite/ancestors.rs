@@ -260,10 +260,10 @@ pub async fn what_outlives_its_parent_is_counted(harness: &impl RuntimeHarness) 
     let rex = executor.handle(&SessionId::of_companion(&child("1.0"), "rex")).await.unwrap();
     assert_eq!(within(rex.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(fold(harness).await.tree_usage().steps, 4, "what its own log contains");
-    let used = handle.usage_rollup().await.unwrap();
+    let used = handle.usage().await.unwrap();
     assert_eq!((used.steps, used.tokens.input_tokens), (5, 50));
     assert_eq!(used.sub_agents["helper"].tokens.input_tokens, 30);
     assert_eq!(used.sub_agents["scout"].tokens.input_tokens, 10);
-    let below = executor.handle(&child("1.0")).await.unwrap().usage_rollup().await.unwrap();
+    let below = executor.handle(&child("1.0")).await.unwrap().usage().await.unwrap();
     assert_eq!(below.steps, 3);
 }

@@ -59,7 +59,7 @@ pub async fn text_completes_the_turn(harness: &impl RuntimeHarness) {
     )
     .await;
     assert_eq!(llm.seen()[0].prompt, "You tell.");
-    assert_eq!(handle.usage().await.unwrap().input_tokens, 10);
+    assert_eq!(handle.usage().await.unwrap().tokens.input_tokens, 10);
 }
 
 /// The provider stopped the text there because of a requested stop sequence.

@@ -159,7 +159,7 @@ pub async fn a_step_waits_for_answers_and_continues_with_them(harness: &impl Run
     };
     let (asked, answered) = (at("Suspended")[0], at("Submitted"));
     for (tool, answered) in [("pay", answered[0]), ("ask", answered[1])] {
-        let waited = session.recorded_usage()[&(WAIT_USAGE.to_owned(), tool.to_owned())];
+        let waited = session.usage().custom[WAIT_USAGE][tool];
         let between = i32::try_from(answered - asked).unwrap();
         assert_eq!(waited, f64::from(between), "{tool}");
     }
@@ -471,5 +471,5 @@ pub async fn one_of_two_resumers_after_an_answer_runs(harness: &impl RuntimeHarn
     }
     assert_eq!(handles.len(), 1);
     assert_eq!(within(handles[0].result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(fold(harness).await.tool_calls(), 2, "pay and shout, once each");
+    assert_eq!(fold(harness).await.usage().tool_calls, 2, "pay and shout, once each");
 }

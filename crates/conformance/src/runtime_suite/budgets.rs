@@ -98,7 +98,7 @@ pub async fn a_budget_of_money_ends_the_run_until_it_is_raised(harness: &impl Ru
     let raised = Budget::new().cost(Cost::usd(1.0));
     let expected = ("cost, $0.120000 used of $0.100000", 2);
     fails_and_resumes(harness, &agent, raised, expected).await;
-    let used = fold(harness).await.usage_rollup();
+    let used = fold(harness).await.usage().clone();
     assert_eq!((used.cost, used.models["scripted"].calls), (Cost::usd(0.24), 4));
 }
 
@@ -214,7 +214,7 @@ pub async fn failed_model_calls_count(harness: &impl RuntimeHarness) {
     let agent = talker().budget(Budget::new().tokens(30)).build().unwrap();
     let executor = harness.boot(World::new(llm.clone())).await;
     assert_eq!(failure(&run(&*executor, &agent, "go").await), "tokens, 30 used of 30");
-    let used = fold(harness).await.usage_rollup();
+    let used = fold(harness).await.usage().clone();
     assert_eq!((used.models["scripted"].failed, used.tokens.total(), llm.calls()), (2, 30, 2));
 }
 
@@ -295,9 +295,8 @@ fn finder() -> Agent<Report> {
 
 /// Asserts that the usage of a parent is its own plus that of its children.
 fn assert_usage_agrees(parent: &Session, children: &[Session]) {
-    let own = parent.usage_rollup();
     let of = |spent: BudgetUsage| (spent.steps, spent.tokens, spent.tool_calls, spent.cost);
-    let mut sum = BudgetUsage::of_child(&own);
+    let mut sum = BudgetUsage::of_child(parent.usage());
     for child in children {
         sum += child.spent();
     }
@@ -326,7 +325,7 @@ pub async fn children_share_what_is_left_and_give_back_the_rest(harness: &impl R
     assert_usage_agrees(&parent, &[one, two, later]);
     let tree = parent.tree_usage();
     assert_eq!((tree.steps, tree.tools["shout"].calls, tree.sub_agents["helper"].calls), (9, 3, 3));
-    assert_eq!(parent.usage_rollup().tools.len(), 0, "the tools are the children's");
+    assert_eq!(parent.usage().tools.len(), 0, "the tools are the children's");
 }
 
 /// A child that exhausts its budget fails, and the parent's model gets the error.
@@ -354,7 +353,7 @@ pub async fn a_child_that_exhausts_its_budget_is_a_failed_call(harness: &impl Ru
     .await;
     let below = fold_of(harness, &child("1.0")).await;
     assert!(below.last_run().unwrap().error.as_ref().unwrap().is(ErrorCode::BudgetExceeded));
-    let rollup = handle.usage_rollup().await.unwrap();
+    let rollup = handle.usage().await.unwrap();
     assert_eq!((rollup.tokens.total(), rollup.sub_agents["helper"].failed), (130, 1));
     assert_usage_agrees(&fold(harness).await, &[below]);
 }

@@ -155,7 +155,7 @@ pub async fn a_restart_continues_a_child_where_it_stopped(harness: &impl Runtime
     let executor = harness.boot(world()).await;
     completes(&resume(&*executor, &boss()).await.unwrap()).await;
     let below = fold_of(harness, &child("1.0")).await;
-    assert_eq!((status(&below), below.tool_calls()), (RunStatus::Completed, 1));
+    assert_eq!((status(&below), below.usage().tool_calls), (RunStatus::Completed, 1));
     assert_eq!(fold(harness).await.tree_usage().steps, 4);
 }
 

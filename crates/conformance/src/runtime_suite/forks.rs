@@ -70,8 +70,8 @@ pub async fn a_fork_and_its_original_run_independently(harness: &impl RuntimeHar
     let keys: std::collections::BTreeSet<_> = trace.keys().into_iter().collect();
     assert_eq!(keys.len(), 3);
     // Usage of the original is not counted again.
-    assert_eq!((ours.usage().input_tokens, ours.tool_calls()), (20, 1));
-    assert_eq!((theirs.usage().input_tokens, theirs.tool_calls()), (40, 2));
+    assert_eq!((ours.usage().tokens.input_tokens, ours.usage().tool_calls), (20, 1));
+    assert_eq!((theirs.usage().tokens.input_tokens, theirs.usage().tool_calls), (40, 2));
     assert_eq!((ours.tree_usage().steps, theirs.tree_usage().steps), (2, 4));
 }
 

@@ -92,7 +92,7 @@ pub async fn a_process_that_has_not_looked_before_reads_the_end_of_a_long_log(
     let other = harness.boot(World::new(ScriptedLlm::new([])).on(seen.clone())).await;
     let handle = other.handle(&session).await.unwrap();
     assert_eq!(end(&handle).await.status, RunStatus::Completed);
-    assert_eq!(handle.usage_rollup().await.unwrap().steps, 2);
+    assert_eq!(handle.usage().await.unwrap().steps, 2);
     assert_eq!(other.pending_calls(&session).await.unwrap(), []);
     other.send_message(&session, UserMessage::new("by the way")).await.unwrap();
     let read = u64::try_from(seen.appends_read()).unwrap();

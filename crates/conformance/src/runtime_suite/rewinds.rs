@@ -44,8 +44,8 @@ pub async fn a_session_goes_back_to_a_checkpoint_and_on(harness: &impl RuntimeHa
     assert_eq!(result.output.unwrap().text(), "\"Otherwise.\"");
     let fold = fold(harness).await;
     assert_eq!(fold.state()["notes"], json!(["a", "c"]));
-    assert_eq!(fold.usage().input_tokens, 50);
-    assert_eq!(fold.tool_calls(), 3);
+    assert_eq!(fold.usage().tokens.input_tokens, 50);
+    assert_eq!(fold.usage().tool_calls, 3);
     let steps: Vec<_> = fold.checkpoints().iter().map(|checkpoint| checkpoint.step).collect();
     assert_eq!((steps, fold.turn(), fold.runs().count()), (vec![1, 4, 5], 1, 2));
     check_transcript(

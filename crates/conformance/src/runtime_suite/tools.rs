@@ -373,8 +373,7 @@ pub async fn a_tool_shows_progress_and_custom_chunks(harness: &impl RuntimeHarne
     "#]],
     )
     .await;
-    let key = ("tool:show".to_owned(), "pages".to_owned());
-    assert_eq!(fold(harness).await.recorded_usage().get(&key), Some(&3.0));
+    assert_eq!(fold(harness).await.usage().custom["tool:show"]["pages"], 3.0);
 }
 
 /// Attempts of one call share the key. Another call has another key.

@@ -82,21 +82,21 @@ pub async fn usage_over_sessions_is_what_their_logs_say(harness: &impl RuntimeHa
     let mut sum = UsageRollup::default();
     let sessions = [S.into(), child("1.0"), fork.clone(), SessionId::from("other")];
     for session in &sessions {
-        sum += &fold_of(harness, session).await.usage_rollup();
+        sum += fold_of(harness, session).await.usage();
     }
     assert_eq!(all.usage, sum);
     let page = Page { after: None, limit: MAX_PAGE };
     let store = harness.store();
     for found in store.list_usage(&SessionFilter::default(), &page).await.unwrap() {
-        let is = fold_of(harness, &found.head.session).await.usage_rollup();
-        assert_eq!(found.usage.as_deref(), Some(&is), "{}", found.head.session);
+        let fold = fold_of(harness, &found.head.session).await;
+        assert_eq!(found.usage.as_deref(), Some(fold.usage()), "{}", found.head.session);
     }
 
     let of_tree = SessionFilter::new().root(S);
     let of_tree = query(&*executor, of_tree).await;
     assert_eq!((of_tree.sessions, of_tree.usage.steps), (2, 6));
     let handle = executor.handle(&S.into()).await.unwrap();
-    assert_eq!(handle.usage_rollup().await.unwrap(), of_tree.usage);
+    assert_eq!(handle.usage().await.unwrap(), of_tree.usage);
     let of_fork = SessionFilter::new().root(fork);
     let of_fork = query(&*executor, of_fork).await;
     assert_eq!((of_fork.sessions, of_fork.usage), (1, UsageRollup::default()));

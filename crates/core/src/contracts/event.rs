@@ -257,10 +257,10 @@ pub struct ModelReply {
     pub error: Option<ErrorRecord>,
     /// Whether the model (or the error) ends the turn.
     pub should_stop: bool,
-    /// The normalized stop reason.
+    /// The normalised stop reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// The provider's stop reason, if the normalized one is `unknown`.
+    /// The provider's stop reason, if the normalised one is `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_stop_reason: Option<String>,
     /// The token usage.

@@ -295,7 +295,7 @@ impl HookContext {
     /// Returns the custom state.
     ///
     /// # Errors
-    /// An error if the state does not fit `S`.
+    /// Returns an error if the state does not fit `S`.
     pub fn state<S: DeserializeOwned>(&self) -> HookResult<S> {
         let state = Arc::clone(&self.lock());
         Ok(S::deserialize(&*state)?)
@@ -305,10 +305,10 @@ impl HookContext {
     /// to.
     ///
     /// # Errors
-    /// [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does not fit
-    /// `S`, or if the new state is not JSON, does not read back as an `S` (a NaN is written as
-    /// null), or is nested more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing is
-    /// changed.
+    /// Returns [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does
+    /// not fit `S`, or if the new state is not JSON, does not read back as an `S` (a NaN is written
+    /// as null), or is nested more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing
+    /// is changed.
     pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> HookResult
     where
         S: DeserializeOwned + Serialize,

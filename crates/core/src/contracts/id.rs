@@ -84,8 +84,8 @@ impl SessionId {
     /// Validates an id that a caller chose.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`], contains a
-    /// control character, or contains `-sub-` or `-agent-`, which are reserved for child sessions.
+    /// Returns [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`], contains a control character,
+    /// or contains `-sub-` or `-agent-`, which are reserved for child sessions.
     pub fn validated(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check("session", &text)?;
@@ -104,8 +104,8 @@ impl SessionId {
     /// Validates any session id, including those of child sessions.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a
-    /// control character.
+    /// Returns [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a control
+    /// character.
     pub fn check(&self) -> Result<()> {
         check("session", self.as_str())
     }
@@ -137,7 +137,7 @@ impl RunId {
     /// Validates an id.
     ///
     /// # Errors
-    /// Those of [`validated`](Self::validated).
+    /// Returns the errors of [`validated`](Self::validated).
     pub fn check(&self) -> Result<()> {
         check("run", self.as_str())
     }
@@ -145,8 +145,8 @@ impl RunId {
     /// Validates an id that a caller chose.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a
-    /// control character.
+    /// Returns [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a control
+    /// character.
     pub fn validated(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check("run", &text)?;
@@ -184,8 +184,8 @@ impl AppendId {
     /// Validates the id of an append.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a
-    /// control character.
+    /// Returns [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a control
+    /// character.
     pub fn check(&self) -> Result<()> {
         check("append", self.as_str())
     }

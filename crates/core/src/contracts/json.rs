@@ -38,8 +38,8 @@ impl Json {
     /// Parses JSON text.
     ///
     /// # Errors
-    /// The parser's error if the text is not JSON, or if it cannot be read back: an unpaired
-    /// surrogate, a number out of the range of a float, more than [`MAX_DEPTH`] levels.
+    /// Returns the parser's error if the text is not JSON, or if it cannot be read back: an
+    /// unpaired surrogate, a number out of the range of a float, more than [`MAX_DEPTH`] levels.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
         check::reads_back(text)?;
         if text.contains(['\n', '\r']) {
@@ -52,8 +52,8 @@ impl Json {
     /// Serializes a value as JSON.
     ///
     /// # Errors
-    /// The serializer's error, for instance for a map whose keys are not strings. If the text
-    /// cannot be read back, as for [`parse`](Self::parse).
+    /// Returns the serializer's error, for instance for a map whose keys are not strings. If the
+    /// text cannot be read back, as for [`parse`](Self::parse).
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
         let raw = serde_json::value::to_raw_value(value)?;
         check::reads_back(raw.get())?;
@@ -81,7 +81,7 @@ impl Json {
     /// Deserializes the value.
     ///
     /// # Errors
-    /// The deserializer's error if the value does not fit the type.
+    /// Returns the deserializer's error if the value does not fit the type.
     pub fn to_typed<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(self.text())
     }

@@ -326,7 +326,7 @@ pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
     /// Makes one model call.
     ///
     /// # Errors
-    /// [`Cancelled`](crate::error::ErrorCode::Cancelled),
+    /// Returns [`Cancelled`](crate::error::ErrorCode::Cancelled),
     /// [`ModelUnknown`](crate::error::ErrorCode::ModelUnknown), or
     /// [`ConfigInvalid`](crate::error::ErrorCode::ConfigInvalid).
     async fn generate_step(
@@ -338,7 +338,7 @@ pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
     /// Checks that `config` is supported, before a run starts with it.
     ///
     /// # Errors
-    /// [`ModelUnknown`](crate::error::ErrorCode::ModelUnknown) or
+    /// Returns [`ModelUnknown`](crate::error::ErrorCode::ModelUnknown) or
     /// [`ConfigInvalid`](crate::error::ErrorCode::ConfigInvalid).
     fn check(&self, config: &LlmConfig) -> Result<()>;
 }

@@ -20,8 +20,8 @@ pub struct Panicked {
 /// Runs user code. `what` names the code in errors, for instance "the system prompt".
 ///
 /// # Errors
-/// An error if the code panics. The code's author is responsible for the consistency of its shared
-/// data, as with any other failure.
+/// Returns an error if the code panics. The code's author is responsible for the consistency of its
+/// shared data, as with any other failure.
 pub fn caught<T>(what: &'static str, code: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Panicked::new(what, &*panic))
 }
@@ -29,7 +29,7 @@ pub fn caught<T>(what: &'static str, code: impl FnOnce() -> T) -> Result<T, Pani
 /// Runs a user future, including the code that creates it.
 ///
 /// # Errors
-/// Those of [`caught`].
+/// Returns the errors of [`caught`].
 pub async fn caught_async<F: Future>(
     what: &'static str,
     code: impl FnOnce() -> F,

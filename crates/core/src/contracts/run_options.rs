@@ -68,7 +68,7 @@ impl Input {
     /// state type. Members that the value lacks stay as they are.
     ///
     /// # Errors
-    /// [`ErrorCode::StateInvalid`] if the value cannot be written as JSON.
+    /// Returns [`ErrorCode::StateInvalid`] if the value cannot be written as JSON.
     pub fn with_state(mut self, state: &(impl Serialize + ?Sized)) -> Result<Self> {
         let state = serde_json::to_value(state).map_err(|error| {
             Error::new(ErrorCode::StateInvalid, "the state is not JSON").with_source(error)

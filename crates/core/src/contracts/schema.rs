@@ -60,8 +60,8 @@ impl Schema {
     /// Creates the schema of a type, as serde deserializes it.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if the type's schema cannot be compiled, or if generating it
-    /// panics.
+    /// Returns [`ErrorCode::ToolInvalid`] if the type's schema cannot be compiled, or if generating
+    /// it panics.
     pub fn of<T: JsonSchema>() -> Result<Self> {
         let schema = caught("the JSON schema of a type", || schemars::schema_for!(T));
         let schema =
@@ -78,11 +78,11 @@ impl Schema {
     /// Creates a schema from JSON.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if the crate's feature `json-schema` is disabled; if the value is
-    /// not a schema; if it refers to another document, or to anything but `#` or `#/…`; if it
-    /// contains `$id`, `$anchor` or a dynamic reference below its root; if a reference cycle does
-    /// not descend into the value; if it is nested more than 64 levels deep; or if it contains more
-    /// than 10 000 schemas after expanding all references.
+    /// Returns [`ErrorCode::ToolInvalid`] if the crate's feature `json-schema` is disabled; if the
+    /// value is not a schema; if it refers to another document, or to anything but `#` or `#/…`; if
+    /// it contains `$id`, `$anchor` or a dynamic reference below its root; if a reference cycle
+    /// does not descend into the value; if it is nested more than 64 levels deep; or if it contains
+    /// more than 10 000 schemas after expanding all references.
     pub fn from_value(value: Value) -> Result<Self> {
         let unusable = |problem: &dyn fmt::Display| {
             Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {problem}"))
@@ -111,8 +111,8 @@ impl Schema {
     /// listed.
     ///
     /// # Errors
-    /// The violations, one sentence each, at most ten and at most [`MAX_QUOTED`] bytes together,
-    /// for the model.
+    /// Returns the violations, one sentence each, at most ten and at most [`MAX_QUOTED`] bytes
+    /// together, for the model.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<String>> {
         self.check(value, |validator| validator.violations(value))
     }

@@ -104,8 +104,8 @@ pub(crate) fn is_too_deep(state: &Value) -> bool {
 /// content of the state.
 ///
 /// # Errors
-/// [`ErrorCode::StateInvalid`] if the state before does not read as an `S`, or if the state after
-/// is not JSON, is nested too deeply, or does not read back.
+/// Returns [`ErrorCode::StateInvalid`] if the state before does not read as an `S`, or if the state
+/// after is not JSON, is nested too deeply, or does not read back.
 pub(crate) fn changed<S>(before: &Value, change: impl FnOnce(&mut S)) -> Result<Value, ToolError>
 where
     S: DeserializeOwned + Serialize,

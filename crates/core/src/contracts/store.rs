@@ -151,8 +151,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// ignored.
     ///
     /// # Errors
-    /// [`InputInvalid`](crate::error::ErrorCode::InputInvalid) for any other first append, and
-    /// errors of the backend. An existing session is an outcome, not an error.
+    /// Returns [`InputInvalid`](crate::error::ErrorCode::InputInvalid) for any other first append, and errors of the
+    /// backend. An existing session is an outcome, not an error.
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome>;
 
     /// Creates a session whose log is the log of `from` up to the position that `first` expects,
@@ -164,15 +164,15 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// outcome, and is checked before the position.
     ///
     /// # Errors
-    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if `from` does not exist;
-    /// [`InputInvalid`](crate::error::ErrorCode::InputInvalid) if the first append has no summary,
-    /// is at the start of the log, or belongs to the same session; and errors of the backend.
+    /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if `from` does not exist;
+    /// [`InputInvalid`](crate::error::ErrorCode::InputInvalid) if the first append has no summary, is at the start of
+    /// the log, or belongs to the same session; and errors of the backend.
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome>;
 
     /// Appends to a session.
     ///
     /// # Errors
-    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
+    /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
     async fn append(&self, append: Append) -> Result<AppendOutcome>;
 
     /// Returns up to `limit` appends that follow version `after`, in log order. `after` must be 0
@@ -180,7 +180,7 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// the log ends at `after`.
     ///
     /// # Errors
-    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
+    /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
     async fn read_log(
         &self,
         session: &SessionId,
@@ -191,28 +191,28 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Returns the head of a session, if the session exists.
     ///
     /// # Errors
-    /// Errors of the backend.
+    /// Returns the errors of the backend.
     async fn head(&self, session: &SessionId) -> Result<Option<Head>>;
 
     /// Lists heads, newest first: by creation time and then by id, both descending.
     ///
     /// # Errors
-    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if the page continues after a
-    /// session that was deleted, and errors of the backend.
+    /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if the page continues after a session that
+    /// was deleted, and errors of the backend.
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>>;
 
     /// Lists heads together with the usage of each session. Sessions, order and pages are those of
     /// [`list`](Self::list). No log is read.
     ///
     /// # Errors
-    /// Those of [`list`](Self::list).
+    /// Returns the errors of [`list`](Self::list).
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>>;
 
     /// Sets the lease expiry to `ttl` from now, if `run` is the session's current run. The new
     /// expiry may be earlier: a `ttl` of zero releases the lease.
     ///
     /// # Errors
-    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
+    /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal>;
 
     /// Saves a snapshot of a session, replacing the previous one. The call does nothing and
@@ -223,9 +223,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Optional: without it the first read of a session in each process reads the whole log.
     ///
     /// # Errors
-    /// [`TooLarge`](crate::error::ErrorCode::TooLarge) and
-    /// [`IdInvalid`](crate::error::ErrorCode::IdInvalid) from [`Snapshot::check`], and errors of
-    /// the backend. A failure only makes the next read slower.
+    /// Returns [`TooLarge`](crate::error::ErrorCode::TooLarge) and [`IdInvalid`](crate::error::ErrorCode::IdInvalid)
+    /// from [`Snapshot::check`], and errors of the backend. A failure only makes the next read slower.
     async fn save_snapshot(&self, _session: &SessionId, _snapshot: Snapshot) -> Result<()> {
         Ok(())
     }
@@ -233,7 +232,7 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Returns the snapshot of a session, if there is one.
     ///
     /// # Errors
-    /// Errors of the backend.
+    /// Returns the errors of the backend.
     async fn snapshot(&self, _session: &SessionId) -> Result<Option<Snapshot>> {
         Ok(None)
     }
@@ -248,7 +247,7 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// [`delete_session`](crate::session::delete_session) deletes both.
     ///
     /// # Errors
-    /// Errors of the backend.
+    /// Returns the errors of the backend.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
 
     /// Deletes all matching root sessions, each with all its descendants and their streams, as
@@ -261,6 +260,6 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Trees are deleted one by one, so the call can be dropped and repeated at any time.
     ///
     /// # Errors
-    /// Errors of the backend.
+    /// Returns the errors of the backend.
     async fn purge(&self, purge: &Purge) -> Result<u64>;
 }

@@ -57,7 +57,8 @@ impl Batch {
     /// Adds an event and returns its size in bytes.
     ///
     /// # Errors
-    /// [`ErrorCode::Internal`] if the event cannot be written as JSON. Nothing is added then.
+    /// Returns [`ErrorCode::Internal`] if the event cannot be written as JSON. Nothing is added
+    /// then.
     pub(super) fn push(&mut self, event: &Event, origin: Origin) -> Result<usize> {
         let before = self.body.len();
         if before == 0 {

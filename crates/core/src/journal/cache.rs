@@ -54,7 +54,7 @@ impl<'a> SessionReader<'a> {
     /// whole log. Callers that do not need the history use the [overview](Self::overview).
     ///
     /// # Errors
-    /// As [`load`](super::load).
+    /// Returns the errors of [`load`](super::load).
     pub async fn load(self, session: &SessionId) -> Result<Session> {
         let Some(folds) = self.folds else { return load(self.store, session).await };
         let head = self.store.head(session).await?.ok_or_else(|| not_found(session))?;
@@ -66,8 +66,8 @@ impl<'a> SessionReader<'a> {
     /// would look like a run whose owner has crashed.
     ///
     /// # Errors
-    /// As [`load`](super::load), and [`StoreBusy`](crate::error::ErrorCode::StoreBusy) if others
-    /// append continuously.
+    /// Returns the errors of [`load`](super::load), and
+    /// [`StoreBusy`](crate::error::ErrorCode::StoreBusy) if others append continuously.
     pub async fn find(self, session: &SessionId) -> Result<Option<(Head, Session)>> {
         load_with_head(self, session).await
     }
@@ -77,7 +77,7 @@ impl<'a> SessionReader<'a> {
     /// log.
     ///
     /// # Errors
-    /// As [`load`](super::load).
+    /// Returns the errors of [`load`](super::load).
     pub async fn overview(self, session: &SessionId) -> Result<SessionOverview> {
         let head = self.store.head(session).await?.ok_or_else(|| not_found(session))?;
         self.overview_at(&head).await
@@ -87,7 +87,7 @@ impl<'a> SessionReader<'a> {
     /// session does not exist. It works like [`find`](Self::find), without the history.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// Returns the errors of [`find`](Self::find).
     pub async fn find_overview(
         self,
         session: &SessionId,
@@ -113,7 +113,7 @@ impl SessionCache {
     /// copied. Put it back with [`keep`](Self::keep).
     ///
     /// # Errors
-    /// As [`load`](super::load).
+    /// Returns the errors of [`load`](super::load).
     pub async fn get(&self, store: &dyn StateStore, head: &Head, alone: bool) -> Result<Session> {
         let session = &head.session;
         if let Some(cached) = self.locked(|entries| entries.find(session, alone)) {
@@ -133,7 +133,7 @@ impl SessionCache {
     /// Returns the overview of a session, at least as recent as the head.
     ///
     /// # Errors
-    /// As [`load`](super::load).
+    /// Returns the errors of [`load`](super::load).
     pub async fn overview(&self, store: &dyn StateStore, head: &Head) -> Result<SessionOverview> {
         let session = &head.session;
         if let Some(mut overview) = self.locked(|entries| entries.find_overview(session)) {

@@ -22,7 +22,7 @@ use crate::json::Json;
 use crate::machine::session::Session;
 use crate::message::UserMessage;
 use crate::stream::ChunkStream;
-use crate::usage::{Usage, UsageRollup};
+use crate::usage::UsageRollup;
 
 /// Whether a session can be resumed. Returned by [`AgentExecutor::can_resume`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub trait RunControl: fmt::Debug + Send + Sync + 'static {
     async fn session(&self) -> Result<Session>;
     /// Returns the current usage of the session and all its descendants, as
     /// [`usage_of_tree`](crate::session::usage_of_tree) computes it.
-    async fn usage_rollup(&self) -> Result<UsageRollup>;
+    async fn usage(&self) -> Result<UsageRollup>;
 }
 
 /// A handle to a run in this or another process. Cheap to clone. Dropping it does not stop the run.
@@ -116,7 +116,7 @@ impl<O> RunHandle<O> {
     /// chunk is not kept or another run has taken over. It also ends after an error.
     ///
     /// # Errors
-    /// Errors of the stream manager and of the store.
+    /// Returns the errors of the stream manager and of the store.
     pub async fn stream(&self) -> Result<ChunkStream> {
         self.control.stream().await
     }
@@ -124,7 +124,7 @@ impl<O> RunHandle<O> {
     /// Requests that the run stop at the next step boundary. It can be resumed.
     ///
     /// # Errors
-    /// Errors of the store; [`NothingToResume`] if the run has ended.
+    /// Returns the errors of the store; [`NothingToResume`] if the run has ended.
     ///
     /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
     pub async fn interrupt(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
@@ -134,36 +134,28 @@ impl<O> RunHandle<O> {
     /// Requests that the run stop immediately. Running effects are cancelled.
     ///
     /// # Errors
-    /// Errors of the store; [`NothingToResume`] if the run has ended.
+    /// Returns the errors of the store; [`NothingToResume`] if the run has ended.
     ///
     /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
     pub async fn abort(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
         self.control.abort(reason.into()).await
     }
 
-    /// Returns the token usage of the session so far.
-    ///
-    /// # Errors
-    /// Errors of the store.
-    pub async fn usage(&self) -> Result<Usage> {
-        Ok(self.control.session().await?.usage())
-    }
-
     /// Returns the current usage of the session and all its descendants, by model, tool, sub-agent
     /// and source. It reads each session of the tree from the store, and so includes running ones.
-    /// [`SessionOverview::tree_usage`](crate::session::SessionOverview::tree_usage) is the usage
-    /// recorded in the session's own log.
+    /// [`SessionOverview::usage`](crate::session::SessionOverview::usage) is the usage of the
+    /// session alone.
     ///
     /// # Errors
-    /// Errors of the store.
-    pub async fn usage_rollup(&self) -> Result<UsageRollup> {
-        self.control.usage_rollup().await
+    /// Returns the errors of the store.
+    pub async fn usage(&self) -> Result<UsageRollup> {
+        self.control.usage().await
     }
 
     /// Returns the current state of the session, read from its log.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// Returns the errors of the store.
     pub async fn load_session(&self) -> Result<Session> {
         self.control.session().await
     }
@@ -173,9 +165,9 @@ impl<O: DeserializeOwned> RunHandle<O> {
     /// Waits for the end of the run. A failed run is returned as a result, not as an error.
     ///
     /// # Errors
-    /// Errors of the store; [`Superseded`] if another run took over; [`Closed`] if the executor was
-    /// shut down before the run ended, so that another process can continue it; [`OutputInvalid`]
-    /// if the recorded output does not fit the type.
+    /// Returns the errors of the store; [`Superseded`] if another run took over; [`Closed`] if the
+    /// executor was shut down before the run ended, so that another process can continue it;
+    /// [`OutputInvalid`] if the recorded output does not fit the type.
     ///
     /// # Cancel safety
     /// Dropping the future does not affect the run; the method can be called again.
@@ -240,11 +232,11 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// when the step in progress is done.
     ///
     /// # Errors
-    /// [`AlreadyRunning`] if the session has a live run, [`RunUnfinished`] if its run stopped
-    /// without ending, [`Suspended`] if it waits for answers or children, [`AgentMismatch`] if it
-    /// belongs to another agent, [`InputInvalid`] if the input has no message or an unsuitable
-    /// state, [`StateInvalid`] if the recorded state does not fit the agent, the adapter's error if
-    /// it rejects the model settings, and errors of the store.
+    /// Returns [`AlreadyRunning`] if the session has a live run, [`RunUnfinished`] if its run
+    /// stopped without ending, [`Suspended`] if it waits for answers or children, [`AgentMismatch`]
+    /// if it belongs to another agent, [`InputInvalid`] if the input has no message or an
+    /// unsuitable state, [`StateInvalid`] if the recorded state does not fit the agent, the
+    /// adapter's error if it rejects the model settings, and errors of the store.
     ///
     /// # Durability
     /// When it returns, the turn is in the log.
@@ -270,7 +262,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Resumes a session that was interrupted or suspended, failed, or stopped without ending.
     ///
     /// # Errors
-    /// [`AlreadyRunning`], [`AlreadyResumed`], [`NothingToResume`], [`SessionNotFound`],
+    /// Returns [`AlreadyRunning`], [`AlreadyResumed`], [`NothingToResume`], [`SessionNotFound`],
     /// [`AgentMismatch`]; [`Suspended`] if nothing that a suspended session waits for has arrived;
     /// [`StateInvalid`] if the recorded state does not fit the agent; [`CheckpointNotFound`] and
     /// [`ChildrenOpen`] when rewinding to a checkpoint; the adapter's error if it rejects the model
@@ -301,7 +293,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// original session is not affected and may be live.
     ///
     /// # Errors
-    /// Those of [`fork`](crate::session::fork).
+    /// Returns the errors of [`fork`](crate::session::fork).
     ///
     /// # Durability
     /// When it returns, the new session is in the store.
@@ -313,13 +305,13 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// results of its open calls.
     ///
     /// # Errors
-    /// Errors of the stores.
+    /// Returns the errors of the stores.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
 
     /// Requests that the session's current run stop at the next step boundary.
     ///
     /// # Errors
-    /// [`NothingToResume`] if the session has no current run, and errors of the store.
+    /// Returns [`NothingToResume`] if the session has no current run, and errors of the store.
     ///
     /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
@@ -328,9 +320,9 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// ends as aborted.
     ///
     /// # Errors
-    /// [`NothingToResume`] if the last turn is complete or aborted already, [`AgentNotFound`] if no
-    /// run is live and the session's agent, whose hooks have to run, is not registered, and errors
-    /// of the store.
+    /// Returns [`NothingToResume`] if the last turn is complete or aborted already,
+    /// [`AgentNotFound`] if no run is live and the session's agent, whose hooks have to run, is not
+    /// registered, and errors of the store.
     ///
     /// [`AgentNotFound`]: crate::error::ErrorCode::AgentNotFound
     /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
@@ -341,8 +333,8 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// did. `Ok` means that the answer is recorded, even if resuming fails.
     ///
     /// # Errors
-    /// Those of [`submit`](crate::session::submit). After an error of the store it is unknown
-    /// whether the answer is recorded. Submit it again with the same
+    /// Returns the errors of [`submit`](crate::session::submit). After an error of the store it is
+    /// unknown whether the answer is recorded. Submit it again with the same
     /// [`request`](Submission::request): it is recorded only once, and the session is resumed if it
     /// was not.
     ///
@@ -358,7 +350,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// deadline has passed. For a child session, the list is empty.
     ///
     /// # Errors
-    /// [`SessionNotFound`], and errors of the store.
+    /// Returns [`SessionNotFound`], and errors of the store.
     ///
     /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingCallView>>;
@@ -368,8 +360,8 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// message waits for the session's next run.
     ///
     /// # Errors
-    /// [`SessionNotFound`], and errors of the store. After an error of the store, the message may
-    /// have been recorded.
+    /// Returns [`SessionNotFound`], and errors of the store. After an error of the store, the
+    /// message may have been recorded.
     ///
     /// # Durability
     /// When the method returns `Ok`, the message is in the log.
@@ -390,7 +382,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// the next call.
     ///
     /// # Errors
-    /// Errors of the store, if it is unavailable.
+    /// Returns the errors of the store, if it is unavailable.
     async fn recover(&self) -> Result<Vec<RunHandle>>;
 
     /// Does what [`recover`](Self::recover) does, and also resumes every suspended session that can
@@ -399,21 +391,21 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// deadline.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// Returns the errors of the store.
     async fn sweep(&self) -> Result<Vec<RunHandle>>;
 
     /// Returns the usage of all sessions that a query selects, by model, tool, sub-agent and custom
-    /// source. [`RunHandle::usage_rollup`] returns the usage of one session tree.
+    /// source. [`RunHandle::usage`] returns the usage of one session tree.
     ///
     /// # Errors
-    /// Those of [`usage_of_sessions`](crate::session::usage_of_sessions).
+    /// Returns the errors of [`usage_of_sessions`](crate::session::usage_of_sessions).
     async fn usage(&self, query: &UsageQuery) -> Result<UsageReport>;
 
     /// Returns the data for displaying a root session and then following its stream, without gaps
     /// or duplicates, for example in a web page.
     ///
     /// # Errors
-    /// [`SessionNotFound`], and errors of the store and of the stream manager.
+    /// Returns [`SessionNotFound`], and errors of the store and of the stream manager.
     ///
     /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn page(&self, session: &SessionId) -> Result<SessionPage>;
@@ -422,13 +414,14 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// [`page`](Self::page) ends.
     ///
     /// # Errors
-    /// Errors of the stream manager.
+    /// Returns the errors of the stream manager.
     async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream>;
 
     /// Returns a handle to the session's last run, whichever process executes it.
     ///
     /// # Errors
-    /// [`SessionNotFound`], [`RunNotFound`] for a session without a run, and errors of the store.
+    /// Returns [`SessionNotFound`], [`RunNotFound`] for a session without a run, and errors of the
+    /// store.
     ///
     /// [`RunNotFound`]: crate::error::ErrorCode::RunNotFound
     /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
@@ -437,7 +430,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Returns whether [`resume`](Self::resume) would start a run now.
     ///
     /// # Errors
-    /// [`SessionNotFound`], and errors of the store.
+    /// Returns [`SessionNotFound`], and errors of the store.
     ///
     /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn can_resume(&self, session: &SessionId) -> Result<Resumable>;
@@ -478,7 +471,7 @@ pub trait AgentExecutorExt: AgentExecutor {
     /// Starts a turn of a typed agent.
     ///
     /// # Errors
-    /// Those of [`AgentExecutor::execute`].
+    /// Returns the errors of [`AgentExecutor::execute`].
     async fn start<O>(
         &self,
         agent: &Agent<O>,
@@ -491,7 +484,8 @@ pub trait AgentExecutorExt: AgentExecutor {
     /// Runs one turn of a typed agent in a new session and waits for its output.
     ///
     /// # Errors
-    /// Those of [`AgentExecutor::execute`], and the run's own error if it does not complete.
+    /// Returns the errors of [`AgentExecutor::execute`], and the run's own error if it does not
+    /// complete.
     async fn run<O: DeserializeOwned>(
         &self,
         agent: &Agent<O>,
@@ -503,7 +497,7 @@ pub trait AgentExecutorExt: AgentExecutor {
     /// Resumes a session of a typed agent.
     ///
     /// # Errors
-    /// Those of [`AgentExecutor::resume`].
+    /// Returns the errors of [`AgentExecutor::resume`].
     async fn resume_agent<O>(
         &self,
         agent: &Agent<O>,

@@ -20,7 +20,7 @@ use crate::text::{MAX_QUOTED, excerpt};
 /// Returns the current status of a child.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and the errors of [`SessionReader::find_overview`].
+/// Returns [`ErrorCode::SessionNotFound`], and the errors of [`SessionReader::find_overview`].
 pub async fn child_status(logs: SessionReader<'_>, child: &SessionId) -> Result<ChildStatus> {
     Ok(overview_and_status(logs, child).await?.1)
 }
@@ -28,7 +28,7 @@ pub async fn child_status(logs: SessionReader<'_>, child: &SessionId) -> Result<
 /// Returns the overview and the current status of a child.
 ///
 /// # Errors
-/// Same as [`child_status`].
+/// Returns the errors of [`child_status`].
 pub async fn overview_and_status(
     logs: SessionReader<'_>,
     child: &SessionId,
@@ -42,7 +42,7 @@ pub async fn overview_and_status(
 /// Returns a child with its history and its current status, for callers that need all of its runs.
 ///
 /// # Errors
-/// Same as [`child_status`].
+/// Returns the errors of [`child_status`].
 pub async fn session_and_status(
     logs: SessionReader<'_>,
     child: &SessionId,
@@ -56,7 +56,7 @@ pub async fn session_and_status(
 /// Returns `true` if a child that a suspended session waits for can continue or has ended.
 ///
 /// # Errors
-/// Same as [`child_status`].
+/// Returns the errors of [`child_status`].
 pub fn has_ready_child<'a>(
     logs: SessionReader<'a>,
     fold: &'a SessionOverview,
@@ -86,7 +86,8 @@ pub struct Lineage {
 /// definition of its parent's agent.
 ///
 /// # Errors
-/// [`ErrorCode::AgentNotFound`], the error of an agent factory, and the errors of the store.
+/// Returns [`ErrorCode::AgentNotFound`], the error of an agent factory, and the errors of the
+/// store.
 pub async fn lineage(
     store: &dyn StateStore,
     registry: &AgentRegistry,
@@ -176,7 +177,7 @@ impl CompletionNotice {
     /// another run.
     ///
     /// # Errors
-    /// Same as [`queue_message`].
+    /// Returns the errors of [`queue_message`].
     pub async fn send(&self, request_context: RequestContext<'_>) -> Result<()> {
         fault::point("companion.before_notice");
         let Self { parent, request, message, from } = self;
@@ -200,7 +201,7 @@ fn shortened(message: &UserMessage) -> UserMessage {
 /// session.
 ///
 /// # Errors
-/// Same as [`SessionReader::overview`] and [`queue_message`].
+/// Returns the errors of [`SessionReader::overview`] and [`queue_message`].
 pub async fn deliver_missed_notices(
     request_context: RequestContext<'_>,
     fold: &SessionOverview,

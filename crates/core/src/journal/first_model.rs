@@ -14,7 +14,7 @@ const SEARCHED: u32 = 16;
 /// replied at the start of the log, or no provider named one.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store.
+/// Returns [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store.
 pub async fn first_model(store: &dyn StateStore, session: &SessionId) -> Result<Option<Arc<str>>> {
     for append in &store.read_log(session, 0, SEARCHED).await? {
         for recorded in decode(session, append)? {

@@ -22,10 +22,10 @@ const PAGE: u32 = 256;
 /// and may continue meanwhile.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], [`ErrorCode::CheckpointNotFound`] if no step was closed there,
-/// [`ErrorCode::SessionExists`] if a session with the new id exists, [`ErrorCode::IdInvalid`],
-/// [`ErrorCode::HistoryLost`] if the original was deleted and created again meanwhile, and the
-/// errors of the store.
+/// Returns [`ErrorCode::SessionNotFound`], [`ErrorCode::CheckpointNotFound`] if no step was closed
+/// there, [`ErrorCode::SessionExists`] if a session with the new id exists,
+/// [`ErrorCode::IdInvalid`], [`ErrorCode::HistoryLost`] if the original was deleted and created
+/// again meanwhile, and the errors of the store.
 ///
 /// # Durability
 /// When the function returns, the new session is in the store. It is created by a single append, so

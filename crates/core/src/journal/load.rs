@@ -54,8 +54,8 @@ pub(super) enum CatchUpOutcome {
 /// Folds the whole log of a session.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], the errors of the store, and the errors of a log that cannot be
-/// read or is illegal. The log is never changed.
+/// Returns [`ErrorCode::SessionNotFound`], the errors of the store, and the errors of a log that
+/// cannot be read or is illegal. The log is never changed.
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
     for _ in 0..MAX_CONFLICTS {
         let mut fold = Session::new(session.clone());
@@ -75,7 +75,7 @@ pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session
 /// like a run whose owner has crashed.
 ///
 /// # Errors
-/// Same as [`load`], and [`ErrorCode::StoreBusy`] if others append continuously.
+/// Returns the errors of [`load`], and [`ErrorCode::StoreBusy`] if others append continuously.
 pub(super) async fn load_with_head(
     logs: SessionReader<'_>,
     session: &SessionId,
@@ -104,7 +104,7 @@ pub(super) async fn load_with_head(
 /// Returns the head of a session and its overview at the same position.
 ///
 /// # Errors
-/// Same as [`load_with_head`].
+/// Returns the errors of [`load_with_head`].
 pub(super) async fn overview_with_head(
     logs: SessionReader<'_>,
     session: &SessionId,
@@ -138,7 +138,7 @@ pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option
 /// Applies the appends since the fold was computed.
 ///
 /// # Errors
-/// Same as [`load`]. The fold must be discarded then.
+/// Returns the errors of [`load`]. The fold must be discarded then.
 pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
     match follow(store, fold).await? {
         CatchUpOutcome::OfAnotherLog => Err(not_found(fold.id())),
@@ -174,8 +174,8 @@ pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Resu
 /// Works like [`follow`] for a cached fold. Afterwards the fold is at least as recent as the head.
 ///
 /// # Errors
-/// Same as [`load`]. The fold must be discarded then, and also if it belongs to another log or
-/// needs the history.
+/// Returns the errors of [`load`]. The fold must be discarded then, and also if it belongs to
+/// another log or needs the history.
 pub(super) async fn catch_up_from_cache(
     store: &dyn StateStore,
     fold: &mut impl Fold,
@@ -212,7 +212,7 @@ pub(super) fn not_found(session: &SessionId) -> Error {
 /// is deleted and created again meanwhile, the events of the two logs are not mixed.
 ///
 /// # Errors
-/// Same as [`load`].
+/// Returns the errors of [`load`].
 pub async fn load_events(
     store: &dyn StateStore,
     session: &SessionId,

@@ -63,8 +63,8 @@ impl StreamStatus {
 /// Builds a page. `session` must be a root session, because the stream belongs to the root.
 ///
 /// # Errors
-/// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store and
-/// the stream manager.
+/// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the
+/// store and the stream manager.
 pub async fn session_page(
     logs: SessionReader<'_>,
     streams: &dyn StreamManager,

@@ -74,8 +74,8 @@ fn as_text<S: Serializer>(reference: &CallRef, serializer: S) -> Result<S::Ok, S
 /// child session, the list is empty.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the
-/// store.
+/// Returns [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors
+/// of the store.
 pub async fn pending_calls(
     logs: SessionReader<'_>,
     root: &SessionId,
@@ -89,7 +89,7 @@ pub async fn pending_calls(
 /// sessions first.
 ///
 /// # Errors
-/// The errors of the store.
+/// Returns the errors of the store.
 pub async fn all_pending_calls(
     logs: SessionReader<'_>,
     most: usize,
@@ -111,8 +111,9 @@ pub async fn all_pending_calls(
 /// Returns a pending call of a root session or one of its descendants.
 ///
 /// # Errors
-/// The errors of [`submit`](super::submit) for an answer to this call: an error with the reason if
-/// the call is not pending. A call whose deadline has passed is returned until a run records that.
+/// Returns the errors of [`submit`](super::submit) for an answer to this call: an error with the
+/// reason if the call is not pending. A call whose deadline has passed is returned until a run
+/// records that.
 pub async fn pending_call(
     logs: SessionReader<'_>,
     root: &SessionId,

@@ -31,8 +31,8 @@ pub struct RequestContext<'a> {
 /// that received the request: this one and its descendants.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the given run has ended (or,
-/// without a given run, if no run is current), and the errors of the store.
+/// Returns [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the given run has
+/// ended (or, without a given run, if no run is current), and the errors of the store.
 pub async fn request(
     request_context: RequestContext<'_>,
     session: &SessionId,
@@ -116,7 +116,7 @@ pub async fn pass_down(
 /// turn does not complete before that. A message with the same `request` is queued only once.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and the errors of the store.
+/// Returns [`ErrorCode::SessionNotFound`], and the errors of the store.
 pub async fn queue_message(
     request_context: RequestContext<'_>,
     session: &SessionId,
@@ -163,7 +163,7 @@ impl<'a> RequestContext<'a> {
                 count: 1,
                 body: encode(&[event])?,
                 summary: Some(fold.summary()),
-                usage: (fold.own_usage() != before.own_usage()).then(|| fold.stored_usage()),
+                usage: (fold.usage() != before.usage()).then(|| fold.stored_usage()),
                 lease: LeaseChange::Keep,
                 guard,
             };

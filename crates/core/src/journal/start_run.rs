@@ -31,9 +31,9 @@ impl Journal {
     /// Creates the session with these events, which start its first run.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionExists`] if another process created it, [`ErrorCode::SessionNotFound`] if the parent of the
-    /// new session does not exist, [`ErrorCode::TooLarge`] if the events do not fit into one append, and the errors of
-    /// the store.
+    /// Returns [`ErrorCode::SessionExists`] if another process created it, [`ErrorCode::SessionNotFound`] if the parent
+    /// of the new session does not exist, [`ErrorCode::TooLarge`] if the events do not fit into one append, and the
+    /// errors of the store.
     pub async fn create(&mut self, new: NewSession, events: Vec<Event>) -> Result<()> {
         self.hold(&events, Oversize::Refused)?;
         let parent = new.parent.clone();

@@ -85,7 +85,7 @@ impl Submission {
     /// Creates the result of a client tool.
     ///
     /// # Errors
-    /// [`ErrorCode::AnswerInvalid`] if the result cannot be written as JSON.
+    /// Returns [`ErrorCode::AnswerInvalid`] if the result cannot be written as JSON.
     pub fn result(call: impl Into<CallRef>, result: &(impl Serialize + ?Sized)) -> Result<Self> {
         let result = Json::from_serialize(result).map_err(|error| {
             Error::new(ErrorCode::AnswerInvalid, "the result is not JSON").with_source(error)
@@ -106,7 +106,7 @@ impl Submission {
     /// Creates an approval with edited arguments, if the call's tool allows that.
     ///
     /// # Errors
-    /// [`ErrorCode::AnswerInvalid`] if the arguments cannot be written as JSON.
+    /// Returns [`ErrorCode::AnswerInvalid`] if the arguments cannot be written as JSON.
     pub fn approve_edited(
         call: impl Into<CallRef>,
         arguments: &(impl Serialize + ?Sized),
@@ -159,11 +159,11 @@ impl Submission {
 /// Returns the session that the call belongs to: `root` or one of its descendants.
 ///
 /// # Errors
-/// [`ErrorCode::CallNotFound`], [`ErrorCode::AlreadyAnswered`], [`ErrorCode::AnswerExpired`],
-/// [`ErrorCode::AnswerToAborted`], [`ErrorCode::AnswerWrongKind`], [`ErrorCode::AnswerInvalid`],
-/// [`ErrorCode::ArgumentsChanged`], [`ErrorCode::NotRoot`] for a child's session,
-/// [`ErrorCode::InputInvalid`] if calls of several sessions have this id and the reference names no
-/// session, [`ErrorCode::SessionNotFound`], and the errors of the store.
+/// Returns [`ErrorCode::CallNotFound`], [`ErrorCode::AlreadyAnswered`],
+/// [`ErrorCode::AnswerExpired`], [`ErrorCode::AnswerToAborted`], [`ErrorCode::AnswerWrongKind`],
+/// [`ErrorCode::AnswerInvalid`], [`ErrorCode::ArgumentsChanged`], [`ErrorCode::NotRoot`] for a
+/// child's session, [`ErrorCode::InputInvalid`] if calls of several sessions have this id and the
+/// reference names no session, [`ErrorCode::SessionNotFound`], and the errors of the store.
 ///
 /// # Durability
 /// When the function returns, the answer is in the log.

@@ -58,7 +58,8 @@ impl SessionExport {
 /// included.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], [`ErrorCode::NotRoot`] for a child, and the errors of the store.
+/// Returns [`ErrorCode::SessionNotFound`], [`ErrorCode::NotRoot`] for a child, and the errors of
+/// the store.
 pub async fn export_session(store: &dyn StateStore, session: &SessionId) -> Result<SessionExport> {
     for _ in 0..MAX_CONFLICTS {
         if let Some(sessions) = sessions_of_tree(store, session).await? {
@@ -139,7 +140,7 @@ async fn exported(store: &dyn StateStore, head: Head) -> Result<ExportedSession>
 /// completed import changes nothing. If several imports run concurrently, each of them completes.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if the data is not an export, [`ErrorCode::LogInvalid`] or
+/// Returns [`ErrorCode::InputInvalid`] if the data is not an export, [`ErrorCode::LogInvalid`] or
 /// [`ErrorCode::SchemaUnknown`] if a log is illegal, [`ErrorCode::SessionExists`] if the store
 /// contains another session with the same id, and the errors of the store. All logs are checked
 /// before anything is written.

@@ -39,7 +39,8 @@ pub(super) async fn overviews(
 /// log if there is no snapshot.
 ///
 /// # Errors
-/// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store.
+/// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the
+/// store.
 pub async fn usage_of_tree(logs: SessionReader<'_>, session: &SessionId) -> Result<UsageRollup> {
     let root = head(logs.store, session).await?.created.root;
     let filter = SessionFilter::new().root(root);

@@ -111,7 +111,7 @@ pub(super) async fn used_by(
         return Ok(Some(Arc::clone(used)));
     }
     match logs.overview(&found.head.session).await {
-        Ok(fold) => Ok(Some(Arc::new(fold.own_usage().clone()))),
+        Ok(fold) => Ok(Some(Arc::new(fold.usage().clone()))),
         Err(error) if error.code() == ErrorCode::SessionNotFound => Ok(None),
         Err(error) => Err(error),
     }

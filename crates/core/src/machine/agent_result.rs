@@ -43,7 +43,7 @@ impl AgentResult {
     /// Converts the output into a type.
     ///
     /// # Errors
-    /// [`ErrorCode::OutputInvalid`] if the recorded output does not fit the type.
+    /// Returns [`ErrorCode::OutputInvalid`] if the recorded output does not fit the type.
     pub fn typed<O: DeserializeOwned>(self) -> Result<AgentResult<O>> {
         let typed = |output: Json| {
             output.to_typed().map_err(|_| {
@@ -62,9 +62,9 @@ impl<O> AgentResult<O> {
     /// Returns the output, or an error that explains why there is none.
     ///
     /// # Errors
-    /// The run's own error code if it failed, [`ErrorCode::Cancelled`] if it was interrupted or
-    /// aborted, [`ErrorCode::Suspended`] if it is suspended, [`ErrorCode::OutputInvalid`] if it
-    /// completed without output.
+    /// Returns the run's own error code if it failed, [`ErrorCode::Cancelled`] if it was
+    /// interrupted or aborted, [`ErrorCode::Suspended`] if it is suspended,
+    /// [`ErrorCode::OutputInvalid`] if it completed without output.
     pub fn into_output(self) -> Result<O> {
         if let Some(output) = self.output {
             return Ok(output);

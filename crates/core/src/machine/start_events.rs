@@ -72,7 +72,7 @@ impl StartRun {
 /// continues instead, and the messages enter it when the step is done.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] without a message or with an unsuitable state,
+/// Returns [`ErrorCode::InputInvalid`] without a message or with an unsuitable state,
 /// [`ErrorCode::StateInvalid`] if the recorded state does not fit the agent,
 /// [`ErrorCode::AgentMismatch`], [`ErrorCode::Suspended`] if the session waits for answers or
 /// children, and [`ErrorCode::ConfigInvalid`] if the budget limits costs and a model has no price.
@@ -131,9 +131,10 @@ pub fn execute_events(
 /// message enters the transcript when the step in progress is done.
 ///
 /// # Errors
-/// [`ErrorCode::AlreadyResumed`] if another run has started since, [`ErrorCode::NothingToResume`]
-/// if the last turn is complete or aborted, [`ErrorCode::Suspended`] if nothing that it waits for
-/// has arrived, [`ErrorCode::AgentMismatch`], and [`ErrorCode::StateInvalid`].
+/// Returns [`ErrorCode::AlreadyResumed`] if another run has started since,
+/// [`ErrorCode::NothingToResume`] if the last turn is complete or aborted, [`ErrorCode::Suspended`]
+/// if nothing that it waits for has arrived, [`ErrorCode::AgentMismatch`], and
+/// [`ErrorCode::StateInvalid`].
 pub fn resume_events(
     session: &Session,
     agent: &AgentDefinition,
@@ -190,7 +191,7 @@ fn queued<'a>(
 /// append.
 ///
 /// # Errors
-/// [`ErrorCode::NothingToResume`] if the session has already ended.
+/// Returns [`ErrorCode::NothingToResume`] if the session has already ended.
 pub fn abort_events(
     session: &Session,
     start: &StartRun,
@@ -231,7 +232,7 @@ pub fn terminate_events(
 /// message.
 ///
 /// # Errors
-/// [`ErrorCode::AlreadyResumed`] if another run has started since,
+/// Returns [`ErrorCode::AlreadyResumed`] if another run has started since,
 /// [`ErrorCode::CheckpointNotFound`], [`ErrorCode::ChildrenOpen`] if a sub-agent is not done,
 /// [`ErrorCode::AgentMismatch`], and [`ErrorCode::StateInvalid`].
 pub fn rewind_events(

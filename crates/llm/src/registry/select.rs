@@ -46,8 +46,8 @@ impl SelectedModel {
     /// if there is none.
     ///
     /// # Errors
-    /// [`ErrorCode::ModelUnknown`] if no provider serves the named model, [`ErrorCode::ProviderUnavailable`] if it
-    /// names a local server that does not respond, and the errors of [`ProviderRegistry::from_env`].
+    /// Returns [`ErrorCode::ModelUnknown`] if no provider serves the named model, [`ErrorCode::ProviderUnavailable`] if
+    /// it names a local server that does not respond, and the errors of [`ProviderRegistry::from_env`].
     pub async fn select(name: Option<&str>) -> Result<Option<Self>> {
         let (name, source) = match name {
             Some(name) => (Some(name.to_owned()), ModelSource::Named),
@@ -63,7 +63,7 @@ impl SelectedModel {
     /// may still be busy with the request of a crashed process.
     ///
     /// # Errors
-    /// The errors of [`select`](Self::select).
+    /// Returns the errors of [`select`](Self::select).
     pub async fn find(name: &str, timeout: Duration) -> Result<Self> {
         let registry = ProviderRegistry::from_env()?;
         let is_configured = registry.names().any(|provider| format!("{provider}:") == LOCAL);

@@ -57,7 +57,7 @@ async fn injected_faults_are_handled_as_the_mock_expects() {
     // Before anything is delivered, the adapter itself retries.
     let faults = [
         json!({"type": "fail", "status": 429, "retry_after": 0.4}),
-        // Of three waits with jitter, the evaluation nearly always recognizes that they grow; of
+        // Of three waits with jitter, the evaluation nearly always recognises that they grow; of
         // two, it does not.
         json!({"type": "fail", "status": 500, "times": 3}),
         json!({"type": "fail", "status": 503, "retry_after": 0.3}),

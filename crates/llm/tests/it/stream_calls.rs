@@ -192,7 +192,7 @@ async fn a_call_that_was_cut_before_its_name_is_dropped() {
 }
 
 #[tokio::test]
-async fn calls_of_sub_agents_are_recognized() {
+async fn calls_of_sub_agents_are_recognised() {
     let (response, lines) = play(&[
         text("Let me ask."),
         piece(r#"{"index":0,"id":"c1","function":{"name":"subagent__writer","arguments":"{\"t\":1}"}}"#),

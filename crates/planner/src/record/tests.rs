@@ -50,7 +50,7 @@ fn success_is_the_given_value_or_the_absence_of_an_error() {
     assert_eq!(record(&json!({ "success": true, "result": 1 })), json!([true, 1, ""]));
 }
 
-/// Weakness 7: errors were recognized by the start of a text.
+/// Weakness 7: errors were recognised by the start of a text.
 #[test]
 fn weakness_7_text_that_begins_with_error_is_a_result() {
     assert_eq!(

@@ -102,7 +102,7 @@ async fn it_executes_a_round_as_one_recorded_call() {
     assert_eq!(session.state()["notes"], json!(["noted", "noted"]));
     let keys = keys.lock().unwrap().clone();
     assert_ne!(keys[0], keys[1], "equal calls are separate calls");
-    assert_eq!(session.tool_calls(), 1);
+    assert_eq!(session.usage().tool_calls, 1);
     assert_eq!(custom(&chunks(&handle).await, "noted").len(), 2);
     let tools = &inputs(&model)[0]["input"]["available_tools"];
     assert_eq!(tools.as_array().unwrap().len(), 3, "{tools}");

@@ -54,7 +54,7 @@ async fn it_decides_instead_of_the_model_and_gets_all_inputs() {
     let (_, session, _) = run(&runtime, &agent, "go").await;
     assert!(model.plans_seen().is_empty());
     assert_eq!(action_results(&model.answers_seen()[0].messages), json!({ "a": "X" }));
-    assert_eq!(session.usage().input_tokens, 24);
+    assert_eq!(session.usage().tokens.input_tokens, 24);
     let seen = own.seen.lock().unwrap();
     assert_eq!(
         seen[1],

@@ -117,7 +117,7 @@ async fn weakness_3_equal_calls_are_all_made_and_all_kept() {
     let model = script([execute(vec![shouting("a", "x"); 3]), respond()]);
     let session = story(&model, PlanOptions::default()).await;
     assert_eq!(tool_logs(session.transcript()).len(), 3);
-    assert_eq!(session.tool_calls(), 3);
+    assert_eq!(session.usage().tool_calls, 3);
     let results = action_results(&model.answers_seen()[0].messages);
     assert_eq!(results, json!({ "a": "X", "a (2)": "X", "a (3)": "X" }));
 }
@@ -192,7 +192,7 @@ async fn weakness_12_the_tokens_of_plans_are_counted() {
     let usage = helix_agents_core::usage::Usage::new(100, 0);
     let model = script([execute([shouting("a", "x")]).with_usage(usage)]);
     let session = story(&model, PlanOptions::default().max_rounds(1)).await;
-    assert_eq!(session.usage().input_tokens, 110);
+    assert_eq!(session.usage().tokens.input_tokens, 110);
 }
 
 /// Weakness 16: all agents of a process shared one planner and one set of tools.

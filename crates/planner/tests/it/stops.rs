@@ -36,7 +36,7 @@ async fn use_tool_false_ends_it() {
     let plan = json!({ "use_tool": false, "tool_commands": [shouting("a", "x")] });
     let model = script([Reply::text(plan.to_string())]);
     let session = story(&model, PlanOptions::default()).await;
-    assert_eq!(session.tool_calls(), 0);
+    assert_eq!(session.usage().tool_calls, 0);
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn weakness_4_no_plan_is_made_beyond_the_last_round() {
     let runtime = runtime(planning(&model, &agent, PlanOptions::default().max_rounds(2)));
     let (_, session, handle) = run(&runtime, &agent, "go").await;
     assert_eq!(model.plans_seen().len(), 2);
-    assert_eq!(session.tool_calls(), 2);
+    assert_eq!(session.usage().tool_calls, 2);
     let logs = custom(&chunks(&handle).await, "tool_logs");
     assert_eq!(logs[0]["stopped"], "max_rounds");
 }
@@ -63,14 +63,14 @@ async fn weakness_4_no_plan_is_made_beyond_the_last_round() {
 async fn there_are_five_rounds_by_default() {
     let model = script(rounds(9));
     let session = story(&model, PlanOptions::default()).await;
-    assert_eq!((model.plans_seen().len(), session.tool_calls()), (5, 5));
+    assert_eq!((model.plans_seen().len(), session.usage().tool_calls), (5, 5));
 }
 
 #[tokio::test]
 async fn with_no_rounds_one_plan_is_made_and_nothing_is_executed() {
     let model = script(rounds(1));
     let session = story(&model, PlanOptions::default().max_rounds(0)).await;
-    assert_eq!((model.plans_seen().len(), session.tool_calls()), (1, 0));
+    assert_eq!((model.plans_seen().len(), session.usage().tool_calls), (1, 0));
     assert_eq!(RoundState::of(session.transcript()).stopped, Some(Stop::MaxRounds));
 }
 
@@ -91,7 +91,7 @@ async fn if_disabled_the_model_calls_tools_itself() {
         ScriptedLlm::new([Reply::tool_call("shout", json!({ "word": "x" })), Reply::text("done")]),
     );
     let session = story(&model, PlanOptions::default().enabled(false)).await;
-    assert_eq!((model.plans_seen().len(), session.tool_calls()), (0, 1));
+    assert_eq!((model.plans_seen().len(), session.usage().tool_calls), (0, 1));
 }
 
 /// A call that the model made itself is answered, and no plan is made in the same turn.
@@ -127,14 +127,14 @@ async fn enabled_in_the_middle_of_a_turn_it_starts_with_the_next() {
 async fn weakness_13_commands_that_failed_twice_in_a_row_are_not_repeated() {
     let model = script((0..5).map(|_| execute([shouting("a", "")])));
     let session = story(&model, PlanOptions::default()).await;
-    assert_eq!((model.plans_seen().len(), session.tool_calls()), (3, 2));
+    assert_eq!((model.plans_seen().len(), session.usage().tool_calls), (3, 2));
     assert_eq!(RoundState::of(session.transcript()).stopped, Some(Stop::NoProgress));
 }
 
 #[tokio::test]
 async fn successful_commands_may_be_repeated() {
     let model = script((0..5).map(|_| execute([shouting("a", "x")])));
-    assert_eq!(story(&model, PlanOptions::default()).await.tool_calls(), 5);
+    assert_eq!(story(&model, PlanOptions::default()).await.usage().tool_calls, 5);
 }
 
 /// Weakness 1: the loop's timeout never fired.

@@ -20,18 +20,18 @@ fn cut() -> Reply {
 async fn weakness_5_a_plan_that_was_cut_off_is_made_again_and_not_executed() {
     let model = script([cut()]).revise(0, execute([shouting("a", "y")]));
     let session = story(&model, PlanOptions::default().max_rounds(1)).await;
-    assert_eq!(session.tool_calls(), 1);
+    assert_eq!(session.usage().tool_calls, 1);
     let infos = infos(&model);
     assert_eq!(infos[0].get("problem_with_last_plan"), None);
     assert_eq!(infos[1]["problem_with_last_plan"], "the plan was cut off; write a shorter one");
-    assert_eq!(session.usage().input_tokens, 30, "its usage is counted");
+    assert_eq!(session.usage().tokens.input_tokens, 30, "its usage is counted");
 }
 
 #[tokio::test]
 async fn a_plan_that_does_not_end_is_made_again() {
     let model = script([Reply::text(r#"{"next_action":"execute","execution_commands":[{"#)])
         .revise(0, respond());
-    assert_eq!(story(&model, PlanOptions::default()).await.tool_calls(), 0);
+    assert_eq!(story(&model, PlanOptions::default()).await.usage().tool_calls, 0);
     assert_eq!(model.plans_seen().len(), 2);
 }
 
@@ -51,7 +51,7 @@ async fn plans_that_stay_unusable_fail_the_run_and_a_resume_retries() {
     let (result, session, handle) = run(&runtime, &agent, "go").await;
     assert_eq!(result.status, RunStatus::Failed);
     assert!(result.error.unwrap().is(ErrorCode::MaxTokens));
-    assert_eq!((model.plans_seen().len(), session.tool_calls()), (3, 0));
+    assert_eq!((model.plans_seen().len(), session.usage().tool_calls), (3, 0));
     let resumed = runtime.resume(agent.erased(), handle.session(), ResumeOptions::default()).await;
     assert_eq!(resumed.unwrap().result().await.unwrap().status, RunStatus::Completed);
     assert_eq!(model.plans_seen().len(), 4);
@@ -62,7 +62,7 @@ async fn a_plan_with_too_many_commands_is_made_again() {
     let many = execute(vec![shouting("a", "x"); MAX_COMMANDS + 1]);
     let model = script([many]).revise(0, respond());
     let session = story(&model, PlanOptions::default()).await;
-    assert_eq!(session.tool_calls(), 0);
+    assert_eq!(session.usage().tool_calls, 0);
     assert!(infos(&model)[1]["problem_with_last_plan"].as_str().unwrap().contains("64 commands"));
 }
 
@@ -70,7 +70,7 @@ async fn a_plan_with_too_many_commands_is_made_again() {
 async fn calls_instead_of_a_plan_are_not_run() {
     let model = script([Reply::tool_call("shout", serde_json::json!({ "word": "x" }))])
         .revise(0, respond());
-    assert_eq!(story(&model, PlanOptions::default()).await.tool_calls(), 0);
+    assert_eq!(story(&model, PlanOptions::default()).await.usage().tool_calls, 0);
 }
 
 #[tokio::test]

@@ -66,5 +66,5 @@ async fn a_call_that_is_overtaken_by_all_others_still_has_its_result() {
     tries[OTHERS].open();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     let session = load(&memory, &SessionId::from("s")).await.unwrap();
-    assert_eq!(session.tool_calls(), OTHERS as u64 + 1);
+    assert_eq!(session.usage().tool_calls, OTHERS as u64 + 1);
 }

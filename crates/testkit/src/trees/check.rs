@@ -190,7 +190,7 @@ pub struct Expected {
 /// Checks a tree that has ended.
 ///
 /// # Errors
-/// A description of all problems.
+/// Returns a description of all problems.
 pub async fn check(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
@@ -242,8 +242,8 @@ async fn of_usage(
     let mut problems = Vec::new();
     for stored in kept {
         let Some(member) = members.get(&stored.head.session) else { continue };
-        let is = member.fold.usage_rollup();
-        if stored.usage.as_deref() != Some(&is) {
+        let is = member.fold.usage();
+        if stored.usage.as_deref() != Some(is) {
             let (id, said) = (&stored.head.session, stored.usage);
             problems.push(format!("{id}: the store has the usage {said:?}, the log {is:?}"));
         }

@@ -37,7 +37,7 @@ pub(super) struct Settling<'a> {
 /// Returns the heads of a tree's sessions, newest first.
 ///
 /// # Errors
-/// The store's error as text.
+/// Returns the store's error as text.
 pub async fn heads(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Head>, String> {
     let filter = SessionFilter::new().root(root.clone());
     let page = Page { after: None, limit: 1000 };
@@ -47,7 +47,7 @@ pub async fn heads(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Head>
 /// Frees the leases of crashed processes at once, as if they had expired.
 ///
 /// # Errors
-/// The store's error as text.
+/// Returns the store's error as text.
 pub async fn free_leases(store: &dyn StateStore) -> Result<(), String> {
     free_leases_of(store, |_| true).await
 }

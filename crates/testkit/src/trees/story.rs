@@ -103,7 +103,7 @@ impl Story {
     /// Runs the story and checks the tree in the end. Waits are short where the clock is paused.
     ///
     /// # Errors
-    /// A description of all problems.
+    /// Returns a description of all problems.
     pub async fn run(self, open: &Open, boot: &Boot) -> Result<Stats, String> {
         let mut simulation = self.simulation(open, boot, None).await;
         simulation.chaos().await?;
@@ -116,7 +116,7 @@ impl Story {
     /// other process may be alive.
     ///
     /// # Errors
-    /// A description of the first problem.
+    /// Returns a description of the first problem.
     pub async fn live(
         self,
         number: usize,
@@ -141,7 +141,7 @@ impl Story {
     /// runs of `engine_recoveries` crashed processes.
     ///
     /// # Errors
-    /// A description of all problems.
+    /// Returns a description of all problems.
     pub async fn check(
         self,
         stores: &Stores,

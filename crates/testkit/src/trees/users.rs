@@ -31,7 +31,7 @@ impl Records<AcceptedAnswer> {
     /// Submits an answer of the right kind, or of a wrong kind, and records it.
     ///
     /// # Errors
-    /// The error of the executor.
+    /// Returns the error of the executor.
     pub async fn give(
         &self,
         executor: &dyn AgentExecutor,

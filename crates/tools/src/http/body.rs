@@ -22,7 +22,7 @@ const TEXT: [&str; 8] = [
 /// The content type of a response; empty if the server does not send one.
 ///
 /// # Errors
-/// If the content is compressed or not text.
+/// Returns an error if the content is compressed or not text.
 pub(super) fn content_type(headers: &HeaderMap) -> Result<String, String> {
     let encoding = headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     if let Some(encoding) = encoding.filter(|name| !name.eq_ignore_ascii_case("identity")) {
@@ -66,7 +66,7 @@ fn encoding(content_type: &str) -> &'static Encoding {
 /// Decodes at most `most` bytes of the body. Returns the text and whether it is truncated.
 ///
 /// # Errors
-/// If the connection fails, or if the body is not text.
+/// Returns an error if the connection fails, or if the body is not text.
 pub(super) async fn text(
     mut response: Response,
     content_type: &str,

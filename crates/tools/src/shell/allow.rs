@@ -16,7 +16,7 @@ impl Allowed {
     /// Parses the list.
     ///
     /// # Errors
-    /// The index and the problem of each invalid entry.
+    /// Returns the index and the problem of each invalid entry.
     pub(super) fn new(entries: &[String]) -> Result<Self, Vec<(usize, String)>> {
         let (mut all, mut problems) = (Vec::new(), Vec::new());
         for (index, entry) in entries.iter().enumerate() {

@@ -304,7 +304,7 @@ impl<O> AgentBuilder<O> {
     /// Builds the agent.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`] with every problem of the definition.
+    /// Returns [`ErrorCode::AgentInvalid`] with every problem of the definition.
     pub fn build(self) -> Result<Agent<O>> {
         let problems = self.parts.problems();
         if !problems.is_empty() {

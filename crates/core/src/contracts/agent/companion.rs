@@ -223,7 +223,7 @@ impl CompanionTool {
     /// Parses the arguments of a call.
     ///
     /// # Errors
-    /// A description of what is wrong with the arguments, for the model.
+    /// Returns a description of what is wrong with the arguments, for the model.
     pub(crate) fn parse(self, arguments: &Json) -> Result<CompanionCall, String> {
         fn typed<T: DeserializeOwned>(arguments: &Json) -> Result<T, String> {
             arguments.to_typed().map_err(|error| {

@@ -271,8 +271,8 @@ impl AgentDefinition {
     /// Returns the system message for a model call.
     ///
     /// # Errors
-    /// [`ErrorCode::StateInvalid`] if the prompt is a function of the state and the state does not
-    /// fit its type.
+    /// Returns [`ErrorCode::StateInvalid`] if the prompt is a function of the state and the state
+    /// does not fit its type.
     pub fn system_message(&self, state: &Value) -> Result<SharedMessage> {
         match &self.prompt {
             Prompt::Fixed(message) => Ok(message.clone()),
@@ -285,7 +285,8 @@ impl AgentDefinition {
     /// Checks that a recorded state still fits the agent's state type.
     ///
     /// # Errors
-    /// [`ErrorCode::StateInvalid`], naming the part that does not fit. The log is not changed.
+    /// Returns [`ErrorCode::StateInvalid`], naming the part that does not fit. The log is not
+    /// changed.
     pub fn check_state(&self, state: &Value) -> Result<()> {
         (self.check_state)(state).map_err(|problem| {
             Error::new(

@@ -36,8 +36,8 @@ impl AgentRegistry {
     /// Registers an agent under its name.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`] if another agent has the name. Use [`replace`](Self::replace) to
-    /// override it.
+    /// Returns [`ErrorCode::AgentInvalid`] if another agent has the name. Use
+    /// [`replace`](Self::replace) to override it.
     pub fn register<O>(&self, agent: &Agent<O>) -> Result<()> {
         self.insert(Arc::clone(&agent.definition().name), Entry::Agent(agent.erased()))
     }
@@ -45,7 +45,7 @@ impl AgentRegistry {
     /// Registers a factory that builds the agent with this name for a session.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`] if another agent has the name.
+    /// Returns [`ErrorCode::AgentInvalid`] if another agent has the name.
     pub fn register_factory(
         &self,
         name: &str,
@@ -67,7 +67,7 @@ impl AgentRegistry {
     /// Returns the agent with this name.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentNotFound`], listing the registered names; the factory's error, or
+    /// Returns [`ErrorCode::AgentNotFound`], listing the registered names; the factory's error, or
     /// [`ErrorCode::CodePanicked`] if it panics.
     pub fn resolve(&self, name: &str, cx: &FactoryContext) -> Result<AnyAgent> {
         let entry = self.read().get(name).cloned();

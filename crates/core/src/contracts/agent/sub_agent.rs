@@ -101,8 +101,8 @@ impl SubAgent {
     /// Builds the sub-agent's input from the call's arguments.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInputInvalid`] if the arguments do not fit, [`ErrorCode::CodePanicked`] if
-    /// the user's conversion panics.
+    /// Returns [`ErrorCode::ToolInputInvalid`] if the arguments do not fit,
+    /// [`ErrorCode::CodePanicked`] if the user's conversion panics.
     pub fn input_of(&self, arguments: &Json) -> Result<Input> {
         (self.to_input)(arguments)
     }

@@ -35,7 +35,7 @@ struct Dated<E> {
 /// Encodes a batch of events as the body of one append.
 ///
 /// # Errors
-/// [`ErrorCode::Internal`] if an event cannot be written as JSON.
+/// Returns [`ErrorCode::Internal`] if an event cannot be written as JSON.
 pub fn encode(events: &[Event]) -> Result<Bytes> {
     write(&events)
 }
@@ -68,8 +68,8 @@ fn write_into(bytes: &mut Vec<u8>, value: &impl Serialize) -> Result<()> {
 /// Decodes the events of one append, with their envelopes.
 ///
 /// # Errors
-/// [`ErrorCode::SchemaUnknown`] if this build does not know the schema or one of the events;
-/// [`ErrorCode::LogInvalid`] if the body was not written by [`encode`].
+/// Returns [`ErrorCode::SchemaUnknown`] if this build does not know the schema or one of the
+/// events; [`ErrorCode::LogInvalid`] if the body was not written by [`encode`].
 pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<RecordedEvent>> {
     if append.schema > SCHEMA {
         return Err(Error::new(

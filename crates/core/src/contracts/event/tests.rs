@@ -153,7 +153,7 @@ fn thinking_stays_with_the_message() {
 }
 
 #[test]
-fn the_raw_stop_reason_is_kept_if_the_normalized_one_is_unknown() {
+fn the_raw_stop_reason_is_kept_if_the_normalised_one_is_unknown() {
     assert_eq!(reply(text("x")).raw_stop_reason, None);
     let unknown = reply(stopped(text("x"), StopReason::Unknown));
     assert_eq!(unknown.raw_stop_reason.as_deref(), Some("raw"));

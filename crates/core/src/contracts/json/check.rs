@@ -10,7 +10,7 @@ use super::MAX_DEPTH;
 /// Reads one value and discards it.
 ///
 /// # Errors
-/// The parser's error, or an error if the value has more than [`MAX_DEPTH`] levels.
+/// Returns the parser's error, or an error if the value has more than [`MAX_DEPTH`] levels.
 pub(super) fn reads_back(text: &str) -> serde_json::Result<()> {
     let mut parser = serde_json::Deserializer::from_str(text);
     Checked { left: MAX_DEPTH }.deserialize(&mut parser)?;

@@ -15,8 +15,8 @@ const MAX_RESTARTS: u32 = 16;
 /// and skips the sessions that it has already returned.
 ///
 /// # Errors
-/// Those of [`StateStore::list`]; [`ErrorCode::SessionNotFound`] only if sessions are deleted
-/// continuously.
+/// Returns the errors of [`StateStore::list`]; [`ErrorCode::SessionNotFound`] only if sessions are
+/// deleted continuously.
 pub async fn list_all(store: &dyn StateStore, filter: &SessionFilter) -> Result<Vec<Head>> {
     let mut page = Page { after: None, limit: MAX_PAGE };
     let (mut heads, mut known, mut restarts) = (Vec::new(), HashSet::new(), 0);

@@ -99,8 +99,8 @@ impl Append {
     /// Checks the limits that all stores share. Stores call it first.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if the id of the session, of the append, of its run or of the
-    /// summary's run is empty, too long or contains a control character;
+    /// Returns [`ErrorCode::IdInvalid`] if the id of the session, of the append, of its run or of
+    /// the summary's run is empty, too long or contains a control character;
     /// [`ErrorCode::InputInvalid`] without events; [`ErrorCode::TooLarge`] above
     /// [`MAX_APPEND_BYTES`].
     pub fn check(&self) -> Result<()> {
@@ -123,8 +123,8 @@ impl Append {
     /// Checks the first append of a new session and returns its summary.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check) and [`NewSession::check`], and [`ErrorCode::InputInvalid`]
-    /// if the append does not expect an empty log or has no summary.
+    /// Returns the errors of [`check`](Self::check) and [`NewSession::check`], and
+    /// [`ErrorCode::InputInvalid`] if the append does not expect an empty log or has no summary.
     pub fn check_first(&self, new: &NewSession) -> Result<&Summary> {
         self.check()?;
         new.check()?;
@@ -145,8 +145,9 @@ impl Append {
     /// Checks the first append of a fork and returns its summary.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check) and [`NewSession::check`], and [`ErrorCode::InputInvalid`]
-    /// if the append expects an empty log, belongs to the original session, or has no summary.
+    /// Returns the errors of [`check`](Self::check) and [`NewSession::check`], and
+    /// [`ErrorCode::InputInvalid`] if the append expects an empty log, belongs to the original
+    /// session, or has no summary.
     pub fn check_fork(&self, from: &SessionId, new: &NewSession) -> Result<&Summary> {
         self.check()?;
         new.check()?;

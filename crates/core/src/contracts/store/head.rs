@@ -121,8 +121,8 @@ impl NewSession {
     /// [`Append::check_fork`](super::Append::check_fork) call this method.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`](crate::error::ErrorCode::IdInvalid) if the id of the root or of the
-    /// parent is empty, too long or contains a control character.
+    /// Returns [`ErrorCode::IdInvalid`](crate::error::ErrorCode::IdInvalid) if the id of the root
+    /// or of the parent is empty, too long or contains a control character.
     pub fn check(&self) -> Result<()> {
         self.root.check()?;
         self.parent.as_ref().map_or(Ok(()), SessionId::check)

@@ -24,8 +24,8 @@ impl Snapshot {
     /// Checks the limits that all stores share. Stores call it first.
     ///
     /// # Errors
-    /// [`TooLarge`](ErrorCode::TooLarge) if the body has more than [`MAX_APPEND_BYTES`], and
-    /// [`IdInvalid`](ErrorCode::IdInvalid) if the position's append has no valid id.
+    /// Returns [`TooLarge`](ErrorCode::TooLarge) if the body has more than [`MAX_APPEND_BYTES`],
+    /// and [`IdInvalid`](ErrorCode::IdInvalid) if the position's append has no valid id.
     pub fn check(&self) -> Result<()> {
         self.position.append.check()?;
         if self.body.len() <= MAX_APPEND_BYTES {

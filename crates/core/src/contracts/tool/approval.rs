@@ -42,7 +42,7 @@ impl ApprovalContext<'_> {
     /// Returns the custom state at the start of the step.
     ///
     /// # Errors
-    /// An error if the state does not fit `S`.
+    /// Returns an error if the state does not fit `S`.
     pub fn state<S: DeserializeOwned>(&self) -> Result<S, ToolError> {
         Ok(S::deserialize(self.state)?)
     }

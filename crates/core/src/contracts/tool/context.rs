@@ -107,7 +107,7 @@ impl ToolContext {
     /// of the calls that ran before it.
     ///
     /// # Errors
-    /// An error if the state does not fit `S`.
+    /// Returns an error if the state does not fit `S`.
     pub fn state<S: DeserializeOwned>(&self) -> Result<S, ToolError> {
         let state = Arc::clone(&self.work().state);
         Ok(S::deserialize(&*state)?)
@@ -117,10 +117,10 @@ impl ToolContext {
     /// run concurrently do not see each other's changes; the changes are merged in call order.
     ///
     /// # Errors
-    /// [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does not fit
-    /// `S`, or if the new state is not JSON, does not read back as an `S` (a NaN is written as
-    /// null), or is nested more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing is
-    /// changed.
+    /// Returns [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does
+    /// not fit `S`, or if the new state is not JSON, does not read back as an `S` (a NaN is written
+    /// as null), or is nested more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing
+    /// is changed.
     pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> Result<(), ToolError>
     where
         S: DeserializeOwned + Serialize,
@@ -133,7 +133,7 @@ impl ToolContext {
     /// Writes a custom chunk to the stream.
     ///
     /// # Errors
-    /// An error if `data` cannot be written as JSON.
+    /// Returns an error if `data` cannot be written as JSON.
     pub fn emit<T: Serialize>(&self, name: &str, data: &T) -> Result<(), ToolError> {
         let data = serde_json::to_string(data)?;
         self.0.parts.stream.show(ChunkKind::Custom { name: name.to_owned(), data });

@@ -310,7 +310,7 @@ impl Tool {
     /// Validates arguments against the input schema.
     ///
     /// # Errors
-    /// The violations, one sentence each, for the model.
+    /// Returns the violations, one sentence each, for the model.
     pub fn validate(&self, input: &Value) -> Result<(), Vec<String>> {
         match &self.input {
             Ok(schema) => schema.validate(input),

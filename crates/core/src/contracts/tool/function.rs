@@ -74,7 +74,7 @@ pub trait ToolReturn {
     /// Converts the error into a [`ToolError`].
     ///
     /// # Errors
-    /// The function's error.
+    /// Returns the function's error.
     fn into_result(self) -> Result<Self::Output, ToolError>;
 }
 

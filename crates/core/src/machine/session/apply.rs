@@ -281,8 +281,6 @@ impl SessionOverview {
                 {
                     Arc::make_mut(waiting).accounted = true;
                 }
-                let totals = Arc::make_mut(&mut self.fold_state.rare_mut().recorded_usage);
-                *totals.entry((source_type.clone(), source_name.clone())).or_default() += amount;
                 let kind = UsageKind::Custom {
                     source_type: source_type.as_str().into(),
                     source_name: source_name.as_str().into(),
@@ -417,7 +415,6 @@ impl SessionOverview {
         fold_state.last_step = reply.step;
         fold_state.takeovers = 0;
         fold_state.turn_steps += 1;
-        fold_state.usage += reply.usage;
         fold_state.closed = None;
         if reply.error.is_some() {
             fold_state.model_failures += 1;

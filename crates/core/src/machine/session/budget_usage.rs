@@ -24,20 +24,16 @@ impl Session {
 }
 
 impl SessionOverview {
-    /// Returns the session's own usage, without its children.
+    /// Returns the session's own usage, without its children. The prefix that a fork shares with
+    /// its original is not included.
     #[must_use]
-    pub fn usage_rollup(&self) -> UsageRollup {
-        self.own_usage().clone()
-    }
-
-    /// Returns the session's own usage, without its children.
-    pub(crate) fn own_usage(&self) -> &UsageRollup {
+    pub fn usage(&self) -> &UsageRollup {
         self.fold_state.totals.own()
     }
 
     /// Returns the session's own usage in the bounded form that stores keep.
     pub(crate) fn stored_usage(&self) -> Arc<UsageRollup> {
-        Arc::new(self.own_usage().bounded())
+        Arc::new(self.usage().bounded())
     }
 
     /// Returns the usage of the session and its ended children, as far as its own log knows. The
@@ -120,7 +116,6 @@ impl SessionOverview {
         sink: &mut HistorySink<'_>,
     ) {
         if finish.attempts > 0 {
-            self.fold_state.tool_calls += 1;
             self.fold_state.spent.tool_calls += 1;
         }
         let Some(step) = &self.fold_state.step else { return };

@@ -15,7 +15,7 @@ use crate::event::{ChildStart, ToolFinish};
 use crate::id::{CallId, RequestId, SessionId};
 use crate::message::{ToolCall, UserMessage};
 use crate::store::{Position, SessionStatus};
-use crate::usage::{Usage, UsageTotals};
+use crate::usage::UsageTotals;
 
 /// The checkpoint from which a session was forked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,10 +55,8 @@ pub(super) struct FoldState {
     pub checkpoint: Option<LastCheckpoint>,
     /// The version of the last rewind event, or 0 without one.
     pub rewound_at: u64,
-    pub usage: Usage,
     /// The usage of the session and of its tree, added up.
     pub totals: UsageTotals,
-    pub tool_calls: u64,
     /// The latest known time of the store's clock.
     pub clock: Timestamp,
     /// The time of the append that created the session or forked it off.
@@ -93,8 +91,6 @@ pub(super) struct RarelyChanged {
     pub honoured: Option<RequestId>,
     /// The last interrupt that an explicit resume cleared.
     pub cleared: Option<RequestId>,
-    #[serde(with = "pairs")]
-    pub recorded_usage: Arc<BTreeMap<(String, String), f64>>,
     pub unpaired: Vec<Unpaired>,
     pub queue: Vec<Arc<QueuedMessage>>,
     /// The request ids of queued messages that have entered the transcript.
@@ -119,25 +115,6 @@ pub(super) struct RarelyChanged {
 pub(super) struct LastCheckpoint {
     pub version: u64,
     pub at: Option<Timestamp>,
-}
-
-/// Serializes a map whose keys are not strings as a list of pairs.
-mod pairs {
-    use std::collections::BTreeMap;
-    use std::sync::Arc;
-
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    type Amounts = Arc<BTreeMap<(String, String), f64>>;
-
-    pub(super) fn serialize<S: Serializer>(amounts: &Amounts, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(amounts.iter())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Amounts, D::Error> {
-        let pairs = Vec::<((String, String), f64)>::deserialize(from)?;
-        Ok(Arc::new(pairs.into_iter().collect()))
-    }
 }
 
 /// The resolution of a call that was pending.
@@ -190,9 +167,7 @@ impl FoldState {
             messages: 0,
             checkpoint: None,
             rewound_at: 0,
-            usage: Usage::default(),
             totals: UsageTotals::default(),
-            tool_calls: 0,
             clock: Timestamp::default(),
             created_at: None,
             spent: BudgetUsage::default(),

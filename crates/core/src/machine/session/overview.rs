@@ -15,7 +15,6 @@ use crate::event::{ParentRef, ToolFinish};
 use crate::id::{CallId, SessionId};
 use crate::message::ToolCall;
 use crate::store::{Position, SessionStatus, Summary};
-use crate::usage::Usage;
 
 /// A session without its history: everything that the log determines except the transcript, the
 /// runs before the last one, the checkpoints and the usage entries.
@@ -210,25 +209,6 @@ impl SessionOverview {
     #[must_use]
     pub fn abort_request(&self) -> Option<&StopRequest> {
         self.fold_state.rare.abort.as_ref()
-    }
-
-    /// Returns the tokens of the whole session. Tokens of the prefix that a fork shares with its
-    /// original are not included.
-    #[must_use]
-    pub fn usage(&self) -> Usage {
-        self.fold_state.usage
-    }
-
-    /// Returns the number of tool calls that were run in the whole session.
-    #[must_use]
-    pub fn tool_calls(&self) -> u64 {
-        self.fold_state.tool_calls
-    }
-
-    /// Returns the amounts that tools recorded, by source type and name.
-    #[must_use]
-    pub fn recorded_usage(&self) -> &BTreeMap<(String, String), f64> {
-        &self.fold_state.rare.recorded_usage
     }
 
     /// Returns `true` if an imported log contains calls without a result. The session has to be

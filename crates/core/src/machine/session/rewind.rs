@@ -12,14 +12,14 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::Event;
 use crate::id::{RunId, SessionId};
 use crate::store::SessionStatus;
-use crate::usage::{Usage, UsageTotals};
+use crate::usage::UsageTotals;
 
 impl Session {
     /// Returns the checkpoint at a version.
     ///
     /// # Errors
-    /// [`ErrorCode::CheckpointNotFound`] if no step was closed there, or a rewind removed the
-    /// checkpoint.
+    /// Returns [`ErrorCode::CheckpointNotFound`] if no step was closed there, or a rewind removed
+    /// the checkpoint.
     pub fn checkpoint(&self, version: u64) -> Result<&Checkpoint> {
         self.history.checkpoint(self.id(), version)
     }
@@ -27,8 +27,8 @@ impl Session {
     /// Returns the checkpoint after a step.
     ///
     /// # Errors
-    /// [`ErrorCode::CheckpointNotFound`] if the step was not closed, or a rewind removed the
-    /// checkpoint.
+    /// Returns [`ErrorCode::CheckpointNotFound`] if the step was not closed, or a rewind removed
+    /// the checkpoint.
     pub fn checkpoint_after(&self, step: u32) -> Result<&Checkpoint> {
         let found = self.checkpoints().iter().find(|checkpoint| checkpoint.step == step);
         found.ok_or_else(|| {
@@ -111,7 +111,6 @@ impl SessionOverview {
         let forked = ForkOrigin { session, version: at, step };
         let rare = fold_state.rare_mut();
         rare.forked = Some(Arc::new(forked));
-        rare.recorded_usage = Arc::default();
         rare.companions = Arc::default();
         rare.queue.clear();
         // The requests were for the original, not for this session.
@@ -119,9 +118,7 @@ impl SessionOverview {
         rare.abort = None;
         rare.honoured = None;
         rare.cleared = None;
-        fold_state.usage = Usage::default();
         fold_state.totals = UsageTotals::default();
-        fold_state.tool_calls = 0;
         fold_state.spent = BudgetUsage::default();
         fold_state.seen = None;
         fold_state.short_of_tool_calls = false;

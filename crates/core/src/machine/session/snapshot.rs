@@ -9,7 +9,7 @@ use crate::store::Snapshot;
 /// The version of the fold, which snapshots carry. It must be raised whenever a log results in a
 /// different overview than before, or an overview in different JSON. Snapshots of other fold
 /// versions are ignored.
-pub const FOLD_VERSION: u32 = 4;
+pub const FOLD_VERSION: u32 = 5;
 
 /// The number of events after which the run that writes a log saves another snapshot. It bounds the
 /// number of events that a first read covers, unless saving a snapshot failed.
@@ -21,7 +21,7 @@ impl SessionOverview {
     /// overview must have been [acknowledged](Session::acknowledge).
     ///
     /// # Errors
-    /// [`ErrorCode::Internal`] if the overview cannot be written as JSON.
+    /// Returns [`ErrorCode::Internal`] if the overview cannot be written as JSON.
     pub fn to_snapshot(&self) -> Result<Snapshot> {
         let body = serde_json::to_vec(self).map_err(|error| {
             let message = "a session's overview cannot be written as JSON";

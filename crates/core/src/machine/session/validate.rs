@@ -13,8 +13,8 @@ impl Session {
     /// Checks whether `event`, written by `run`, may come next.
     ///
     /// # Errors
-    /// [`ErrorCode::Superseded`] if another run is current, [`ErrorCode::LogInvalid`] otherwise,
-    /// with the reason.
+    /// Returns [`ErrorCode::Superseded`] if another run is current, [`ErrorCode::LogInvalid`]
+    /// otherwise, with the reason.
     pub fn check(&self, event: &Event, run: Option<&RunId>, legacy: bool) -> Result<()> {
         self.check_with(event, run, legacy, Some(&self.history))
     }

@@ -55,7 +55,7 @@ fn a_fork_starts_at_the_closed_step_without_usage() {
     assert_eq!((session.status(), session.last_step()), (SessionStatus::Interrupted, 1));
     assert_eq!(session.last_run().unwrap().status, RunStatus::Interrupted);
     assert_eq!(session.forked().unwrap().version, at);
-    assert_eq!((session.usage().input_tokens, session.tree_usage().steps), (0, 0));
+    assert_eq!((session.usage().tokens.input_tokens, session.tree_usage().steps), (0, 0));
     assert!(session.closed_step().is_some());
     assert_eq!(session.checkpoints(), &hand.session().checkpoints()[..1]);
 }

@@ -237,7 +237,7 @@ async fn a_reply_that_no_append_carries_fails_the_run() {
         "{}",
         failure(&session)
     );
-    assert_eq!(session.usage().output_tokens, 5, "it was paid for");
+    assert_eq!(session.usage().tokens.output_tokens, 5, "it was paid for");
 }
 
 #[tokio::test]

@@ -50,12 +50,12 @@ fn summary(session: &Session) -> String {
     writeln!(
         out,
         "tokens {} in, {} out, {} cached, {} reasoning; tool calls {}; used {:?}",
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cached_tokens,
-        usage.reasoning_tokens,
-        session.tool_calls(),
-        session.recorded_usage(),
+        usage.tokens.input_tokens,
+        usage.tokens.output_tokens,
+        usage.tokens.cached_tokens,
+        usage.tokens.reasoning_tokens,
+        usage.tool_calls,
+        usage.custom,
     )
     .unwrap();
     for run in session.runs() {
@@ -161,16 +161,16 @@ fn requests_failures_and_amounts() {
     check(
         include_str!("../../../journals/v1/requests.json"),
         &expect![[r#"
-        failed of recorded {"customer": "42"}
-        version 13, state {"notes":[],"seen":true}
-        tokens 240 in, 60 out, 128 cached, 16 reasoning; tool calls 0; used {("tool", "pages"): 2.5}
-        r1: turn 1, Execute, interrupted, 1 steps, 2023-11-14T22:13:20.500Z to 2023-11-14T22:13:21.750Z, stream from 1; None None None
-        r2: turn 1, Resume, failed, 1 steps, 2023-11-14T22:13:22.000Z to 2023-11-14T22:13:23.250Z, stream from 7; None Some("stop_reason_unknown: the model stopped for a reason that is not known: `unheard_of`") None
-        step 1 closed at 5 with 1 messages
-        step 2 closed at 12 with 2 messages
-        user: Pay the bill.
-        assistant: Some("I") []
-    "#]],
+            failed of recorded {"customer": "42"}
+            version 13, state {"notes":[],"seen":true}
+            tokens 240 in, 60 out, 128 cached, 16 reasoning; tool calls 0; used {"tool": {"pages": 2.5}}
+            r1: turn 1, Execute, interrupted, 1 steps, 2023-11-14T22:13:20.500Z to 2023-11-14T22:13:21.750Z, stream from 1; None None None
+            r2: turn 1, Resume, failed, 1 steps, 2023-11-14T22:13:22.000Z to 2023-11-14T22:13:23.250Z, stream from 7; None Some("stop_reason_unknown: the model stopped for a reason that is not known: `unheard_of`") None
+            step 1 closed at 5 with 1 messages
+            step 2 closed at 12 with 2 messages
+            user: Pay the bill.
+            assistant: Some("I") []
+        "#]],
     );
 }
 

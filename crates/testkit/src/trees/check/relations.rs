@@ -123,9 +123,9 @@ fn shared_steps(member: &Member) -> u32 {
 fn usage(members: &Members, counted: &UsageRollup) -> Option<String> {
     let mut sum = UsageRollup::default();
     for member in members.values() {
-        sum.tokens += member.fold.usage();
+        sum.tokens += member.fold.usage().tokens;
         sum.steps += u64::from(member.fold.last_step() - shared_steps(member));
-        sum.tool_calls += member.fold.tool_calls();
+        sum.tool_calls += member.fold.usage().tool_calls;
     }
     (total(counted) != total(&sum))
         .then(|| format!("the tree counts {counted:?}, the sessions used {sum:?}"))

@@ -120,7 +120,7 @@ fn an_approved_call_runs_on_its_reserved_budget() {
     hand.answer("1.0", Answer::Approved { edited: None }).unwrap();
     hand.start(Trigger::Resume).unwrap();
     hand.drive([text("Done.")]);
-    assert_eq!(hand.session().tool_calls(), 2);
+    assert_eq!(hand.session().usage().tool_calls, 2);
     assert!(failure(&hand).contains("tool_calls, 2 used of 2"), "{}", failure(&hand));
 }
 

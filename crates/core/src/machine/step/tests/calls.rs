@@ -65,7 +65,7 @@ fn results_are_in_call_order_regardless_of_completion_order() {
         assistant: "Well."
     "#]]
     .assert_eq(&transcript_text(hand.session().transcript()));
-    assert_eq!(hand.session().tool_calls(), 3);
+    assert_eq!(hand.session().usage().tool_calls, 3);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn arguments_that_do_not_fit_are_answered_and_not_run() {
         closed 1
     "#]],
     );
-    assert_eq!(hand.session().tool_calls(), 0);
+    assert_eq!(hand.session().usage().tool_calls, 0);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn arguments_that_cannot_be_read_are_never_run() {
         hand.drive([raw_call("search", raw)]);
         let prefix = "finished 1.0: error tool_input_invalid: the arguments cannot be read: ";
         assert!(hand.story().contains(prefix), "{}", hand.story());
-        assert_eq!(hand.session().tool_calls(), 0);
+        assert_eq!(hand.session().usage().tool_calls, 0);
     }
 }
 

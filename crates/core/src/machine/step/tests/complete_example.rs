@@ -108,7 +108,7 @@ fn a_confidence_out_of_range_is_refused_before_the_tool_runs() {
     let mut hand = Hand::new(&analyst());
     hand.drive([submit(LONG, 1.5)]);
     assert!(hand.story().contains("tool_input_invalid"), "{}", hand.story());
-    assert_eq!(hand.session().tool_calls(), 0);
+    assert_eq!(hand.session().usage().tool_calls, 0);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn calls_in_the_same_reply_as_finish_are_answered_and_not_run() {
             ended completed: {"result":"done"}
         "#]],
     );
-    assert_eq!(hand.session().tool_calls(), 0, "nothing ran");
+    assert_eq!(hand.session().usage().tool_calls, 0, "nothing ran");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn calls_in_the_same_reply_as_finish_never_run_even_if_the_log_ends_between_two_
         let mut cut = Hand::refolded(&agent(), &hand.log[..first + answered]);
         cut.start(Trigger::Recover).unwrap();
         cut.drive([]);
-        assert_eq!(cut.session().tool_calls(), 0, "a tool ran after {answered} answers");
+        assert_eq!(cut.session().usage().tool_calls, 0, "a tool ran after {answered} answers");
         let run = cut.session().last_run().unwrap();
         assert_eq!(run.output.as_ref().unwrap().text(), r#"{"result":"done"}"#);
     }
@@ -281,7 +281,7 @@ fn fatal_stop_reasons_never_retry() {
             let run = hand.session().last_run().unwrap();
             assert!(run.error.clone().unwrap().is(code), "{reason:?}: {run:?}");
             assert_eq!(hand.session().corrections(), 0);
-            assert_eq!(hand.session().tool_calls(), 0, "nothing ran");
+            assert_eq!(hand.session().usage().tool_calls, 0, "nothing ran");
         }
     }
 }

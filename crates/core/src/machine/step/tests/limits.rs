@@ -102,7 +102,7 @@ fn stop_when_sees_calls_after_they_ran() {
     let mut hand = Hand::new(&built(looping(9).stop_when(any_call)));
     hand.drive([search()]);
     assert_eq!(hand.session().last_run().unwrap().status, RunStatus::Completed);
-    assert_eq!(hand.session().tool_calls(), 1);
+    assert_eq!(hand.session().usage().tool_calls, 1);
 }
 
 #[test]

@@ -213,14 +213,15 @@ proptest! {
             (used.steps, used.tokens.total(), used.tool_calls),
             (before.steps, before.tokens, before.tool_calls)
         );
-        prop_assert_eq!((session.usage(), session.tool_calls()), (used.tokens, used.tool_calls));
+        let own = session.usage();
+        prop_assert_eq!((own.tokens, own.tool_calls), (used.tokens, used.tool_calls));
     }
 
     #[test]
     fn a_limit_of_tool_calls_is_enforced(moves in moves()) {
         let taken_over = moves.iter().any(|made| matches!(made, Move::TakeOver | Move::Rewind(_)));
         let hand = play(&agent(Agents::Limited), &moves, |_| {});
-        prop_assert!(taken_over || hand.session().tool_calls() <= 5, "{}", hand.story());
+        prop_assert!(taken_over || hand.session().usage().tool_calls <= 5, "{}", hand.story());
     }
 
     #[test]
@@ -315,8 +316,8 @@ proptest! {
                 assert!(reply.step >= steps, "{}", hand.story());
                 steps = reply.step;
             }
-            assert!(session.usage().input_tokens >= spent.input_tokens);
-            spent = session.usage();
+            assert!(session.usage().tokens.input_tokens >= spent.input_tokens);
+            spent = session.usage().tokens;
             let calls = session.transcript().iter().filter_map(|message| match &**message {
                 Message::Assistant(message) => Some(&message.tool_calls),
                 _ => None,
