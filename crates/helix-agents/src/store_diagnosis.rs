@@ -10,6 +10,8 @@ use crate::store_url::StoreUrl;
 /// name of the store as its only member.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::allow_attributes, reason = "the enabled features decide which variants are large")]
+#[allow(clippy::large_enum_variant, reason = "a diagnosis is created once and not kept")]
 #[non_exhaustive]
 pub enum StoreDiagnosis {
     /// A SQLite file.

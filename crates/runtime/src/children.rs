@@ -10,7 +10,7 @@ use helix_agents_core::event::{ChildStart, Event, ToolFinish};
 use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPoint};
-use helix_agents_core::id::{CallId, RequestId};
+use helix_agents_core::id::{CallId, RequestId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
     ChildStatus, MAX_CONFLICTS, SessionOverview, StopKind, has_nothing_to_start,
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
 use crate::hook_chain::{HookChain, changed};
-use crate::lease::LeaseKeeper;
+use crate::lease_keeper::LeaseKeeper;
 use crate::runtime::Runtime;
 use crate::start::{self, StartedBy};
 
@@ -176,6 +176,9 @@ pub struct ChildWait {
     interrupted: bool,
     /// The interrupt that was cleared for the waiting session. It does not stop the children either.
     cleared: Option<RequestId>,
+    /// Whether [`drive`](Self::drive) shows the end of a child of another process. A work item shows it when it
+    /// records the end, because the engine may drop the wait.
+    shows_end: bool,
 }
 
 impl ChildWait {
@@ -196,7 +199,13 @@ impl ChildWait {
             resumes_interrupted: session.interrupt_request().is_none(),
             interrupted: session.interrupt_request().is_some(),
             cleared: session.cleared_interrupt().cloned(),
+            shows_end: !driver.in_work_items,
         })
+    }
+
+    /// Returns the child's session id.
+    pub(crate) fn session(&self) -> &SessionId {
+        &self.start.session
     }
 
     /// Returns the id of the sub-agent call.
@@ -217,9 +226,8 @@ impl ChildWait {
         for _ in 0..MAX_CONFLICTS {
             match self.status().await? {
                 ChildStatus::Ended(result, used) => {
-                    if !has_run_here && !mutant!("child-end-not-shown") {
-                        // The owner may have crashed before it wrote the end to the stream.
-                        context.show_end(child).await;
+                    if self.shows_end && !has_run_here {
+                        context.show_child_end(child).await;
                     }
                     return Ok(self.ended(&result, used));
                 }

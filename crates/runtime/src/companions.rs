@@ -21,7 +21,7 @@ use helix_agents_core::stream::{ChunkKind, Effect};
 use crate::children;
 use crate::driver::Driver;
 use crate::family;
-use crate::lease::LeaseKeeper;
+use crate::lease_keeper::LeaseKeeper;
 use crate::start::{self, StartedBy};
 use crate::stream_writer::AttemptHandle;
 
@@ -138,7 +138,8 @@ async fn spawn(
     Ok((end, change))
 }
 
-/// Delivers a message to a child: between two steps if the child is running, otherwise as a new turn.
+/// Delivers a message to a child. A running child receives it between two steps. A child that waits or was interrupted
+/// receives it when it continues. For an idle child, the message starts a new turn.
 async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionOutcome> {
     let (runtime, context, above) = (&driver.runtime, &driver.context, &driver.inherited_hooks);
     let child = &message.start.session;

@@ -9,6 +9,7 @@ use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::mutant;
 use helix_agents_core::session::{
     Durability, RequestContext, RunRecord, SessionCache, SessionReader, clear_stream,
     repair_ended_stream,
@@ -106,6 +107,13 @@ impl RuntimeContext {
         }
         if let Err(error) = self.repair_ended_stream(session).await {
             tracing::warn!(%session, %error, "the stream could not be repaired");
+        }
+    }
+
+    /// Shows the end of a child whose owner may have crashed before it wrote it to the stream.
+    pub(crate) async fn show_child_end(&self, child: &SessionId) {
+        if !mutant!("child-end-not-shown") {
+            self.show_end(child).await;
         }
     }
 

@@ -18,7 +18,7 @@ use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 use crate::cancel_reason::CancelReason;
 use crate::context::RuntimeContext;
 use crate::hook_chain::{HookChain, changed, follow};
-use crate::lease::LeaseKeeper;
+use crate::lease_keeper::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;

@@ -22,7 +22,7 @@ use crate::children::ChildWait;
 use crate::driver::Driver;
 use crate::family;
 use crate::hook_chain::changed;
-use crate::lease::{LeaseEvent, LeaseKeeper};
+use crate::lease_keeper::{LeaseEvent, LeaseKeeper};
 use crate::model;
 use crate::start_queue::StartQueue;
 use crate::tools::{CallRun, millis};

@@ -9,7 +9,7 @@ use helix_agents_core::event::Event;
 
 use crate::context::LocalRunContext;
 use crate::driver::Driver;
-use crate::lease::LeaseKeeper;
+use crate::lease_keeper::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 

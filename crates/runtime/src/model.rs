@@ -23,8 +23,8 @@ use crate::hook_chain::HookChain;
 use crate::lease_view::{LeaseMargin, LeaseView};
 use crate::stream_writer::{AttemptHandle, StreamWriter};
 
-/// Makes the model call and returns the response with the price of the model. Provider failures and refusals by hooks
-/// are returned as responses, too.
+/// Makes the model call and returns the response with the price of the model. The adapter retries failed calls
+/// (`helix_agents_llm`). Provider failures and refusals by hooks are returned as responses, too.
 pub(crate) async fn call(
     driver: &Driver,
     step: u32,

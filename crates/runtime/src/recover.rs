@@ -51,7 +51,7 @@ impl Runtime {
 
     async fn handle_session(&self, head: &Head) -> Result<Option<RunHandle>> {
         if let Some(parent) = &head.created.parent {
-            // The parent's log decides whether the child is resumed. During an import the parent may not exist yet.
+            // A parent that waits for the child resumes it itself. During an import the parent may not exist yet.
             let Some(above) = self.context().store.head(parent).await? else { return Ok(None) };
             let fold = self.context().logs().overview(&head.session).await?;
             if has_waiter(&above, &fold) {

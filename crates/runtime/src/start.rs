@@ -28,7 +28,7 @@ use crate::engine::StartedRun;
 use crate::handle::{attach, handle};
 use crate::hook_chain::HookChain;
 use crate::in_tool::is_in_tool;
-use crate::lease::LeaseKeeper;
+use crate::lease_keeper::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
@@ -63,7 +63,8 @@ enum TurnTarget {
     Existing,
 }
 
-/// The initiator of a run. It determines which interrupt the run ignores and which sessions may be resumed.
+/// The initiator of a run. It determines which interrupt the run clears (`clears`) and which sessions may be resumed
+/// (`check`).
 #[derive(Debug, Clone)]
 pub(crate) enum StartedBy {
     /// An explicit `execute` or `resume`. It clears a pending interrupt.
@@ -296,8 +297,8 @@ pub(crate) async fn resume(
     Err(too_many_conflicts(session))
 }
 
-/// Resumes a session like [`resume`], but returns `None` if another process resumed it first. Stop requests are
-/// honoured, except for an interrupt that was cleared for the session's parent.
+/// Resumes a session like [`resume`], but returns `None` if another process resumed it first. Pending stop requests
+/// stay in effect, except that a run started by the parent ignores an interrupt that was cleared for the parent.
 pub(crate) async fn resume_if_first(
     runtime: &Runtime,
     agent: AnyAgent,
@@ -536,7 +537,8 @@ impl Launch {
         let Self { runtime, agent, mut journal, hooks, events, new } = self;
         let superseded =
             journal.session().current_run().map(|run| RunRef::new(journal.session(), run));
-        // From here on, a shutdown either waits for this task or has already started.
+        // The task is registered, so a shutdown that starts later waits for it. If the shutdown has already started,
+        // this check fails.
         runtime.context().check_open()?;
         let sent = runtime.context().clock.monotonic();
         let started = match new {

@@ -48,8 +48,8 @@ pub struct CallRun {
     pub(crate) timeout: Duration,
     /// The wait before a call in doubt continues, because its earlier owner may still execute it.
     pub(crate) doubt: Duration,
-    /// The time within which an at-most-once call may run after it requested that its start is recorded. After this
-    /// time, another worker may assume that the call has ended.
+    /// The time within which an at-most-once call must begin after it requested that its start is recorded. Another
+    /// worker waits for this time plus the timeout before it considers the call ended.
     pub(crate) start_window: Duration,
     pub(crate) fencing_token: u64,
     /// The maximum size of an append, which a result must not exceed.

@@ -32,7 +32,7 @@ use crate::context::LocalRunContext;
 use crate::driver::Driver;
 use crate::family;
 use crate::hook_chain::HookChain;
-use crate::lease::{self, LeaseKeeper};
+use crate::lease_keeper::{self, LeaseKeeper};
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start;
@@ -179,7 +179,7 @@ impl Runtime {
         let context = self.context();
         context.local_runs().remove(&run_ref.run);
         context.folds.forget(&run_ref.session);
-        lease::release(&*context.store, &run_ref.session, &run_ref.run, context.lease).await;
+        lease_keeper::release(&*context.store, &run_ref.session, &run_ref.run, context.lease).await;
     }
 
     /// Loads the run and ensures that enough of its lease remains. `alone` states that no other task of this process
@@ -368,7 +368,12 @@ impl AttachedRun {
         let cancel = CancellationToken::new();
         let mut facts = Vec::with_capacity(children.len());
         for child in driver.children(children, &cancel) {
-            facts.extend(child.current_event().await?);
+            let Some(event) = child.current_event().await? else { continue };
+            if matches!(event, Event::ToolFinished(_)) {
+                let shown = pin!(driver.context().show_child_end(child.session()));
+                driver.under_lease(lease, shown).await?;
+            }
+            facts.push(event);
         }
         driver.record(lease, facts).await
     }

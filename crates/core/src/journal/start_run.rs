@@ -65,8 +65,8 @@ impl Journal {
         }
     }
 
-    /// Starts this journal's run with these events. They contain `RunStarted`, which only
-    /// `HistoryHealed` and `Rewound` may precede. After a conflict, no event is appended again.
+    /// Starts this journal's run with these events. They contain `RunStarted`, which only `HistoryHealed` and `Rewound`
+    /// may precede. A conflict is returned to the caller, which decides anew; the events are not appended again.
     ///
     /// Events that are already staged are part of the same append. A run that ends as soon as it
     /// starts, such as an abort, is therefore staged as a whole and started with no further events.

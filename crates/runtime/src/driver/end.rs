@@ -6,7 +6,7 @@ use helix_agents_core::executor::AgentResult;
 use super::Driver;
 use crate::cancel_reason::CancelReason;
 use crate::family;
-use crate::lease::LeaseKeeper;
+use crate::lease_keeper::LeaseKeeper;
 
 impl Driver {
     /// Ends the execution of the run by this process: writes the remaining chunks to the stream and, if `driven` is

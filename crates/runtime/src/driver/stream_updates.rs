@@ -9,7 +9,7 @@ use helix_agents_core::session::{
 use helix_agents_core::stream::{Boundary, ChunkKind, Effect};
 
 use super::Driver;
-use crate::lease::LeaseKeeper;
+use crate::lease_keeper::LeaseKeeper;
 use crate::stream_writer::{AttemptHandle, WatermarkUpdate};
 
 impl Driver {

@@ -36,9 +36,10 @@ impl SessionOverview {
         Arc::new(self.usage().bounded())
     }
 
-    /// Returns the usage of the session and its ended children, as far as its own log knows. The
-    /// usage of a descendant that outlived its parent was reported to that parent only.
-    /// [`usage_of_tree`](crate::session::usage_of_tree) reads the logs of all sessions.
+    /// Returns the usage of the session and its ended children, as far as its own log knows. A
+    /// descendant that outlives its parent reports its further usage to the log of that parent, not
+    /// to the logs above. [`usage_of_tree`](crate::session::usage_of_tree) reads the logs of all
+    /// sessions.
     #[must_use]
     pub fn tree_usage(&self) -> UsageRollup {
         self.fold_state.totals.tree()

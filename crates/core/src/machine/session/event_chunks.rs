@@ -85,8 +85,8 @@ pub(crate) fn push_event_chunks<'a>(
     }
 }
 
-/// Returns the chunks of a late result, which a run recorded after another run had taken over. The
-/// chunks that this run wrote for the call were discarded.
+/// Returns the chunks of a late result: a superseded run recorded it after another run had taken
+/// over. The chunks that the superseded run wrote for the call were discarded.
 pub fn late_end(session: &Session, finish: &ToolFinish) -> Vec<ChunkKind> {
     let Some(call) = session.tool_call(&finish.call) else { return Vec::new() };
     let arguments = call.arguments.as_json().map(|json| json.text().to_owned());

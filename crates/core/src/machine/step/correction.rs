@@ -1,6 +1,6 @@
-//! Corrections: the model is asked again if its reply does not contain the required output, because
-//! it was cut off at the token limit (`max_tokens`), does not fit the output type, or ended without
-//! an output.
+//! Corrections for agents with an output type: the model is asked again if its reply does not
+//! contain the output, because it was cut off at the token limit (`max_tokens`), does not fit the
+//! type, or ended without an output.
 
 use super::crash_loop;
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};

@@ -15,8 +15,8 @@ use crate::message::ToolCall;
 use crate::text::{MAX_NAME, excerpt};
 use crate::tool::FINISH_TOOL;
 
-/// Returns results for the open calls that are not executed. If the calls of the reply already
-/// passed the checks (`is_fit`), none is refused.
+/// Returns results for the open calls that are not executed. With `is_fit`, the calls of the reply
+/// have passed their checks already and are not refused again.
 pub(super) fn answers(
     session: &Session,
     agent: &AgentDefinition,
@@ -41,7 +41,8 @@ pub(super) fn answers(
     if session.abort_request().is_some() {
         return open().map(|call| aborted(step, call)).collect();
     }
-    // A submitted result is known, even if processes have crashed since.
+    // Before the check for crash loops: a result that was submitted is valid even if processes have
+    // crashed since.
     let answered = submitted_or_expired_results(session, agent, step);
     if !answered.is_empty() {
         return answered;

@@ -6,7 +6,8 @@ use super::state::{ChunkPlacement, Discarded};
 use crate::contracts::stream::{Attempt, Chunk, ChunkKind, Effect, OpenAttempt, Writer};
 
 impl Applying<'_> {
-    /// Starts an attempt at an effect. Discards an earlier attempt that is still open.
+    /// Starts an attempt at an effect. Discards an earlier attempt of the same session at the same
+    /// effect that is still open.
     pub(super) fn start_attempt(&mut self, op: usize, effect: &Effect, origin: &Chunk) {
         let same = |open: &&OpenAttempt| open.effect == *effect && open.session == origin.session;
         if let Some(earlier) = self.state.open.iter().find(same).map(|open| open.attempt) {
@@ -30,7 +31,8 @@ impl Applying<'_> {
     }
 
     /// Settles the attempts that are still open, and announces this to readers with a
-    /// `step_committed` chunk. `version` is that of the log with their outcomes.
+    /// `step_committed` chunk. `version` is the log version that contains the outcomes of the
+    /// attempts.
     pub(super) fn settle_and_announce(&mut self, op: usize, attempts: &[Attempt], version: u64) {
         let settled = self.close(attempts);
         if !settled.is_empty() {

@@ -46,8 +46,8 @@ pub struct LeaseKeeper {
     shutdown: CancellationToken,
     /// The id of the last interrupt request that was detected.
     interrupt: Option<RequestId>,
-    /// The timer for the next check of the lease, kept across effects. An append extends the lease but not the timer,
-    /// so the check may run early, but never late.
+    /// The timer for the next check of the lease, kept across effects. An append extends the lease but does not move
+    /// the timer, so a check may run earlier than necessary, but never too late.
     timer: Timer,
     wake_filter: Arc<WakeFilter>,
 }
