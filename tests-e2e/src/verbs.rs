@@ -98,7 +98,7 @@ impl Worker {
                 ("resume", None) => ended(self.resume(&session, wait_for_lease()).await).await,
                 ("tell", None) => self.run_story(&session).await,
                 ("back", Some(version)) => {
-                    let options = wait_for_lease().from_checkpoint(version.parse()?);
+                    let options = wait_for_lease().checkpoint(version.parse()?);
                     ended(self.resume(&session, options).await).await
                 }
                 ("fork", Some(name)) => self.fork(&session, &name.into()).await,
@@ -146,7 +146,7 @@ impl Worker {
                     log.iter().any(|recorded| matches!(recorded.event, Event::Rewound { .. }));
                 if !is_rewound {
                     let first = self.first_checkpoint(session).await?;
-                    self.resume(session, wait_for_lease().from_checkpoint(first))
+                    self.resume(session, wait_for_lease().checkpoint(first))
                         .await?
                         .result()
                         .await?;
@@ -224,7 +224,7 @@ impl Worker {
 
     async fn fork(&self, session: &SessionId, fork: &SessionId) -> Result<AgentResult, Error> {
         let at = self.first_checkpoint(session).await?;
-        let options = ForkOptions::default().at(at).session(fork.clone());
+        let options = ForkOptions::default().checkpoint(at).session(fork.clone());
         self.runtime.fork(session, options).await?;
         self.run_to_end(fork).await
     }

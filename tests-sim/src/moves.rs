@@ -266,7 +266,7 @@ impl Caller {
     async fn fork(&mut self) {
         let Some(version) = self.checkpoint().await else { return };
         let fork = format!("fork-{}", self.number);
-        let options = ForkOptions::default().at(version).session(fork.as_str());
+        let options = ForkOptions::default().checkpoint(version).session(fork.as_str());
         let forked = self.process.executor.fork(&self.root, options).await;
         match forked {
             Ok(fork) => {
@@ -289,7 +289,7 @@ impl Caller {
     /// Rewinds a session to one of its checkpoints.
     async fn rewind(&mut self) {
         let Some(version) = self.checkpoint().await else { return };
-        let mut options = ResumeOptions::default().from_checkpoint(version);
+        let mut options = ResumeOptions::default().checkpoint(version);
         if self.rng.once_in(2) {
             options = options.message(format!("rather {}", self.number));
         }

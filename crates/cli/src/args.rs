@@ -58,9 +58,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ApprovalsCommand,
     },
-    /// Interrupt a run of another process at the end of its step; it can be resumed.
+    /// Stop a run of another process at the end of its current step. `helix resume` continues it.
     Interrupt(InterruptArgs),
-    /// Abort a session's run immediately, whether it is running, suspended or crashed; it cannot be resumed.
+    /// Abort a run permanently, whether it is running, suspended or crashed.
     Abort(AbortArgs),
     /// Inspect and manage recorded sessions.
     Sessions {

@@ -36,7 +36,7 @@ pub(crate) struct ChatArgs {
     /// Continue this session.
     #[arg(long, value_name = "SESSION", conflicts_with = "last")]
     session: Option<String>,
-    /// Continue the newest session.
+    /// Continue the newest root session.
     #[arg(long)]
     last: bool,
     /// The model, as `provider:model`. Default: the session's, else the agent file's, else

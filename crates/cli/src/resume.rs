@@ -48,7 +48,7 @@ pub(crate) struct ResumeArgs {
     /// Rewind to this checkpoint first, as `helix sessions checkpoints` shows it. Later events stay in
     /// the log but leave the conversation.
     #[arg(long, value_name = "VERSION")]
-    from: Option<u64>,
+    checkpoint: Option<u64>,
     /// Continue with a message to the agent.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     message: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct ResumeArgs {
 #[derive(Debug, Clone, Copy, Default)]
 struct ResumeRequest<'a> {
     overrides: Overrides<'a>,
-    from: Option<u64>,
+    checkpoint: Option<u64>,
     message: Option<&'a str>,
     no_input: bool,
 }
@@ -98,14 +98,14 @@ async fn resume_with(
     screen: &Screen,
 ) -> Result<Exit> {
     let started = Instant::now();
-    if let Some(version) = request.from {
+    if let Some(version) = request.checkpoint {
         // Fails before anything is waited for.
         let session = load(store, &head.session).await?;
         let found = session.checkpoint(version).map(|_| ());
         found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
     }
     // A checkpoint or a message starts something new, even in a completed session.
-    let is_plain = request.from.is_none() && request.message.is_none();
+    let is_plain = request.checkpoint.is_none() && request.message.is_none();
     if is_plain && matches!(head.summary.status, SessionStatus::Completed | SessionStatus::Aborted)
     {
         if !screen.is_json() {
@@ -172,15 +172,15 @@ impl ResumeArgs {
             trace: self.trace.as_deref(),
         };
         let message = self.message.as_deref();
-        ResumeRequest { overrides, from: self.from, message, no_input: self.no_input }
+        ResumeRequest { overrides, checkpoint: self.checkpoint, message, no_input: self.no_input }
     }
 }
 
 impl ResumeRequest<'_> {
     fn options(self) -> ResumeOptions {
         let mut options = session_agent::wait_for_lease();
-        if let Some(version) = self.from {
-            options = options.from_checkpoint(version);
+        if let Some(version) = self.checkpoint {
+            options = options.checkpoint(version);
         }
         match self.message {
             Some(message) => options.message(message),

@@ -26,7 +26,8 @@ pub(crate) struct RunArgs {
     /// The agent file.
     #[arg(value_name = "AGENT_FILE")]
     agent: PathBuf,
-    /// The prompt. `-`, or no prompt if standard input is not a terminal, reads standard input.
+    /// The prompt. `-` reads it from standard input. Default: standard input, unless that is a
+    /// terminal.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
     /// The model, as `provider:model`. Default: the agent file's, else `HELIX_MODEL`, else the

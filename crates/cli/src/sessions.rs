@@ -28,9 +28,10 @@ pub(crate) enum SessionsCommand {
     Show(Which),
     /// Print the log, one event per line.
     Log(log::LogArgs),
-    /// List the checkpoints, one per step: the versions for `resume --from` and `fork`.
+    /// List the checkpoints, one per step: the versions for `--checkpoint` of `resume` and
+    /// `sessions fork`.
     Checkpoints(Which),
-    /// Create a new session from a checkpoint of this one.
+    /// Create a new session from a checkpoint of another session.
     Fork(fork::ForkArgs),
     /// Print the session and its child sessions as one JSON document.
     Export(Which),
@@ -38,7 +39,8 @@ pub(crate) enum SessionsCommand {
     Import(import::ImportArgs),
     /// Delete a session, with its child sessions and its stream.
     Delete(delete::DeleteArgs),
-    /// Delete old sessions that have ended, with their child sessions.
+    /// Delete old sessions with their child sessions. By default, only completed, failed and
+    /// aborted ones.
     Purge(purge::PurgeArgs),
 }
 

@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_millis(500);
 pub(crate) struct TailArgs {
     #[command(flatten)]
     which: Which,
-    /// Start with the chunk of this number. Default: the first retained chunk.
+    /// The sequence number of the first chunk to print.
     #[arg(long, value_name = "SEQ", default_value_t = 1)]
     from: u64,
 }

@@ -22,16 +22,17 @@ use crate::text::{count, table};
 /// The options of the command.
 #[derive(Debug, Args)]
 pub(crate) struct UsageArgs {
-    /// The session, including its child sessions. Default: all sessions, each on its own.
+    /// The session, including its child sessions. Default: all sessions.
     #[arg(conflicts_with_all = ["agent", "status", "tag", "since", "before"])]
     session: Option<String>,
     /// Only the session itself, without its child sessions.
     #[arg(long, requires = "session")]
     alone: bool,
-    /// Only sessions of this agent, including child sessions.
+    /// Only sessions of this agent, whether root or child sessions.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Only sessions with this status.
+    /// Only sessions with this status: `active`, `completed`, `failed`, `interrupted` or `aborted`. Running and
+    /// suspended sessions are `active`.
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<SessionStatus>,
     /// Only sessions with this tag; can be repeated.

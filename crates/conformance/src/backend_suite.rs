@@ -1,4 +1,4 @@
-//! Conformance tests for a back end that keeps both sessions and their streams.
+//! Conformance tests for a backend that keeps both sessions and their streams.
 //!
 //! A store crate that implements [`StateStore`] and [`StreamManager`] writes a [`BackendHarness`] and
 //! expands [`backend_suite!`](crate::backend_suite!) in `mod backend` of its `tests/it/main.rs`.
@@ -18,7 +18,7 @@ use helix_agents_core::stream::{StreamInfo, StreamManager};
 use crate::store_suite::support::{Writer, child, first, id};
 use crate::stream_suite::support::{replay, texts, write};
 
-/// A back end under test.
+/// A backend under test.
 #[async_trait]
 pub trait BackendHarness: Send + Sync {
     /// Opens a handle with both contracts. Every handle of one harness sees the same data. No two harnesses
@@ -26,7 +26,7 @@ pub trait BackendHarness: Send + Sync {
     async fn open(&self) -> Backend;
 }
 
-/// A handle of a back end.
+/// A handle of a backend.
 #[derive(Debug, Clone)]
 pub struct Backend {
     /// The session store of the handle.

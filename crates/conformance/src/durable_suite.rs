@@ -27,7 +27,7 @@ pub use parent::{
 };
 pub use writer::write;
 
-/// A back end whose data outlives its processes.
+/// A backend whose data outlives its processes.
 #[async_trait]
 pub trait DurableHarness: Send + Sync + 'static {
     /// Opens the store at a place.

@@ -14,18 +14,19 @@ use helix_agents_core::store::{
 };
 use helix_agents_test::Gate;
 
-/// The fault of a chosen append.
+/// The fault of a chosen operation: an append, or one of [`SNAPSHOT`], [`LIST`], [`HEAD`] and [`PAGE`]. A [`Gate`]
+/// holds an operation until the test opens it.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// The append waits at the gate before it reaches the store.
+    /// The operation waits at the gate before it reaches the store.
     HoldBefore(Gate),
-    /// The append takes effect, and its reply waits at the gate.
+    /// The operation takes effect, and its reply waits at the gate.
     HoldAfter(Gate),
-    /// The append never reaches the store. The error does not tell whether it took effect.
+    /// The operation never reaches the store. The error does not tell whether it took effect.
     FailBefore,
-    /// The append takes effect. The error does not tell whether it did.
+    /// The operation takes effect. The error does not tell whether it did.
     LoseReply,
-    /// The append does not take effect and fails with this error code.
+    /// The operation does not take effect and fails with this error code.
     Refuse(ErrorCode),
 }
 

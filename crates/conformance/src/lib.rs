@@ -1,7 +1,7 @@
 //! Conformance suites for authors of stores, streams and runtimes of Helix Agents.
 //!
-//! The traits of `helix-agents-core` describe what a back end guarantees, and the suites of this crate check it.
-//! Each suite has a harness trait, which opens the back end under test, and a macro, which expands to one
+//! The traits of `helix-agents-core` describe what a backend guarantees, and the suites of this crate check it.
+//! Each suite has a harness trait, which opens the backend under test, and a macro, which expands to one
 //! `#[test]` per scenario:
 //!
 //! | contract | harness | macro |
@@ -12,21 +12,21 @@
 //! | data that survives SIGKILL | [`DurableHarness`](durable_suite::DurableHarness) | [`durable_suite!`] |
 //! | [`AgentExecutor`](helix_agents_core::executor::AgentExecutor) | [`RuntimeHarness`](runtime_suite::RuntimeHarness) | [`runtime_suite!`] |
 //!
-//! Every scenario has a [deadline](scenario::LIMIT), so a back end that hangs fails a test instead of blocking
-//! the test run. A back end conforms to a contract if it passes all scenarios of the suite.
+//! Every scenario has a [deadline](scenario::LIMIT), so a backend that hangs fails a test instead of blocking
+//! the test run. A backend conforms to a contract if it passes all scenarios of the suite.
 //!
 //! [`chaos`] wraps a harness and injects random faults: run the suites against the wrapped harness as well.
 //! [`faults`] and [`retrying`] wrap a store, for use in your own tests. [`normalise`] renders logs and streams as
 //! text that can be compared.
 //!
-//! Add the crate to the development dependencies of the back end. The macros need no other crate. A harness is
+//! Add the crate to the development dependencies of the backend. The macros need no other crate. A harness is
 //! implemented with the crate `async-trait`, and its methods use types of `helix-agents-core`, which the crate
 //! `helix-agents` exports, too.
 //!
 //! # Examples
 //!
-//! The store suite and the stream suite for a back end that keeps both, in a file such as `tests/it/main.rs`.
-//! Replace `MemoryStore` with your back end:
+//! The store suite and the stream suite for a backend that keeps both, in a file such as `tests/it/main.rs`.
+//! Replace `MemoryStore` with your backend:
 //!
 //! ```
 //! # fn main() {}

@@ -44,10 +44,10 @@ pub use snapshot::*;
 pub use usage::*;
 pub use visibility::*;
 
-/// A back end under test.
+/// A backend under test.
 #[async_trait]
 pub trait StoreHarness: Send + Sync {
-    /// Returns the scope within which the data of this back end is visible.
+    /// Returns the scope within which the data of this backend is visible.
     fn scope(&self) -> StoreScope;
 
     /// Opens a handle. Every handle of one harness sees the same data. No two harnesses share data.
@@ -57,13 +57,13 @@ pub trait StoreHarness: Send + Sync {
     /// would have.
     async fn open(&self) -> Arc<dyn StateStore>;
 
-    /// Returns `true` if this back end keeps snapshots.
+    /// Returns `true` if this backend keeps snapshots.
     fn keeps_snapshots(&self) -> bool {
         true
     }
 
-    /// Returns `true` if these bytes are anywhere in the data of the back end, which is inspected without the
-    /// store. Returns `None` if the harness cannot inspect the data, or if the back end erases later, as a
+    /// Returns `true` if these bytes are anywhere in the data of the backend, which is inspected without the
+    /// store. Returns `None` if the harness cannot inspect the data, or if the backend erases later, as a
     /// log-structured file does.
     async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
         _ = bytes;

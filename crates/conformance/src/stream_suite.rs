@@ -28,18 +28,16 @@ pub use takeover::*;
 pub use trim::*;
 pub use write::*;
 
-/// A back end under test.
+/// A backend under test.
 #[async_trait]
 pub trait StreamHarness: Send + Sync {
     /// Opens a handle that keeps every chunk of a scenario (some tens of thousands). Every handle of one
     /// harness sees the same streams. No two harnesses share streams.
     ///
-    /// If the scope is wider than one process, each handle has connections of its own, as another process
-    /// would have.
+    /// If several processes can share the streams, each handle has its own connections, as another process would have.
     async fn open(&self) -> Arc<dyn StreamManager>;
 
-    /// Opens a handle that trims each stream it writes to about its last `chunks` chunks: never to fewer, and
-    /// to some thousands more at most.
+    /// Opens a handle that keeps at least the last `chunks` chunks of each stream, and at most a few thousand more.
     async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager>;
 
     /// Returns `true` if a reader keeps its state until it is dropped. Returns `false` if a reader is

@@ -4,8 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryOptions {
-    /// The number of chunks that are kept per stream, at least one. Older chunks are trimmed.
-    /// Defaults to 100,000.
+    /// The number of chunks that are kept per stream. Older chunks are trimmed. Zero is treated as
+    /// one. Defaults to 100,000.
     pub stream_retention: u64,
 }
 

@@ -1,8 +1,7 @@
 //! Sessions and streams in the memory of one process.
 //!
-//! This is the reference implementation of the store contracts: its behaviour defines their meaning.
-//! Use it in tests, in programs whose sessions need not survive the process, and as a model when
-//! you write another store.
+//! This is the reference implementation of the store contracts. Use it in tests, in programs whose sessions need not
+//! survive the process, and as a model when you write another store.
 
 use std::sync::Arc;
 

@@ -62,8 +62,8 @@ impl PostgresBuilder {
         self
     }
 
-    /// Sets the approximate number of chunks that are kept per stream, at least one. Older chunks
-    /// are trimmed periodically. Defaults to 100,000.
+    /// Sets the approximate number of chunks that are kept per stream. Older chunks are trimmed periodically. Zero is
+    /// treated as one. Defaults to 100,000.
     pub fn stream_retention(mut self, chunks: u64) -> Self {
         self.config.stream_retention = chunks;
         self

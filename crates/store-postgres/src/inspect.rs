@@ -23,8 +23,8 @@ const OLDEST: i32 = 13_00_00;
 pub struct Inspection {
     /// The version that the server reports.
     pub server: String,
-    /// The schema version of the tables, or `None` if there are no tables.
-    pub schema: Option<u32>,
+    /// The schema version of the tables.
+    pub schema: u32,
     /// The schema version that this version of the store writes. Opening an older schema migrates
     /// it.
     pub newest_schema: u32,
@@ -90,7 +90,7 @@ async fn try_inspect(
     let Some(number) = migrations::done(connection, schema).await? else { return Ok(None) };
     let mut inspection = Inspection {
         server: version,
-        schema: Some(number),
+        schema: number,
         newest_schema: migrations::newest(),
         guarantees: guarantees::of(&settings),
         fsync: settings.fsync,
@@ -138,7 +138,7 @@ async fn count_sessions(
         let status = SessionStatus::parse(row.try_get(0)?).ok_or_else(|| {
             Error::new(ErrorCode::StoreCorrupt, "a session has an unknown status")
         })?;
-        inspection.sessions.ended.push((status, row.try_get::<i64, _>(1)?.unsigned_abs()));
+        inspection.sessions.without_run.push((status, row.try_get::<i64, _>(1)?.unsigned_abs()));
     }
     Ok(())
 }

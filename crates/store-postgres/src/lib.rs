@@ -41,10 +41,11 @@ use streams::watch::Watch;
 /// A [`StateStore`] and [`StreamManager`] in a schema of a PostgreSQL database. Clones are handles
 /// to the same connections. Any number of processes on any machine can use one schema concurrently.
 ///
-/// An append is one statement, one round trip and one commit, and concurrent appends share them.
-/// Connections are opened on demand, up to a limit, and replaced if they are lost. If a connection
-/// was lost while it was idle, the operation that finds this out is repeated on another one. This
-/// is safe, because the store recognises repeated appends and batches by their ids.
+/// An append is one statement, one round trip and one commit. Concurrent appends of different
+/// sessions are combined into one. Connections are opened on demand, up to a limit, and replaced if
+/// they are lost. If a connection was lost while it was idle, the operation that finds this out is
+/// repeated on another one. This is safe, because the store recognises repeated appends and batches
+/// by their ids.
 ///
 /// # Durability
 ///

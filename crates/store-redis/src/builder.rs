@@ -25,10 +25,10 @@ impl RedisBuilder {
     }
 
     /// Sets the prefix of all keys. Stores with different prefixes are independent of each other. A
-    /// prefix consists of letters, digits, `-`, `_`, `.` and `:`. Defaults to `helix`. A
-    /// `?prefix=…` at the end of the URL takes precedence.
+    /// prefix consists of letters, digits, `-`, `_`, `.` and `:`. Defaults to the `?prefix=…`
+    /// parameter of the URL, or to `helix`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.config.prefix = prefix.into();
+        self.config.prefix = Some(prefix.into());
         self
     }
 
@@ -42,8 +42,8 @@ impl RedisBuilder {
         self
     }
 
-    /// Sets the approximate number of chunks that are kept per stream, at least one. Older chunks
-    /// are trimmed periodically. Defaults to 100,000.
+    /// Sets the approximate number of chunks that are kept per stream. Older chunks are trimmed
+    /// periodically. Zero is treated as one. Defaults to 100,000.
     pub fn stream_retention(mut self, chunks: u64) -> Self {
         self.config.streams.retention = chunks.max(1);
         self
@@ -112,7 +112,8 @@ impl RedisBuilder {
         inspected.map_err(|error| error.with_operation("store::inspect"))
     }
 
-    /// Removes every key with the prefix. Meant for tests, and not supported in a cluster.
+    /// Removes every key whose name starts with the prefix and a colon, including those of stores
+    /// whose prefixes start so. Meant for tests, and not supported in a cluster.
     ///
     /// # Errors
     /// Returns the errors of [`open`](Self::open).

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) url: String,
-    pub(crate) prefix: String,
+    pub(crate) prefix: Option<String>,
     pub(crate) operation_timeout: Duration,
     pub(crate) streams: Streams,
 }
@@ -36,7 +36,7 @@ impl Config {
     pub(crate) fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            prefix: "helix".to_owned(),
+            prefix: None,
             operation_timeout: Duration::from_secs(10),
             streams: Streams {
                 retention: 100_000,

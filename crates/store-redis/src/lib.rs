@@ -38,13 +38,13 @@ use streams::watch::Watch;
 /// A [`StateStore`] and [`StreamManager`] in Redis. Clones are handles to the same connections. All
 /// processes that can reach the server share its sessions.
 ///
-/// The keys of a session have one hash tag, so they are stored on one node of a cluster. An append
-/// is one script and one round trip. Starting a run, and creating or deleting a session, take
-/// additional round trips to update indexes. Forks share their history with the original, even
-/// across the nodes of a cluster. Deleting a tree of sessions is not atomic: a crash during the
-/// deletion leaves some of its sessions, and the deletion can be repeated. A child that is created
-/// during the deletion of its tree can remain if its creator crashes at that moment. A later purge
-/// that includes its status deletes it.
+/// The keys of a session have one hash tag, so they are stored on one node of a cluster. Most
+/// appends are one script and one round trip. An append that changes an index, for example because
+/// it starts a run or sets a wake-up time, and creating or deleting a session take additional round
+/// trips. Forks share their history with the original, even across the nodes of a cluster. Deleting
+/// a tree of sessions is not atomic: a crash during the deletion leaves some of its sessions, and
+/// the deletion can be repeated. A child that is created during the deletion of its tree can remain
+/// if its creator crashes at that moment. A later purge that includes its status deletes it.
 ///
 /// The server must run with `maxmemory-policy noeviction`, because it would otherwise evict parts
 /// of logs when its memory is full. Other servers are refused.

@@ -8,6 +8,9 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use crate::config::Config;
 use crate::keys::Keys;
 
+/// The prefix of stores for which neither the builder nor the URL sets one.
+const DEFAULT_PREFIX: &str = "helix";
+
 /// The location of a store.
 pub(crate) struct Location {
     pub(crate) keys: Keys,
@@ -31,7 +34,9 @@ impl Location {
         let mut url = redis::parse_redis_url(&config.url).ok_or_else(invalid_url)?;
         let options = Options::read(url.query_pairs())?;
         url.set_query(None);
-        let keys = Keys::new(options.prefix.as_deref().unwrap_or(&config.prefix))?;
+        let keys = Keys::new(
+            config.prefix.as_deref().or(options.prefix.as_deref()).unwrap_or(DEFAULT_PREFIX),
+        )?;
         let plain = || Client::open(url.as_str()).map_err(|error| invalid_url().with_source(error));
         if !matches!(url.scheme(), "rediss" | "valkeys") {
             return match options.certificates()? {

@@ -85,7 +85,7 @@ fn count_sessions(connection: &Connection, inspection: &mut Inspection) -> Resul
         let status = status.ok_or_else(|| {
             Error::new(ErrorCode::StoreCorrupt, "a session has an unknown status")
         })?;
-        sessions.ended.push((status, Unsigned::get(row, 1)?));
+        sessions.without_run.push((status, Unsigned::get(row, 1)?));
     }
     let mut statement =
         connection.prepare("SELECT DISTINCT runtime FROM sessions ORDER BY runtime")?;

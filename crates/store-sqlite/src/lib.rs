@@ -50,9 +50,9 @@ use writer::{Durability, Writer};
 /// locks that SQLite needs.
 ///
 /// No operation blocks the executor. The connections live on dedicated threads, one that writes and
-/// two that read, behind bounded queues. A transaction commits all writes that are queued when it
-/// starts, so the cost per write falls when many runs are active. The threads end with the last
-/// handle.
+/// two that read, each with a queue. Writes that are queued at the same time share a transaction
+/// (at most 64 writes or 10 ms), so the cost per write falls when many runs are active. The threads
+/// end with the last handle.
 ///
 /// # Durability
 ///

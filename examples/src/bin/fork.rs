@@ -48,7 +48,8 @@ async fn main() -> Result<()> {
         .first()
         .context("the run has no checkpoint")?
         .version;
-    let fork = fork_runtime.fork(handle.session(), ForkOptions::default().at(checkpoint)).await?;
+    let fork =
+        fork_runtime.fork(handle.session(), ForkOptions::default().checkpoint(checkpoint)).await?;
 
     // The original starts another turn. The fork continues the turn that was active at the
     // checkpoint.

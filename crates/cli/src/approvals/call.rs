@@ -24,7 +24,7 @@ pub(crate) struct WhichCall {
     /// The session of the call, or its root session.
     #[arg(long, value_name = "SESSION", conflicts_with = "last")]
     session: Option<String>,
-    /// Use the newest session.
+    /// Use the newest root session.
     #[arg(long)]
     last: bool,
 }

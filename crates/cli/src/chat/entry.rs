@@ -40,7 +40,7 @@ const COMMANDS: [Described; 8] = [
         Command::Resume,
         "/resume",
         "[SESSION]",
-        "resumes an interrupted, failed or killed run of this or another session",
+        "resumes the last turn of this or another session",
     ),
     Described(Command::Log, "/log", "", "shows the session's log, event by event"),
     Described(Command::Sessions, "/sessions", "", "lists sessions, newest first"),

@@ -89,7 +89,7 @@ fn show_postgres(
     page.row("postgres", url)?;
     match &postgres.database {
         Some(found) => {
-            let schema = found.schema.unwrap_or_default();
+            let schema = found.schema;
             let fsync = if found.fsync { "on" } else { "off" };
             let contents = format!(
                 "{}, {}, {} of streams; PostgreSQL {}, fsync {fsync}, synchronous_commit {}",

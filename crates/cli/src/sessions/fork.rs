@@ -21,7 +21,7 @@ pub(crate) struct ForkArgs {
     which: Which,
     /// The checkpoint, as `helix sessions checkpoints` shows it. Default: the last one.
     #[arg(long, value_name = "VERSION", conflicts_with = "step")]
-    at: Option<u64>,
+    checkpoint: Option<u64>,
     /// The checkpoint after this step.
     #[arg(long, value_name = "N")]
     step: Option<u32>,
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     let mut options = ForkOptions::default();
     options.checkpoint = match args.step {
         // A checkpoint before a rewind is valid, too, although `checkpoints` does not list it.
-        None => args.at,
+        None => args.checkpoint,
         Some(step) => {
             let session = load(store, &head.session).await?;
             let found = session.checkpoint_after(step).map(|checkpoint| checkpoint.version);

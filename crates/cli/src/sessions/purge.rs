@@ -16,7 +16,8 @@ pub(crate) struct PurgeArgs {
     /// The minimum time since the last event, such as `30d`, `12h` or `1d 6h`.
     #[arg(long, value_name = "TIME", value_parser = age)]
     older_than: Duration,
-    /// Only sessions with this status; can be repeated.
+    /// Only sessions with this status: `active`, `completed`, `failed`, `interrupted` or `aborted`.
+    /// Can be repeated. Suspended sessions are `active`.
     #[arg(
         long,
         value_name = "STATUS",

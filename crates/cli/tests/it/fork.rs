@@ -26,8 +26,9 @@ async fn a_fork_may_start_at_a_checkpoint_before_a_rewind() {
     let (dir, session) = TestDir::after_demo().await;
     let checkpoints = dir.helix(&["sessions", "checkpoints", &session, "--json"]).await.json();
     let version = |index: usize| checkpoints[index]["version"].to_string();
-    dir.helix(&["resume", &session, "--from", &version(1), "--json"]).await.json();
-    let fork = ["sessions", "fork", "--last", "--at", &version(3), "--as", "copy", "--json"];
+    dir.helix(&["resume", &session, "--checkpoint", &version(1), "--json"]).await.json();
+    let fork =
+        ["sessions", "fork", "--last", "--checkpoint", &version(3), "--as", "copy", "--json"];
     let forked = dir.helix(&fork).await.json();
     assert_eq!((&forked["from"], &forked["at"]), (&session.into(), &checkpoints[3]["version"]));
 }

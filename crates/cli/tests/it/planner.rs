@@ -51,7 +51,7 @@ async fn rounds_are_steps_and_plans_use_the_planner_model() {
     // A resume in another process plans, too.
     let checkpoints = dir.helix(&["sessions", "checkpoints", "--last", "--json"]).await.json();
     let last = checkpoints[2]["version"].to_string();
-    let back = ["resume", "--last", "--from", &last, "--message", "Once more.", "--json"];
+    let back = ["resume", "--last", "--checkpoint", &last, "--message", "Once more.", "--json"];
     let again = dir.helix(&back).await.json();
     assert_eq!((&again["status"], &again["tool_calls"]), (&"completed".into(), &json!(4)));
 }

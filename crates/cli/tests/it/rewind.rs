@@ -1,4 +1,4 @@
-//! Tests of `helix resume --from` and `--message`: rewinding to a checkpoint and continuing with a message.
+//! Tests of `helix resume --checkpoint` and `--message`: rewinding to a checkpoint and continuing with a message.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ async fn a_completed_session_is_resumed_from_a_checkpoint() {
     let demo = dir.helix(&["sessions", "show", &session, "--json"]).await.json();
     let before = checkpoints(&dir, &session).await;
     let from = before[1].to_string();
-    let resumed = dir.helix(&["resume", &session, "--from", &from, "--json"]).await.json();
+    let resumed = dir.helix(&["resume", &session, "--checkpoint", &from, "--json"]).await.json();
     assert_eq!((&resumed["status"], &resumed["output"]), (&"completed".into(), &demo["output"]));
     let after = checkpoints(&dir, &session).await;
     assert_eq!((&after[..2], after.len()), (&before[..2], 5));
@@ -63,8 +63,8 @@ async fn the_error_for_a_missing_checkpoint_has_the_command_that_lists_them() {
     let wrong = (checkpoints[0] + 1).to_string();
     let lists = format!("helix sessions checkpoints {session}");
     for command in [
-        &["resume", &session, "--from", &wrong][..],
-        &["sessions", "fork", &session, "--at", &wrong],
+        &["resume", &session, "--checkpoint", &wrong][..],
+        &["sessions", "fork", &session, "--checkpoint", &wrong],
         &["sessions", "fork", &session, "--step", "99"],
     ] {
         let refused = dir.helix(&[command, &["--json"]].concat()).await;
@@ -72,7 +72,7 @@ async fn the_error_for_a_missing_checkpoint_has_the_command_that_lists_them() {
         assert_eq!((refused.code, &error["code"]), (1, &"checkpoint_not_found".into()));
         assert_eq!(error["context"]["list"], lists);
     }
-    let text = dir.helix(&["resume", &session, "--from", &wrong]).await;
+    let text = dir.helix(&["resume", &session, "--checkpoint", &wrong]).await;
     let nearest = format!("no step was closed at version {wrong}");
     assert!(text.stderr.contains(&nearest) && text.stderr.contains(&lists), "{text:?}");
     assert_eq!(dir.log(&session).await, before);
@@ -97,7 +97,7 @@ async fn a_rewind_with_a_message_replaces_the_later_messages() {
     let (model, session) = start_session(&dir, TALKER, turns).await;
     dir.helix(&["run", "agent.toml", "And then?", "--session", &session, "--json"]).await.json();
     let first = checkpoints(&dir, &session).await[0].to_string();
-    let back = ["resume", &session, "--from", &first, "--message", "Or else?", "--json"];
+    let back = ["resume", &session, "--checkpoint", &first, "--message", "Or else?", "--json"];
     let resumed = dir.helix(&back).await.json();
     assert_eq!((&resumed["status"], &resumed["output"]), (&"completed".into(), &"Two.".into()));
     assert_eq!(messages(&model)[1..], [json!("Begin."), json!("One."), json!("Or else?")]);
@@ -114,7 +114,7 @@ async fn a_rewind_discards_pending_calls() {
     let refused = dir.helix(&["resume", &session, "--message", "Well?", "--json"]).await;
     assert_eq!((refused.code, &refused.json_error()["code"]), (1, &"suspended".into()));
     let first = checkpoints(&dir, &session).await[0].to_string();
-    let back = ["resume", &session, "--from", &first, "--message", "Into a file.", "--json"];
+    let back = ["resume", &session, "--checkpoint", &first, "--message", "Into a file.", "--json"];
     assert_eq!(dir.helix(&back).await.code, 3);
     let waiting = dir.helix(&["approvals", "list", "--json"]).await.json();
     let calls: Vec<_> = waiting.as_array().unwrap().iter().map(|call| &call["call"]).collect();

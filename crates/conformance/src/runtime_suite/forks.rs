@@ -144,7 +144,7 @@ pub async fn a_fork_survives_the_crash_of_its_creator(harness: &impl RuntimeHarn
     let at = checkpoints(harness).await[0];
     {
         let from = SessionId::from(S);
-        let making = executor.fork(&from, ForkOptions::default().at(at).session("fork"));
+        let making = executor.fork(&from, ForkOptions::default().checkpoint(at).session("fork"));
         let mut making = std::pin::pin!(making);
         tokio::select! {
             made = &mut making => panic!("it is held: {made:?}"),
@@ -153,7 +153,8 @@ pub async fn a_fork_survives_the_crash_of_its_creator(harness: &impl RuntimeHarn
     }
     harness.kill().await;
     let executor = harness.boot(World::new(noted())).await;
-    let again = executor.fork(&S.into(), ForkOptions::default().at(at).session("fork")).await;
+    let again =
+        executor.fork(&S.into(), ForkOptions::default().checkpoint(at).session("fork")).await;
     assert_eq!(again.unwrap_err().code(), ErrorCode::SessionExists);
     let fork = SessionId::from("fork");
     let handle = executor.resume(agent.erased(), &fork, ResumeOptions::default()).await.unwrap();
@@ -188,7 +189,7 @@ pub async fn a_fork_of_a_child_is_a_root(harness: &impl RuntimeHarness) {
     run(&*executor, &agent, "go").await;
     let child = child("1.0");
     let first = fold_of(harness, &child).await.checkpoints()[0].version;
-    let options = ForkOptions::default().at(first).session("fork");
+    let options = ForkOptions::default().checkpoint(first).session("fork");
     let fork = executor.fork(&child, options).await.unwrap();
     let rests = fold_of(harness, &fork).await;
     assert_eq!((rests.parent(), rests.root()), (None, &fork));
@@ -212,12 +213,12 @@ pub async fn checkpoints_are_a_sessions_own(harness: &impl RuntimeHarness) {
     };
     assert_eq!(of(&fork).await, at[..2]);
     // The third checkpoint is the original's alone: the fork can neither rewind to it nor be forked there.
-    let back = ResumeOptions::default().from_checkpoint(at[2]);
+    let back = ResumeOptions::default().checkpoint(at[2]);
     let refused = executor.resume(agent.erased(), &fork, back).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::CheckpointNotFound);
-    let refused = executor.fork(&fork, ForkOptions::default().at(at[2])).await.unwrap_err();
+    let refused = executor.fork(&fork, ForkOptions::default().checkpoint(at[2])).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::CheckpointNotFound);
-    let back = ResumeOptions::default().from_checkpoint(at[0]);
+    let back = ResumeOptions::default().checkpoint(at[0]);
     completes(&executor.resume(agent.erased(), &fork, back).await.unwrap()).await;
     assert_eq!(of(&S.into()).await, at, "the original keeps its checkpoints");
     assert_eq!(of(&fork).await[0], at[0]);

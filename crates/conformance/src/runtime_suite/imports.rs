@@ -162,7 +162,7 @@ pub async fn resuming_an_imported_log_heals_it_first(harness: &impl RuntimeHarne
     .assert_eq(&sent(&llm));
     assert_eq!(healed_with(harness, &S.into()).await, "history_healed run_started");
     // The healed checkpoint can be the target of a rewind, and its calls have results there too.
-    let options = ResumeOptions::default().from_checkpoint(6).message("again");
+    let options = ResumeOptions::default().checkpoint(6).message("again");
     let handle = executor.resume(agent().erased(), &S.into(), options).await.unwrap();
     end(&handle).await;
     expect![[r#"

@@ -1,4 +1,4 @@
-//! Simulated processes: executors with the threads of a tokio runtime of their own, which end with it.
+//! Simulated processes: each has its own executor and its own tokio runtime, and ends when that runtime is shut down.
 
 use std::any::Any;
 use std::fmt;

@@ -19,7 +19,7 @@ use super::support::{
 use super::{RuntimeHarness, World};
 
 fn back_to(version: u64) -> ResumeOptions {
-    ResumeOptions::default().from_checkpoint(version)
+    ResumeOptions::default().checkpoint(version)
 }
 
 async fn rewound<O>(
@@ -261,9 +261,9 @@ pub async fn a_fork_or_rewind_to_no_checkpoint_is_refused(harness: &impl Runtime
     let fork = async |from: &str, options| executor.fork(&from.into(), options).await;
     let options = ForkOptions::default;
     let codes = [
-        fork(S, options().at(at + 1)).await.unwrap_err().code(),
-        fork(S, options().at(0)).await.unwrap_err().code(),
-        fork(S, options().at(1000)).await.unwrap_err().code(),
+        fork(S, options().checkpoint(at + 1)).await.unwrap_err().code(),
+        fork(S, options().checkpoint(0)).await.unwrap_err().code(),
+        fork(S, options().checkpoint(1000)).await.unwrap_err().code(),
         fork("nobody", options()).await.unwrap_err().code(),
         fork(S, options().session(S)).await.unwrap_err().code(),
         fork(S, options().session("x-sub-1.0")).await.unwrap_err().code(),

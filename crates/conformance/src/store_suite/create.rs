@@ -140,7 +140,7 @@ pub async fn a_child_of_a_missing_session_is_not_created(harness: &impl StoreHar
     assert!(matches!(created, CreateOutcome::Created { .. }), "{created:?}");
 }
 
-/// Only `head` and `delete` accept an unknown session. All other operations return an error.
+/// `read_log`, `append` and `renew` fail with `session_not_found` for a session that does not exist.
 pub async fn an_unknown_session_is_not_found(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("nobody");

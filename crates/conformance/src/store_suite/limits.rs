@@ -12,7 +12,7 @@ use helix_agents_core::store::{
 use super::StoreHarness;
 use super::support::{LONG, Writer, first, id, idle, ids, root_session, running};
 
-/// No character of an id is special to the back end.
+/// No character of an id is special to the backend.
 pub async fn ids_are_any_text(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let long = "ü".repeat(MAX_ID_BYTES / 2);
@@ -158,7 +158,7 @@ pub async fn the_largest_numbers_come_back(harness: &impl StoreHarness) {
     assert_eq!(ids(&rest), ["many", "after"]);
 }
 
-/// No byte of a body is special to the back end. A body may be empty.
+/// No byte of a body is special to the backend. A body may be empty.
 pub async fn bodies_are_any_bytes(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;

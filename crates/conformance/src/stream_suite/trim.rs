@@ -10,7 +10,7 @@ use super::support::{
 
 const KEPT: u64 = 20;
 
-/// A number above what any back end keeps when it was configured to keep [`KEPT`].
+/// A number above what any backend keeps when it was configured to keep [`KEPT`].
 const MAX_CHUNKS: u64 = 10_000;
 
 /// Writes until more chunks are trimmed.

@@ -189,7 +189,7 @@ impl fmt::Debug for ExecuteOptions {
 /// ```
 /// use helix_agents_core::executor::ResumeOptions;
 ///
-/// let options = ResumeOptions::default().from_checkpoint(12).message("Rather in German.");
+/// let options = ResumeOptions::default().checkpoint(12).message("Rather in German.");
 /// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -243,7 +243,7 @@ impl ResumeOptions {
     /// with an unfinished sub-agent cannot. If the step at the checkpoint ended the turn, it ends
     /// the turn again, unless a message is given.
     #[must_use]
-    pub fn from_checkpoint(mut self, version: u64) -> Self {
+    pub fn checkpoint(mut self, version: u64) -> Self {
         self.checkpoint = Some(version);
         self
     }
@@ -283,7 +283,7 @@ impl fmt::Debug for ResumeOptions {
 /// ```
 /// use helix_agents_core::executor::ForkOptions;
 ///
-/// let options = ForkOptions::default().at(12).session("ticket-7-german");
+/// let options = ForkOptions::default().checkpoint(12).session("ticket-7-german");
 /// ```
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -301,7 +301,7 @@ impl ForkOptions {
     /// [`Session::checkpoints`](crate::session::Session::checkpoints), or one that a rewind has
     /// removed from that list.
     #[must_use]
-    pub fn at(mut self, version: u64) -> Self {
+    pub fn checkpoint(mut self, version: u64) -> Self {
         self.checkpoint = Some(version);
         self
     }

@@ -1,7 +1,7 @@
 //! The state store contract: a place that keeps session logs.
 //!
-//! A store knows nothing about agents. An append is a sequence of bytes at a position in a log,
-//! together with a [`Head`] that listings and sweepers can read without folding the log.
+//! A store knows nothing about agents. An append is a sequence of bytes at a position in a log, together with a
+//! [`Head`], which listings and sweepers read instead of the log.
 
 mod all;
 mod append;
@@ -59,25 +59,24 @@ pub enum StoreScope {
 ///   that order, without gaps. An append that one caller has read is visible to all later reads.
 /// - Appends are atomic. An append is accepted only if, at that moment, the log ends at the
 ///   expected position and the guard holds by the store's own clock.
-/// - Of several appends at one position exactly one is accepted; the others get
-///   [`AppendOutcome::Conflict`] with the appends that they missed.
+/// - At most one of several different appends at one position is accepted. The others get [`AppendOutcome::Conflict`]
+///   with the appends that they missed.
 /// - Appends are idempotent. An append that is repeated with the same id and position returns the
 ///   first result and is written once, however much was appended since. A caller resolves a lost
 ///   reply by retrying.
 /// - If the log has another append id at the expected version, or ends before that version, the
 ///   outcome is [`AppendOutcome::HistoryLost`]. The guard is checked last: a repeated append
 ///   returns its result, and a stale position is a conflict, whether or not the guard holds.
-/// - A fork's log is the original's log up to a position, followed by its own appends. Neither
-///   session sees the other's later appends, and either can be written, forked again or deleted
-///   independently. Every position up to the shared one is also a position of the fork. Shared data
-///   is kept until the last session that shares it is deleted.
+/// - A fork's log is the original's log up to a position, followed by its own appends. Neither session sees the other's
+///   later appends, and either can be written, forked again or deleted independently. Every position of the original up
+///   to the fork point is also valid in the fork. Shared data is kept until the last session that shares it is deleted.
 /// - Summary, usage, lease and events of one append become visible atomically.
 /// - A session's usage is the one in the last append that carried usage. A fork has only the usage
 ///   of its own appends, never the original's. It is deleted with the session.
 /// - The time of an append ([`StoredAppend::at`]) is read from the store's clock and never
 ///   decreases within a session. All handles of a store share one clock, to the millisecond. Leases
 ///   are compared with that clock, never with a process's clock.
-/// - Time comparisons are exact. A lease is held before its expiry and free from the expiry on. An
+/// - Time comparisons are exact. A lease is held while the clock is before its expiry, and free at the expiry. An
 ///   append with [`Guard::NotAfter`] is accepted up to and including the given time.
 /// - Ids of sessions, runs and appends are strings of 1 to
 ///   [`MAX_ID_BYTES`](crate::id::MAX_ID_BYTES) bytes without control characters, compared byte by
@@ -87,8 +86,8 @@ pub enum StoreScope {
 /// - Bodies are arbitrary bytes up to [`max_append_bytes`](Self::max_append_bytes). Larger ones are
 ///   rejected with [`TooLarge`](crate::error::ErrorCode::TooLarge), appends without events with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
-/// - A session has at most one snapshot, the newest that was saved. It is deleted with the session
-///   and not inherited by forks. It may be lost at any time, and does not count against any limit.
+/// - A session has at most one snapshot, the one with the greatest version. It is deleted with the session and not
+///   inherited by forks. It may be lost at any time.
 ///
 /// # Durability
 ///
@@ -136,7 +135,7 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
         MAX_APPEND_BYTES
     }
 
-    /// Returns the identity of the queue that executes appends in the order of their submission, or
+    /// Returns the identity of the queue that executes appends in the order in which their futures are first polled, or
     /// `None` if the order is not guaranteed.
     fn write_queue(&self) -> Option<WriteQueue> {
         None
@@ -145,14 +144,14 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Creates a session with its first append. The append's `expected` is [`Position::start`] and
     /// it has a summary.
     ///
-    /// With [`Guard::ParentExists`], the store creates a child only if its parent exists, and
-    /// otherwise returns [`CreateOutcome::ParentMissing`]. A concurrent deletion of the parent
-    /// either prevents the child or deletes it. The guard has no effect on a root. Other guards are
-    /// ignored.
+    /// With [`Guard::ParentExists`], the store creates a child only if its parent exists, and otherwise returns
+    /// [`CreateOutcome::ParentMissing`]. A concurrent deletion of the parent either prevents the child or deletes it. A
+    /// store that cannot ensure this if the creating process crashes documents it. The guard has no effect on a root.
+    /// Other guards are ignored.
     ///
     /// # Errors
     /// Returns [`InputInvalid`](crate::error::ErrorCode::InputInvalid) for any other first append, and errors of the
-    /// backend. An existing session is an outcome, not an error.
+    /// backend. If the session exists, the result is [`CreateOutcome::Exists`], not an error.
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome>;
 
     /// Creates a session whose log is the log of `from` up to the position that `first` expects,
@@ -160,8 +159,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// inherited, and the guard of `first` is ignored. The history is not copied if the database
     /// can avoid it.
     ///
-    /// A repeated call with the same `first` returns the first result. An existing session is an
-    /// outcome, and is checked before the position.
+    /// A repeated call with the same `first` returns the first result. If a session with the new id exists, the result
+    /// is [`ForkOutcome::Exists`], whatever the position.
     ///
     /// # Errors
     /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if `from` does not exist;
@@ -175,9 +174,9 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
     async fn append(&self, append: Append) -> Result<AppendOutcome>;
 
-    /// Returns up to `limit` appends that follow version `after`, in log order. `after` must be 0
-    /// or the [version](StoredAppend::version) at which an append ends. An empty result means that
-    /// the log ends at `after`.
+    /// Returns up to `limit` appends that follow version `after`, in log order. `after` must be 0 or the
+    /// [version](StoredAppend::version) at which an append ends. Unless `limit` is 0, an empty result means that the
+    /// log ends at `after`.
     ///
     /// # Errors
     /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
@@ -215,10 +214,9 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and errors of the backend.
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal>;
 
-    /// Saves a snapshot of a session, replacing the previous one. The call does nothing and
-    /// succeeds if the store has a snapshot of a higher version, if the log is shorter than the
-    /// snapshot's version, or if the session does not exist. The reader of the snapshot checks that
-    /// its position is in the log.
+    /// Saves a snapshot of a session instead of one of a lower version. The call does nothing and succeeds if the store
+    /// has a snapshot of a higher version, if the log is shorter than the snapshot's version, or if the session does
+    /// not exist. The reader of the snapshot checks that its position is in the log.
     ///
     /// Optional: without it the first read of a session in each process reads the whole log.
     ///
@@ -237,11 +235,10 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Deletes a session and all its descendants. If the store also keeps streams, their streams
-    /// are deleted as by [`forget`](crate::stream::StreamManager::forget), not later than the
-    /// sessions. The chunks of a child session are in the stream of its root and are deleted with
-    /// that stream. Returns whether the session existed; deleting a missing session is not an
-    /// error.
+    /// Deletes a session and all its descendants. If the store also keeps streams, the stream of the session is deleted
+    /// as well, whatever its state, and no later than the session. The chunks of a child session are in the stream of
+    /// its root and are deleted with that stream. Returns whether the session existed; deleting a missing session is
+    /// not an error.
     ///
     /// A store that only keeps sessions leaves streams to the caller:
     /// [`delete_session`](crate::session::delete_session) deletes both.
@@ -250,11 +247,10 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Returns the errors of the backend.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
 
-    /// Deletes all matching root sessions, each with all its descendants and their streams, as
-    /// [`delete`](Self::delete) does. Returns the number of deleted sessions. A session tree is
-    /// deleted completely or not at all, and not while a lease is held in it. Data that is shared
-    /// with forks is kept. A child whose parent was deleted counts as a root, and its own status
-    /// decides.
+    /// Deletes all matching root sessions, each with all its descendants and their streams, as [`delete`](Self::delete)
+    /// does. Returns the number of deleted sessions. No session of a tree is deleted while a lease is held in the tree.
+    /// A store that cannot delete a tree atomically documents what a crash can leave behind. Data that is shared with
+    /// forks is kept. A child whose parent was deleted counts as a root, and its own status decides.
     ///
     /// # Cancel safety
     /// Trees are deleted one by one, so the call can be dropped and repeated at any time.

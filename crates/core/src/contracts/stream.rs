@@ -91,19 +91,18 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///
 /// `stream_suite!` of `helix-agents-conformance` is the executable form of this section.
 ///
-/// - Sequence numbers start at 1 and have no gaps when written. They become visible in order: a
-///   reader that saw chunk n never finds a lower number later.
+/// - Sequence numbers start at 1 and have no gaps when written. They become visible in order: until a `stream_resync`
+///   chunk, the numbers that a reader gets increase.
 /// - The operations of one [`write`](Self::write) are written atomically and in order: all of them,
 ///   or none if the write fails.
-/// - A batch that failed with an error of kind `unavailable`, or whose future was dropped, may have
-///   been written. It can be retried with the same id through the same handle. It is then written
-///   only once, and the retry returns the first receipt, even if other batches were written in the
-///   meantime. A handle remembers at least the last [64](crate::stream::Receipts::KEPT) batches of a stream, for at
-///   least a thousand streams and for every stream with an unanswered batch. This memory ends with
-///   the process, because no other process repeats a batch.
-/// - The sessions of one tree share the root session's stream. Effects and watermarks of different
-///   sessions are independent: the session of an operation's `origin` determines to which one it
-///   belongs.
+/// - A batch that failed with an error of kind `unavailable`, or whose future was dropped, may have been written. It
+///   can be retried with the same id through the same handle. It is then written only once, and the retry returns the
+///   first receipt, even if other batches were written in the meantime. A handle remembers at least the last
+///   [64](crate::stream::Receipts::KEPT) batches of each of the thousand streams that it wrote last, and of every
+///   stream with a batch in flight. This memory ends with the process, because no other process repeats a batch.
+/// - The sessions of one tree share the root session's stream. Attempts and watermarks of different sessions are
+///   independent. `Begin` and `Watermark` belong to the session of their `origin`, chunks to the session of their
+///   attempt.
 /// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces that
 ///   with a `step_discarded` chunk, and gets a higher number.
 /// - Chunks of an attempt that was settled, discarded or never started are dropped, and the receipt
@@ -112,11 +111,9 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   [superseded](BatchReceipt::is_superseded), if the writer's session has a watermark or an open
 ///   attempt of a writer with a greater fencing token. Therefore a process that stalled during a
 ///   takeover of its session cannot write into its successor's stream.
-/// - A watermark also discards the open attempts of its session that writers with a lower fencing
-///   token started and that it does not settle. Workers of the same run have the same token, so
-///   they do not affect each other.
-/// - Chunks of a settled attempt are never discarded. Chunks without an attempt (boundaries)
-///   survive every discard.
+/// - A watermark also discards each open attempt of its session that it does not settle and that was started with a
+///   lower fencing token. Workers of the same run have the same token, so they do not affect each other.
+/// - Chunks of a settled attempt and chunks without an attempt are never discarded.
 /// - [`read`](Self::read) first catches up and then follows, without gaps or duplicates. It omits
 ///   chunks of attempts that are discarded by the time they are read. A reader that already saw
 ///   some of them gets the announcement.
@@ -130,10 +127,11 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   `stream_resync` with `seq` 0, and then the next stream of that session from its first chunk.
 /// - A slow reader never slows down a writer: a reader that falls behind catches up from the kept
 ///   chunks.
-/// - Watermarks never go back. If the version of a watermark is not above the last one, only its
-///   attempts are settled and discarded. Boundaries of versions up to the last watermark already
-///   exist and are dropped one by one. Two processes can therefore bring a stream into line with
-///   the log at the same time, even if one has read less of the log, without showing a chunk twice.
+/// - Watermarks never go back. If the version of a watermark is not above the last one, only its attempts are settled
+///   and discarded. A [boundary](Boundary) is a chunk with the log version that it shows. Boundaries of versions up to
+///   the last watermark exist already and are skipped; newer ones are written. Two processes can therefore bring a
+///   stream into line with the log at the same time, even if one has read less of the log, without showing a chunk
+///   twice.
 ///
 /// # Durability
 ///
@@ -159,17 +157,16 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// Writes a batch in one round trip, regardless of its size.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::InputInvalid`] if the batch refers to an attempt that no earlier
-    /// operation of it starts, or if it contains attempts or watermarks of a session other than its
-    /// writer's, and the errors of the backend. After an error of kind `unavailable`, the batch may
-    /// have been written.
+    /// Returns [`ErrorCode::InputInvalid`] if an [`AttemptRef::Started`] does not refer to an earlier `Begin` of the
+    /// batch, or if it contains attempts or watermarks of a session other than its writer's, and the errors of the
+    /// backend. After an error of kind `unavailable`, the batch may have been written.
     ///
     /// # Cancel safety
     /// If the future is dropped, the batch may or may not have been written, but never only a part
     /// of it.
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt>;
 
-    /// Returns the identity of the queue that executes batches in the order of their submission, or
+    /// Returns the identity of the queue that executes batches in the order in which their futures are first polled, or
     /// `None` if the order is not guaranteed.
     fn write_queue(&self) -> Option<WriteQueue> {
         None
@@ -188,9 +185,9 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// Returns the errors of the backend.
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo>;
 
-    /// Deletes the chunks, watermarks and open attempts of the stream. Sequence numbers continue,
-    /// so an old cursor never points to a new chunk. A reader with such a cursor gets
-    /// `stream_resync`.
+    /// Deletes the chunks, watermarks and open attempts of the stream. Sequence numbers continue, so an old cursor
+    /// never points to a new chunk. A reader that has not read all deleted chunks gets `stream_resync`; any other
+    /// continues.
     ///
     /// # Errors
     /// Returns the errors of the backend.

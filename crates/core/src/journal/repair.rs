@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::load::not_found;
 use super::{SessionReader, load_events};
 use crate::clock::IdSourceExt as _;
 use crate::clock::{Clock, IdSource};
@@ -61,7 +62,7 @@ async fn missing_operations(
     let open: Vec<_> = info.open.into_iter().filter(|open| open.session == *session.id()).collect();
     let needs_log = |open: &OpenAttempt| may_be_recorded_by_another(session, open);
     let events = if marked < version || open.iter().any(needs_log) {
-        load_events(store, session.id(), 0).await?
+        load_own_events(store, session).await?
     } else {
         Vec::new()
     };
@@ -129,6 +130,15 @@ async fn missing_operations(
         }
     }
     Ok(found)
+}
+
+/// Loads the events of the log that the session was folded from. Fails if the session was deleted and created again.
+async fn load_own_events(store: &dyn StateStore, session: &Session) -> Result<Vec<RecordedEvent>> {
+    let events = load_events(store, session.id(), 0).await?;
+    let starts = |recorded: &RecordedEvent, last: &RunId| matches!(&recorded.event, Event::RunStarted { run, .. } if run == last);
+    let last = session.last_run().map(|run| &run.id);
+    let is_own = last.is_none_or(|last| events.iter().any(|recorded| starts(recorded, last)));
+    if is_own { Ok(events) } else { Err(not_found(session.id())) }
 }
 
 /// Returns `true` if the outcome of an attempt is recorded, and possibly not by the run that started the attempt. Only

@@ -18,6 +18,7 @@ use helix_agents_core::session::{
     Journal, SessionReader, StartOutcome, StreamRepair, abort_events, plan_stream_repair,
     queue_message, repair_ended_stream, rewind_events,
 };
+use helix_agents_core::store::StateStore as _;
 use helix_agents_core::stream::{
     Attempt, Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager,
     StreamOp, Watermark, Writer,
@@ -186,6 +187,20 @@ async fn a_replaced_run_discards_nothing_of_its_successor() {
     });
     let StreamRepair { settled, discarded, .. } = repair(&streams).await;
     assert_eq!((settled, discarded), (Vec::new(), Vec::new()));
+}
+
+/// The new session's log has other events at the same versions.
+#[tokio::test]
+async fn the_repair_for_a_deleted_session_does_not_read_the_log_of_a_new_one() {
+    let world = world();
+    world.create().await;
+    let journal = world.taken_over("r2").await;
+    assert!(world.faults.delete(&id()).await.unwrap());
+    world.create().await;
+    let (session, version) = (journal.session(), journal.acknowledged());
+    let memory = MemoryStore::new();
+    let repair = plan_stream_repair(&world.faults, &memory, &*world.clock, session, version).await;
+    assert_eq!(repair.unwrap_err().code(), ErrorCode::SessionNotFound);
 }
 
 /// A replaced run records a result late, and yet another run takes over before its predecessor shows the result.

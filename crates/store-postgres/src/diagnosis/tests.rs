@@ -10,7 +10,7 @@ fn inspection(fsync: bool, stopped: u64) -> Inspection {
     let settings = Settings { fsync, synchronous_commit: "on".to_owned() };
     Inspection {
         server: "17.0".to_owned(),
-        schema: Some(4),
+        schema: 4,
         newest_schema: 4,
         guarantees: guarantees::of(&settings),
         fsync,

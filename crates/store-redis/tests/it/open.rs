@@ -58,6 +58,9 @@ async fn a_url_may_set_the_prefix_but_no_unknown_parameter() {
     create(&keyspace.store().await, &id("s")).await;
     let url = format!("{}?prefix={}", servers::redis(), keyspace.prefix());
     assert_eq!(ids(&RedisStore::open(&url).await.unwrap(), &id("s")).await, ["first"]);
+    let url = format!("{}?prefix=other", servers::redis());
+    let store = RedisStore::builder(&url).prefix(keyspace.prefix()).open().await.unwrap();
+    assert_eq!(ids(&store, &id("s")).await, ["first"], "the builder overrides the URL");
     for options in ["?prefix=a{b}", "?schema=x", "?prefix=a&tls=yes"] {
         let url = format!("{}{options}", servers::redis());
         refused(RedisStore::builder(&url), ErrorCode::ConfigInvalid).await;

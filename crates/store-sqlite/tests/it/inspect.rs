@@ -64,7 +64,7 @@ async fn sessions_are_counted_by_their_state() {
     for _ in 0..2 {
         let found = SqliteStore::builder(folder.file()).inspect().await.unwrap().unwrap();
         assert_eq!((found.sessions.running, found.sessions.stopped), (1, 2));
-        let mut ended = found.sessions.ended;
+        let mut ended = found.sessions.without_run;
         ended.sort_by_key(|(status, _)| status.as_str());
         assert_eq!(ended, [(SessionStatus::Completed, 2), (SessionStatus::Failed, 1)]);
         assert_eq!((found.schema, found.chunks, found.writable), (6, 2, true));

@@ -73,6 +73,6 @@ pub(in crate::runtime_suite) async fn forked(
     at: u64,
     name: &str,
 ) -> SessionId {
-    let options = ForkOptions::default().at(at).session(name);
+    let options = ForkOptions::default().checkpoint(at).session(name);
     executor.fork(&S.into(), options).await.unwrap()
 }

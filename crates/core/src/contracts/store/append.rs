@@ -58,10 +58,10 @@ pub enum Guard {
     None,
     /// The store's clock must not be later than this time.
     NotAfter(Timestamp),
-    /// No lease may be held. Required to start a run.
+    /// No lease may be held. Callers that start a run use this guard.
     LeaseFree,
-    /// The parent of the new session must exist. Required to create a child, because the parent may
-    /// be deleted concurrently. Ignored by appends to existing sessions.
+    /// The parent of the new session must exist. Callers that create a child use this guard,
+    /// because the parent may be deleted concurrently. Ignored by appends to existing sessions.
     ParentExists,
 }
 

@@ -16,8 +16,9 @@ pub struct SessionCounts {
     pub running: u64,
     /// The number of sessions with an unfinished run and no live lease. They can be resumed.
     pub stopped: u64,
-    /// The numbers of sessions without an unfinished run, by status.
-    pub ended: Vec<(SessionStatus, u64)>,
+    /// The numbers of sessions without an unfinished run, by status. Suspended sessions are
+    /// [`Active`](SessionStatus::Active).
+    pub without_run: Vec<(SessionStatus, u64)>,
 }
 
 impl SessionCounts {
@@ -25,7 +26,7 @@ impl SessionCounts {
     /// of the status.
     #[must_use]
     pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
-        let ended = self.ended.iter().map(|(status, number)| (status.as_str(), *number));
+        let ended = self.without_run.iter().map(|(status, number)| (status.as_str(), *number));
         let all = [("running", self.running), ("stopped", self.stopped)].into_iter().chain(ended);
         all.filter(|(_, number)| *number > 0).collect()
     }

@@ -66,9 +66,9 @@ pub struct Head {
     pub created: NewSession,
     /// The end of the log.
     pub position: Position,
-    /// The summary of the last append.
+    /// The summary of the last append that had one.
     pub summary: Summary,
-    /// The lease expiry: the owner counts as alive before this time, not at it. `None` if the last
+    /// The lease expiry: the lease is held while the clock is before this time. `None` if the last
     /// change cleared the lease, or if there was none. The store keeps it independently of the
     /// summary; a writer that ends a run clears it.
     pub lease_until: Option<Timestamp>,
@@ -129,7 +129,7 @@ impl NewSession {
     }
 }
 
-/// The part of a head that the writer of an append computes from the fold.
+/// The part of a head that the writer of an append computes from the state of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The status after the append.
@@ -141,8 +141,8 @@ pub struct Summary {
     /// The number of pending calls, plus one for each call whose child session is suspended or
     /// interrupted.
     pub pending: u32,
-    /// The time, by the store's clock, from which on a sweep should check the session. `None` if
-    /// there is no such time.
+    /// The earliest time, by the store's clock, at which a sweep should check the session. `None`
+    /// if there is no such time.
     pub wake_at: Option<Timestamp>,
 }
 

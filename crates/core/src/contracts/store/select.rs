@@ -14,9 +14,8 @@ pub const MAX_PAGE: u32 = 1000;
 
 /// A filter for listing sessions. All conditions must hold.
 ///
-/// Create it with its methods, so that new conditions do not affect your code. A store should
-/// destructure it without `..` instead: a new condition must not be ignored, and then it is a
-/// compile error.
+/// Build filters with the methods, so that new conditions do not affect your code. In a store,
+/// destructure the filter without `..`, so that a new condition is a compile error and not ignored.
 ///
 /// # Examples
 ///
@@ -43,7 +42,7 @@ pub struct SessionFilter {
     pub root: Option<SessionId>,
     /// Sessions whose last run was of this kind of runtime.
     pub runtime: Option<Arc<str>>,
-    /// Only sessions with pending calls.
+    /// Only sessions whose [`Summary::pending`](super::Summary::pending) is not zero.
     pub pending: bool,
     /// Only sessions with a current run whose lease was cleared or has expired, by the store's
     /// clock.
@@ -101,7 +100,7 @@ impl SessionFilter {
         self
     }
 
-    /// Selects sessions with pending calls.
+    /// Selects sessions whose [`Summary::pending`](super::Summary::pending) is not zero.
     #[must_use]
     pub fn pending(mut self) -> Self {
         self.pending = true;
@@ -166,14 +165,14 @@ pub struct Purge {
     /// The minimum time since the last append to any session of the tree, by the store's clock. A
     /// tree consists of all sessions with the same root, even if that was deleted.
     pub older_than: Duration,
-    /// The statuses of the sessions. A running or suspended session is
+    /// The statuses of the topmost sessions. A running or suspended session is
     /// [`Active`](SessionStatus::Active).
     pub statuses: Vec<SessionStatus>,
 }
 
 impl Purge {
-    /// Returns the sessions to delete, given the heads of all sessions. For stores that can list
-    /// those cheaply.
+    /// Returns the topmost sessions to delete; the caller deletes their descendants. `heads` must
+    /// contain every session, so this is for stores that can list all of them cheaply.
     #[must_use]
     pub fn roots(&self, heads: &[Head]) -> Vec<SessionId> {
         let is_young = |head: &&Head| !self.is_old(head);

@@ -6,7 +6,7 @@ use super::Position;
 use super::append::MAX_APPEND_BYTES;
 use crate::error::{Error, ErrorCode, Result};
 
-/// The fold of a log up to a position, from which the next reader continues.
+/// The state of a session up to a position of its log, from which the next reader continues.
 ///
 /// A store treats it as opaque bytes at a position. It is a cache: it can be lost at any time, and
 /// its reader verifies it against the log before using it.

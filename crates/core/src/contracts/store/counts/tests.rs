@@ -9,7 +9,7 @@ fn only_states_with_sessions_are_named() {
     let none = SessionCounts::default();
     assert_eq!((none.to_string(), none.finding()), ("none".to_owned(), None));
     let ended = vec![(SessionStatus::Completed, 3), (SessionStatus::Failed, 0)];
-    let counts = SessionCounts { running: 2, stopped: 0, ended };
+    let counts = SessionCounts { running: 2, stopped: 0, without_run: ended };
     assert_eq!(counts.to_string(), "3 completed, 2 running");
     assert_eq!(serde_json::to_value(&counts).unwrap(), json!({ "completed": 3, "running": 2 }));
 }
