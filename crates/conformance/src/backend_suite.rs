@@ -96,7 +96,7 @@ macro_rules! backend_suite {
     };
 }
 
-/// Deleting a session deletes its stream, whichever handles wrote and deleted it.
+/// Deleting a session through any handle deletes its stream, including chunks that other handles wrote.
 pub async fn a_deleted_session_leaves_no_stream(harness: &impl BackendHarness) {
     let (one, other) = (harness.open().await, harness.open().await);
     let session = one.create("s").await.session;
@@ -107,7 +107,8 @@ pub async fn a_deleted_session_leaves_no_stream(harness: &impl BackendHarness) {
     }
 }
 
-/// The new stream starts its numbers anew and has no chunk of the deleted stream.
+/// A session that is created with the id of a deleted session has a new stream. Its numbers start at 1, and it contains
+/// no chunk of the deleted stream.
 pub async fn a_session_that_is_created_anew_has_a_stream_of_its_own(harness: &impl BackendHarness) {
     let (one, other) = (harness.open().await, harness.open().await);
     let session = one.create("s").await.session;
@@ -122,7 +123,7 @@ pub async fn a_session_that_is_created_anew_has_a_stream_of_its_own(harness: &im
     }
 }
 
-/// All sessions of a tree write to the root's stream, through any handle. A purge deletes it.
+/// Purging a tree deletes the stream of its root, which contains the chunks of all sessions of the tree.
 pub async fn a_purged_tree_leaves_no_stream(harness: &impl BackendHarness) {
     let (one, other) = (harness.open().await, harness.open().await);
     let root = one.create("s").await.session;
@@ -135,7 +136,7 @@ pub async fn a_purged_tree_leaves_no_stream(harness: &impl BackendHarness) {
     }
 }
 
-/// The stream of a session that is not purged stays.
+/// A purge does not delete the streams of sessions that it keeps.
 pub async fn a_purge_leaves_the_streams_of_others(harness: &impl BackendHarness) {
     let backend = harness.open().await;
     let mut ended = backend.create("ended").await;
@@ -165,8 +166,8 @@ pub async fn deleting_a_session_leaves_the_streams_of_others(harness: &impl Back
     }
 }
 
-/// Writes of one [`WriteQueue`](helix_agents_core::store::WriteQueue) are executed in the order of their submission,
-/// although only the last one is polled further. Back ends without a queue promise no order.
+/// Writes of one [`WriteQueue`](helix_agents_core::store::WriteQueue) are executed in the order in which their futures
+/// are first polled, although only the last one is polled further. Backends without a queue promise no order.
 pub async fn writes_of_one_queue_are_executed_in_order(harness: &impl BackendHarness) {
     let backend = harness.open().await;
     let queue = backend.store.write_queue();

@@ -186,7 +186,7 @@ macro_rules! runtime_suite {
             answers: a_turn_may_start_with_a_new_state;
             answers: another_agents_session_is_refused;
             answers: a_failing_model_fails_the_run_and_a_resume_continues;
-            answers: an_interrupted_reply_is_requested_again_and_its_text_discarded;
+            answers: an_interrupted_reply_is_requested_again_and_its_text_is_not_recorded;
             answers: replies_that_keep_breaking_off_fail_the_run;
             answers: error_stop_reasons_fail_the_run;
             tools: results_stand_in_call_order_whatever_the_order_of_their_ends;
@@ -219,7 +219,7 @@ macro_rules! runtime_suite {
             finishing: text_instead_of_the_output_is_corrected_and_the_tool_forced;
             finishing: a_cut_off_answer_is_corrected_and_fails_as_max_tokens;
             finishing: a_nearly_right_output_is_repaired;
-            finishing: a_native_output_leaves_no_message;
+            finishing: a_native_output_is_corrected_and_recorded;
             finishing: finish_tools_run_after_the_others_and_see_their_state;
             finishing: the_first_finish_tool_that_succeeds_gives_the_output;
             finishing: a_finish_tool_that_fails_does_not_complete;
@@ -280,7 +280,7 @@ macro_rules! runtime_suite {
             approvals: a_recorded_answer_is_reported_as_recorded;
             approvals: one_of_ten_answers_is_accepted;
             approvals: a_message_to_an_answered_session_enters_when_the_step_is_done;
-            approvals: one_of_two_resumers_after_an_answer_runs;
+            approvals: one_of_several_resumers_after_an_answer_runs;
             children: a_sub_agent_answers_like_a_tool;
             children: a_sub_agent_that_fails_does_not_disturb_its_siblings;
             children: a_restart_continues_a_child_where_it_stopped;
@@ -342,7 +342,7 @@ macro_rules! runtime_suite {
             large: a_process_that_crashes_between_two_appends_is_continued;
             large: a_reply_that_is_too_large_fails_the_run;
             large: a_result_that_is_too_large_is_read_as_an_error;
-            large: large_arguments_are_answered_with_a_little_of_them;
+            large: large_invalid_arguments_are_answered;
             panics: a_transform_that_panics_fails_the_run;
             panics: hooks_that_panic_are_hooks_that_failed;
             panics: hooks_that_panic_when_they_are_asked_refuse;
@@ -356,13 +356,13 @@ macro_rules! runtime_suite {
             restarts: a_key_follows_what_an_approver_edits;
             restarts: an_at_most_once_tool_is_reconciled;
             restarts: a_tool_that_is_gone_after_a_restart_is_missing;
-            restarts: a_restart_in_the_model_call_discards_its_text;
+            restarts: a_restart_in_the_model_call_calls_the_model_again;
             restarts: of_many_resumers_exactly_one_runs;
             waiting: a_message_that_lands_while_the_run_ends_is_answered;
             waiting: an_interrupt_that_lands_while_the_run_ends_is_void;
             waiting: an_answer_that_lands_while_the_run_suspends_is_taken_at_once;
             waiting: one_of_two_automatic_resumers_runs;
-            waiting: the_sweeper_takes_what_expired_and_not_what_waits;
+            waiting: a_sweep_resumes_a_session_after_the_deadline_and_not_before;
             waiting: either_the_sweeper_or_the_caller_resumes;
             waiting: a_late_sweep_leaves_a_session_that_failed_meanwhile;
             waiting: an_approved_call_that_was_killed_is_not_run_again;

@@ -60,8 +60,8 @@ pub async fn an_overtaken_abort_calls_hooks_once(harness: &impl RuntimeHarness) 
     .await;
 }
 
-/// An answer arrives after the abort has read the log, and another run continues the session. The effects of
-/// that run stay, and the abort reports only what that run left open.
+/// Another run answers a call and continues the session after an abort has read the log and before the abort appends.
+/// The state changes of that run stay, and the abort ends the calls that the run left open.
 pub async fn an_abort_after_another_run_reports_its_open_calls(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));

@@ -28,8 +28,8 @@ fn ask() -> Tool {
     Tool::client::<Word>("ask", "Asks a person.")
 }
 
-/// This holds for calls that were refused, failed or succeeded, of tools and children, and with a finish
-/// call.
+/// The hooks of results run in call order: for tool calls that succeeded, failed or were refused, for a refused
+/// sub-agent call, and for a call next to a finish call.
 pub async fn hooks_run_for_every_call_in_call_order(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let llm = ScriptedLlm::new([
@@ -69,7 +69,8 @@ pub async fn hooks_run_for_every_call_in_call_order(harness: &impl RuntimeHarnes
     .assert_eq(&diary.results());
 }
 
-/// One result is recorded when the process crashes in the other call. No hook was called for it.
+/// A process crashes in a call after it has recorded the result of another call, whose hooks have not run. The process
+/// that continues runs the hooks of both results in call order.
 pub async fn hooks_run_after_a_crash_for_results_recorded_before_it(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let diary = Diary::default();
@@ -112,7 +113,8 @@ pub async fn hooks_run_after_a_crash_for_results_recorded_before_it(harness: &im
     .assert_eq(&diary.results());
 }
 
-/// No process works on the session. The calls that the abort answers call the same hooks as all others.
+/// An abort of a suspended parent and its child calls the hooks for every call that it ends. The hooks of the parent
+/// are also called for the call of the child.
 pub async fn hooks_run_for_every_end_in_an_aborted_tree(harness: &impl RuntimeHarness) {
     let [diary, helpers] = diaries();
     let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
@@ -133,7 +135,8 @@ pub async fn hooks_run_for_every_end_in_an_aborted_tree(harness: &impl RuntimeHa
     .assert_eq(&diary.results());
 }
 
-/// The parent has ended, and its hooks are called for the outcome of its companion.
+/// An abort of a suspended companion whose parent has ended calls the hooks of both the parent and the companion for
+/// the open call.
 pub async fn a_child_is_aborted_under_the_hooks_of_its_parent(harness: &impl RuntimeHarness) {
     let [diary, helpers] = diaries();
     let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
@@ -163,7 +166,8 @@ pub async fn a_child_is_aborted_under_the_hooks_of_its_parent(harness: &impl Run
     .assert_eq(&diary.results());
 }
 
-/// The parent has ended, and a caller resumes the child.
+/// A caller resumes a suspended companion whose parent has ended. The hooks of both the parent and the companion are
+/// called for its results.
 pub async fn a_child_is_resumed_under_the_hooks_of_its_parent(harness: &impl RuntimeHarness) {
     let [diary, helpers] = diaries();
     let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
@@ -198,8 +202,8 @@ pub async fn a_child_is_resumed_under_the_hooks_of_its_parent(harness: &impl Run
     .assert_eq(&diary.results());
 }
 
-/// The process that interrupted the parent crashes before it has interrupted the child. The parent's owner
-/// does it.
+/// A caller that interrupts a parent stops before it passes the interrupt to the child. The owner of the parent passes
+/// the interrupt on once, and both sessions stop.
 pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     let (gate, started, asked, passed) = (Gate::new(), Gate::new(), Gate::new(), Gate::new());
     let holding = |gate: &Gate| {
@@ -236,7 +240,8 @@ pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     assert_eq!(asked.count(), 1, "it is requested once");
 }
 
-/// A companion of a child continues after the child has ended. The log of the root never learns of it.
+/// The usage of a run includes a companion that continues after its parent, a sub-agent, has ended. The log of the root
+/// does not contain this usage.
 pub async fn what_outlives_its_parent_is_counted(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let scout = Agent::builder("scout")

@@ -18,7 +18,8 @@ use super::support::{
 };
 use super::{RuntimeHarness, World};
 
-/// The turn is one piece of text.
+/// A reply that contains only text completes the turn, and the text is the output. The log, the
+/// transcript and the stream contain the text.
 pub async fn text_completes_the_turn(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("Good morning to you.")]);
@@ -62,7 +63,7 @@ pub async fn text_completes_the_turn(harness: &impl RuntimeHarness) {
     assert_eq!(handle.usage().await.unwrap().tokens.input_tokens, 10);
 }
 
-/// The provider stopped the text there because of a requested stop sequence.
+/// A text that the provider ended at a stop sequence completes the turn and is the output.
 pub async fn text_up_to_a_stop_sequence_completes_the_turn(harness: &impl RuntimeHarness) {
     let reply = Reply::text("one, two").with_stop_reason(StopReason::StopSequence);
     let executor = harness.boot(World::new(ScriptedLlm::new([reply]))).await;
@@ -71,7 +72,7 @@ pub async fn text_up_to_a_stop_sequence_completes_the_turn(harness: &impl Runtim
     assert_eq!(result.output.unwrap().to_value(), "one, two");
 }
 
-/// The transcript and the stream contain the reasoning.
+/// The log and the stream contain the thinking of a reply.
 pub async fn thinking_is_kept_and_shown(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("4").with_thinking("two and two make four")]);
@@ -104,7 +105,8 @@ pub async fn thinking_is_kept_and_shown(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// An adapter that wraps another one may emit chunks that are not part of the reply.
+/// Custom chunks that a model adapter emits are in the stream. An adapter that wraps another one
+/// may emit chunks that are not part of the reply.
 pub async fn custom_chunks_of_an_adapter_are_shown(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("4").with_custom("plan", json!({ "add": 2 }))]);
@@ -157,7 +159,8 @@ pub async fn a_completed_session_continues_with_its_history(harness: &impl Runti
     assert!(!stray, "the second run's stream starts with the second run");
 }
 
-/// The stream is only for observation. Its earlier content can be read from the log.
+/// A session whose stream was reset can start another turn, and the stream contains the chunks of
+/// the new run. The earlier content can be read from the log.
 pub async fn a_session_whose_stream_was_lost_continues_with_a_new_one(
     harness: &impl RuntimeHarness,
 ) {
@@ -198,7 +201,8 @@ pub async fn a_second_execute_under_the_same_run_id_attaches(harness: &impl Runt
     assert_eq!(llm.calls(), 1);
 }
 
-/// Creation is a compare-and-append operation too.
+/// If several callers create the same session concurrently, one of them starts a run. The others
+/// get `already_running`.
 pub async fn of_concurrent_creators_exactly_one_wins(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
@@ -218,7 +222,8 @@ pub async fn of_concurrent_creators_exactly_one_wins(harness: &impl RuntimeHarne
     assert_eq!(llm.calls(), 1);
 }
 
-/// State given with the input is a recorded change. Invalid state is refused.
+/// A turn can start with a state that is given with the input. A state that does not fit the
+/// agent's type is refused.
 pub async fn a_turn_may_start_with_a_new_state(harness: &impl RuntimeHarness) {
     let agent = teller().state::<Notes>().tool(note()).build().unwrap();
     let replies = [Reply::tool_call("note", json!({"word": "b"})), Reply::text("done")];
@@ -232,7 +237,8 @@ pub async fn a_turn_may_start_with_a_new_state(harness: &impl RuntimeHarness) {
     assert_eq!(**fold(harness).await.state(), json!({"notes": ["a", "b"], "last": "b"}));
 }
 
-/// A session belongs to its agent.
+/// `execute` refuses a session of another agent. It also refuses a session id of the form that is
+/// reserved for children.
 pub async fn another_agents_session_is_refused(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let other = Agent::builder("other").system_prompt("x").model("scripted").build().unwrap();
@@ -246,7 +252,8 @@ pub async fn another_agents_session_is_refused(harness: &impl RuntimeHarness) {
     assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid);
 }
 
-/// A failed run keeps all work, and `resume` calls the model again.
+/// A run fails if the model returns an error that cannot be retried. A resume calls the model again
+/// and completes the turn.
 pub async fn a_failing_model_fails_the_run_and_a_resume_continues(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let replies = [Reply::fails(ErrorCode::ProviderUnauthorized), Reply::text("now it works")];
@@ -274,8 +281,9 @@ pub async fn a_failing_model_fails_the_run_and_a_resume_continues(harness: &impl
     .await;
 }
 
-/// An error without `should_stop` adds nothing to the transcript and counts as a step.
-pub async fn an_interrupted_reply_is_requested_again_and_its_text_discarded(
+/// If a reply breaks off, the model is called again. The broken reply counts as a step, and its
+/// text is not recorded in the log.
+pub async fn an_interrupted_reply_is_requested_again_and_its_text_is_not_recorded(
     harness: &impl RuntimeHarness,
 ) {
     let agent = teller().build().unwrap();
@@ -313,7 +321,7 @@ pub async fn an_interrupted_reply_is_requested_again_and_its_text_discarded(
     .await;
 }
 
-/// Repeated failures end the run.
+/// Three replies in a row may break off. The fourth one fails the run.
 pub async fn replies_that_keep_breaking_off_fail_the_run(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let replies = vec![Reply::breaks_off(ErrorCode::ProviderStreamCut, "x"); 9];
@@ -324,7 +332,8 @@ pub async fn replies_that_keep_breaking_off_fail_the_run(harness: &impl RuntimeH
     assert_eq!(llm.calls(), 4, "three failures in a row are allowed");
 }
 
-/// Each stop reason that is not an answer has its error code.
+/// A reply whose stop reason is an error fails the run. Each such stop reason has its own error
+/// code.
 pub async fn error_stop_reasons_fail_the_run(harness: &impl RuntimeHarness) {
     let cases = BTreeMap::from([
         ("max_tokens", StopReason::MaxTokens),

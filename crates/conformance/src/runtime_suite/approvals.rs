@@ -58,7 +58,8 @@ async fn refused(executor: &dyn AgentExecutor, submission: Submission) -> ErrorC
     submit(executor, submission).await.unwrap_err().code()
 }
 
-/// Calls that need no answer run at once. The others wait, and hold nothing in memory.
+/// Calls that need no answer run at once. The run is suspended until the other calls are answered. Other processes can
+/// accept the answers and continue the run.
 pub async fn a_step_waits_for_answers_and_continues_with_them(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
@@ -165,7 +166,8 @@ pub async fn a_step_waits_for_answers_and_continues_with_them(harness: &impl Run
     }
 }
 
-/// Each call is decided separately.
+/// A denied call is not executed and gets an error as its result. A call that was approved with edited arguments runs
+/// with these arguments.
 pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
     harness: &impl RuntimeHarness,
 ) {
@@ -208,7 +210,8 @@ pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
     .await;
 }
 
-/// The run processes the answers that it has.
+/// If only some pending calls are answered, a resume processes these answers. The run is then suspended again until the
+/// other calls are answered.
 pub async fn a_partly_answered_step_suspends_again_on_the_rest(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
@@ -221,7 +224,8 @@ pub async fn a_partly_answered_step_suspends_again_on_the_rest(harness: &impl Ru
     assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
 }
 
-/// Deadlines use the store's clock.
+/// A call that is not answered before its deadline, by the store's clock, gets an error when the session is resumed.
+/// Later answers are refused.
 pub async fn an_unanswered_call_fails_at_its_deadline_and_late_answers_are_refused(
     harness: &impl RuntimeHarness,
 ) {
@@ -284,7 +288,8 @@ pub async fn an_unanswered_call_fails_at_its_deadline_and_late_answers_are_refus
     .await;
 }
 
-/// The order in which the answers arrived does not matter.
+/// Submitted results enter the transcript in call order, regardless of the order in which they were submitted. A
+/// submitted failure is an error result.
 pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl RuntimeHarness) {
     let calls = ["a", "b", "c"].map(|text| ("ask", word(text)));
     let script = ScriptedLlm::new([Reply::calls(calls), Reply::text("Done.")]);
@@ -325,7 +330,8 @@ pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl Run
     .await;
 }
 
-/// The call stays pending.
+/// An invalid answer is refused with the error code of its cause, and the call stays pending. Answers to an answered or
+/// aborted call are refused too.
 pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script()).registered(&desk())).await;
     let agent = desk();
@@ -355,8 +361,8 @@ pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHa
     assert_eq!(fold(harness).await.last_run().unwrap().status, RunStatus::Aborted);
 }
 
-/// Recording an answer and resuming after it are reported separately: a recorded answer stays recorded, even
-/// if the store refuses all later appends.
+/// The submission of an answer succeeds once the answer is recorded, even if the run cannot be resumed. The outcome of
+/// the resume is reported separately.
 pub async fn a_recorded_answer_is_reported_as_recorded(harness: &impl RuntimeHarness) {
     let agent = desk();
     let executor = harness.boot(World::new(script())).await;
@@ -397,7 +403,8 @@ pub async fn a_recorded_answer_is_reported_as_recorded(harness: &impl RuntimeHar
     assert!(matches!(submitted.resumption, Resumption::Ended), "{submitted:?}");
 }
 
-/// The other submissions are refused.
+/// If ten answers to one call are submitted concurrently, one is accepted. The others are refused with
+/// `already_answered`.
 pub async fn one_of_ten_answers_is_accepted(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
@@ -420,7 +427,8 @@ pub async fn one_of_ten_answers_is_accepted(harness: &impl RuntimeHarness) {
     assert_eq!(taken, 1);
 }
 
-/// Providers would refuse a transcript with a message in the middle of a step.
+/// A message to a session whose call was answered enters the transcript after the step is complete. Providers would
+/// refuse a transcript with a message in the middle of a step.
 pub async fn a_message_to_an_answered_session_enters_when_the_step_is_done(
     harness: &impl RuntimeHarness,
 ) {
@@ -444,8 +452,9 @@ pub async fn a_message_to_an_answered_session_enters_when_the_step_is_done(
     .await;
 }
 
-/// The approved call is executed once.
-pub async fn one_of_two_resumers_after_an_answer_runs(harness: &impl RuntimeHarness) {
+/// If several callers resume an answered session concurrently, one of them starts a run. The approved call is executed
+/// once.
+pub async fn one_of_several_resumers_after_an_answer_runs(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
     run(&*executor, &agent, "Pay and ask.").await;

@@ -57,7 +57,7 @@ fn failure(result: &AgentResult) -> String {
     rest.split_once(';').unwrap().0.to_owned()
 }
 
-/// One limit ends the run. A resume with the same limit fails without a paid call, and one with a larger
+/// Asserts that the limit ends the run. A resume with the same limit fails without a paid call, and one with a larger
 /// limit continues to the end.
 async fn fails_and_resumes(
     harness: &impl RuntimeHarness,
@@ -77,21 +77,24 @@ async fn fails_and_resumes(
     assert_eq!((done.status, llm.calls()), (RunStatus::Completed, 4));
 }
 
-/// The limit is checked before each model call, so the call that reaches it is the last.
+/// The token limit is checked before each model call, so the call that reaches it is the last one. A resume with a
+/// larger budget continues the run.
 pub async fn a_budget_of_tokens_ends_the_run_until_it_is_raised(harness: &impl RuntimeHarness) {
     let agent = talker().budget(Budget::new().tokens(30)).build().unwrap();
     let raised = Budget::new().tokens(1000);
     fails_and_resumes(harness, &agent, raised, ("tokens, 30 used of 30", 2)).await;
 }
 
-/// All turns and runs of the session count, not the turn alone.
+/// The step limit counts the steps of all runs of a session. A run that has reached it fails, and a resume with a
+/// larger budget continues.
 pub async fn a_budget_of_steps_ends_the_run_until_it_is_raised(harness: &impl RuntimeHarness) {
     let agent = talker().budget(Budget::new().steps(3)).build().unwrap();
     let raised = Budget::new().steps(4);
     fails_and_resumes(harness, &agent, raised, ("steps, 3 used of 3", 3)).await;
 }
 
-/// Ten tokens of input and five of output cost six cents at these prices.
+/// A run whose model calls cost more than its budget fails, and a resume with a larger budget continues it. Ten tokens
+/// of input and five of output cost six cents at these prices.
 pub async fn a_budget_of_money_ends_the_run_until_it_is_raised(harness: &impl RuntimeHarness) {
     let budget = Budget::new().cost(Cost::usd(0.10));
     let agent = talker().prices(prices()).budget(budget).build().unwrap();
@@ -102,7 +105,8 @@ pub async fn a_budget_of_money_ends_the_run_until_it_is_raised(harness: &impl Ru
     assert_eq!((used.cost, used.models["scripted"].calls), (Cost::usd(0.24), 4));
 }
 
-/// Calls beyond the limit are not executed. Those within it are, and their results are kept.
+/// If a reply calls more tools than the budget allows, the calls within the limit are executed and their results are
+/// kept. The calls beyond the limit are not executed.
 pub async fn a_budget_of_tool_calls_holds_to_the_call(harness: &impl RuntimeHarness) {
     let word = |word: &str| ("shout", json!({ "word": word }));
     let llm = ScriptedLlm::new([
@@ -134,7 +138,7 @@ pub async fn a_budget_of_tool_calls_holds_to_the_call(harness: &impl RuntimeHarn
     .await;
 }
 
-/// The model may still answer after the last tool call.
+/// After the last tool call of a budget, the model is called once more and can complete the turn.
 pub async fn the_last_tool_call_of_a_budget_may_be_answered(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new([call(), Reply::text("done")]);
     let agent = talker().budget(Budget::new().tool_calls(1)).build().unwrap();
@@ -164,7 +168,8 @@ pub async fn tools_do_not_start_on_a_budget_that_is_used_up(harness: &impl Runti
     .await;
 }
 
-/// The time of active runs counts, by the store's clock.
+/// A time budget limits the time of active runs, by the store's clock. A run that exceeds it fails, and a resume with a
+/// larger budget continues.
 pub async fn a_budget_of_time_ends_the_run(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let script = || ScriptedLlm::new([call().at_gate(&gate), call(), Reply::text("done")]);
@@ -185,7 +190,8 @@ pub async fn a_budget_of_time_ends_the_run(harness: &impl RuntimeHarness) {
     assert_eq!(resume_to_end(&*executor, &agent, Some(raised)).await.status, RunStatus::Completed);
 }
 
-/// No run is active while the session waits for a user. The used time is the duration of the runs.
+/// The time during which a session waits for a user does not count towards a time budget. The used time is the duration
+/// of the runs.
 pub async fn waiting_for_answers_uses_no_time_of_a_budget(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout().requires_approval()).build().unwrap();
     let llm = ScriptedLlm::new([call(), Reply::text("done")]);
@@ -207,7 +213,7 @@ pub async fn waiting_for_answers_uses_no_time_of_a_budget(harness: &impl Runtime
     );
 }
 
-/// A model call that failed midway was paid for.
+/// The tokens of a model call that failed midway count towards the budget, because they were paid for.
 pub async fn failed_model_calls_count(harness: &impl RuntimeHarness) {
     let broken = || Reply::breaks_off(ErrorCode::ProviderStreamCut, "I was about to");
     let llm = ScriptedLlm::new([broken(), broken(), Reply::text("done")]);
@@ -249,7 +255,8 @@ pub async fn a_budget_and_what_was_spent_survive_the_process(harness: &impl Runt
     assert_eq!(fold(harness).await.recorded_budget(), &Budget::new().tokens(100));
 }
 
-/// A cost limit cannot be enforced for a model without a known price.
+/// `execute` refuses a cost budget for a model without a known price, because the limit cannot be enforced. The session
+/// is not created.
 pub async fn money_is_not_limited_without_prices(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
     let agent = talker().build().unwrap();
@@ -277,7 +284,7 @@ impl AgentHooks for OtherModel {
     }
 }
 
-/// No model call is paid for.
+/// A run with a cost budget fails if a hook chooses a model without a known price. The model is not called.
 pub async fn a_hook_cannot_choose_a_model_without_a_price(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new([Reply::text("done")]);
     let budget = Budget::new().cost(Cost::usd(1.0));
@@ -304,8 +311,8 @@ fn assert_usage_agrees(parent: &Session, children: &[Session]) {
     assert_eq!(of(parent.spent()), of(BudgetUsage::of_child(&parent.tree_usage())));
 }
 
-/// Children that start together get equal shares, and their parent keeps one share. Unused shares are
-/// returned.
+/// Children that start together get equal shares of the remaining budget, and their parent keeps one share. Unused
+/// shares are returned to the parent.
 pub async fn children_share_what_is_left_and_give_back_the_rest(harness: &impl RuntimeHarness) {
     let llm = scripts(
         [asks(&["helper", "helper"]), asks(&["helper"]), Reply::text("done")],
@@ -358,7 +365,8 @@ pub async fn a_child_that_exhausts_its_budget_is_a_failed_call(harness: &impl Ru
     assert_usage_agrees(&fold(harness).await, &[below]);
 }
 
-/// The allowance of a child stays the same, whichever process continues it.
+/// A child keeps its share of the budget when another process continues it after a crash. The unused part is returned
+/// to the parent.
 pub async fn an_allowance_survives_the_process(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let script =

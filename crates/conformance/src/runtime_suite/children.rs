@@ -112,7 +112,7 @@ pub async fn a_sub_agent_answers_like_a_tool(harness: &impl RuntimeHarness) {
     assert_eq!(fold(harness).await.tree_usage().steps, 4);
 }
 
-/// The model gets the error of a failed sub-agent, and the others continue.
+/// If a sub-agent fails or cannot be started, the model gets the error. The other sub-agents of the reply complete.
 pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl RuntimeHarness) {
     let calls = asks(&["helper", "broken", "odd", "nobody"]);
     let llm = scripts([calls, Reply::text("One did.")], [report()])
@@ -144,7 +144,8 @@ pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl
     .await;
 }
 
-/// The process crashes while both work. The next one continues both, and repeats nothing.
+/// A process crashes while a parent and its child are running. Another process continues both and repeats no recorded
+/// work.
 pub async fn a_restart_continues_a_child_where_it_stopped(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let world = || {
@@ -159,8 +160,8 @@ pub async fn a_restart_continues_a_child_where_it_stopped(harness: &impl Runtime
     assert_eq!(fold(harness).await.tree_usage().steps, 4);
 }
 
-/// The crashed owner last recorded that the child is live. The process that continues the parent waits for
-/// the child's lease too, but not forever.
+/// After a crash, the lease of a child expires later than that of its parent. The process that continues the parent
+/// waits for the child's lease and then continues the child.
 pub async fn a_child_whose_lease_outlives_its_parents_is_continued(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let world = || {

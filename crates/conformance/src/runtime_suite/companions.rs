@@ -66,7 +66,8 @@ async fn rex_ends(executor: &dyn AgentExecutor) -> RunStatus {
     end(&executor.handle(&companion("rex")).await.unwrap()).await.status
 }
 
-/// The companion answers, keeps the conversation, and answers again with a new output.
+/// The output of a blocking companion is the result of the call. The companion keeps its conversation and answers
+/// another message with a new output.
 pub async fn a_blocking_companion_answers_and_accepts_another_message(
     harness: &impl RuntimeHarness,
 ) {
@@ -115,7 +116,7 @@ pub async fn a_blocking_companion_answers_and_accepts_another_message(
     assert_eq!(fold(harness).await.tree_usage().steps, 8, "what it used is counted once");
 }
 
-/// Spawning an existing name continues its session. A companion that is running is not started again.
+/// Spawning a companion with the name of a completed companion continues the existing session with the new message.
 pub async fn an_ended_companion_resumes_under_its_name(harness: &impl RuntimeHarness) {
     let again = json!({"agent": "critic", "message": "and now?", "name": "rex"});
     let llm = scripts(
@@ -134,7 +135,7 @@ pub async fn an_ended_companion_resumes_under_its_name(harness: &impl RuntimeHar
     assert_eq!(fold(harness).await.companions().count(), 1);
 }
 
-/// The parent continues, and gets the completion notice between two steps.
+/// The parent of a background companion continues its turn. It gets the completion notice between two steps.
 pub async fn a_background_companion_reports_its_completion(harness: &impl RuntimeHarness) {
     let (parent, child) = (Gate::new(), Gate::new());
     let llm = scripts(
@@ -164,7 +165,8 @@ pub async fn a_background_companion_reports_its_completion(harness: &impl Runtim
     assert_eq!(fold(harness).await.tree_usage().steps, 4);
 }
 
-/// A notice that arrives after the turn is delivered in the next turn.
+/// If a background companion completes after the turn of its parent, the completion notice is delivered in the next
+/// turn.
 pub async fn a_companion_that_outlives_the_turn_reports_in_the_next_one(
     harness: &impl RuntimeHarness,
 ) {
@@ -183,7 +185,7 @@ pub async fn a_companion_that_outlives_the_turn_reports_in_the_next_one(
     assert!(transcript.contains("[rex] completed"), "{transcript}");
 }
 
-/// The companion is terminated permanently, and later calls report this.
+/// Terminating a running companion aborts its run. A later message to the companion gets an error.
 pub async fn a_companion_can_be_terminated(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm = scripts(
@@ -259,7 +261,8 @@ pub async fn a_message_reaches_a_companion_at_work(harness: &impl RuntimeHarness
     .assert_eq(&normalise::transcript(fold_of(harness, &companion("rex")).await.transcript()));
 }
 
-/// The model gets an error for calls that cannot be executed.
+/// A companion call with an unknown agent or companion, an invalid or used name, or invalid arguments gets an error as
+/// its result. The run continues.
 pub async fn mistakes_with_companions_are_reported_to_the_model(harness: &impl RuntimeHarness) {
     let spawns = |agent: &str, name: Option<&str>| {
         call("spawnAgent", json!({"agent": agent, "message": "x", "name": name}))
@@ -350,7 +353,8 @@ pub async fn a_parent_waits_while_its_companion_waits_for_an_answer(harness: &im
     .await;
 }
 
-/// The process crashes while the parent waits for the companion. No message and no effect is repeated.
+/// A process crashes while a parent waits for its companion. Another process continues both, and repeats neither a
+/// message nor a step.
 pub async fn a_restart_continues_a_companion_where_it_stopped(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let world = || {
@@ -365,7 +369,7 @@ pub async fn a_restart_continues_a_companion_where_it_stopped(harness: &impl Run
     assert_eq!((status(&rex), rex.turn(), rex.last_step()), (RunStatus::Completed, 2, 2));
 }
 
-/// The state after the first message is available for the second.
+/// The state of a companion after the first message is available when it handles the second one.
 pub async fn a_companion_keeps_its_state_between_messages(harness: &impl RuntimeHarness) {
     let notes = |text: &str| Reply::tool_call("note", word(text));
     let llm = scripts(
@@ -397,7 +401,7 @@ pub async fn children_that_stay_are_listed_and_others_not(harness: &impl Runtime
     .assert_eq(&tool_results(harness, "companion__listChildren").await);
 }
 
-/// One companion is running, one is completed, one has failed, and one waits.
+/// `getChildStatus` returns the status of a companion that is running, completed, failed, or waiting for a user.
 pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarness) {
     let (busy, asked) = (Gate::new(), Gate::new());
     let names = ["busy", "done", "ill", "shy"];
@@ -441,7 +445,7 @@ pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarne
     .assert_eq(&tool_results(harness, "companion__getChildStatus").await);
 }
 
-/// The caller chooses to wait, and the wait holds nothing in memory.
+/// A parent can wait for a background companion with `waitForResult` and gets its output.
 pub async fn a_caller_may_wait_for_a_background_companion(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let spawn = call("spawnAgent", json!({"agent": "scout", "message": "look", "name": "rex"}));

@@ -165,7 +165,7 @@ fn says(name: &str, text: &str, fails: bool) -> Tool {
     })
 }
 
-/// Covers arguments, results, errors of tools, and errors of hooks.
+/// Errors, traces and engine records do not contain arguments, results, errors of tools, or errors of hooks.
 pub async fn errors_of_tools_and_hooks_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let schema = json!({"type": "object", "properties": {"number": {"type": "integer"}}});
@@ -198,7 +198,8 @@ pub async fn errors_of_tools_and_hooks_repeat_no_content(harness: &impl RuntimeH
     markers.check(harness).await;
 }
 
-/// Covers the reasons of hooks that refuse model calls, tools and sub-agents, and the input of sub-agents.
+/// Errors, traces and engine records do not contain the input of sub-agents, or the reasons of hooks that refuse model
+/// calls, tools and sub-agents.
 pub async fn errors_of_refusals_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let mut agents = Vec::new();
@@ -252,7 +253,8 @@ where
     teller().state::<T>()
 }
 
-/// Covers invalid state: as input, at the start or recovery of a run, and in a prompt.
+/// Errors, traces and engine records do not contain an invalid state. The state is given as input, or read at the start
+/// or recovery of a run, or by a prompt.
 pub async fn errors_of_states_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let card = markers.kept("card");
@@ -292,7 +294,7 @@ pub async fn errors_of_states_repeat_no_content(harness: &impl RuntimeHarness) {
     markers.check(harness).await;
 }
 
-/// Covers invalid outputs of each way to complete a turn.
+/// Errors, traces and engine records do not contain an invalid output, for each way to complete a turn.
 pub async fn errors_of_outputs_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let output = json!({"answer": markers.kept("answer"), "score": markers.kept("score")});
@@ -327,7 +329,7 @@ pub async fn errors_of_outputs_repeat_no_content(harness: &impl RuntimeHarness) 
     markers.check(harness).await;
 }
 
-/// Covers invalid answers, and the content of valid ones.
+/// Errors, traces and engine records do not contain invalid answers or the content of valid ones.
 pub async fn errors_of_answers_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     #[derive(Debug, Deserialize, JsonSchema)]
@@ -376,7 +378,7 @@ pub async fn errors_of_answers_repeat_no_content(harness: &impl RuntimeHarness) 
     markers.check(harness).await;
 }
 
-/// Covers the messages of panics.
+/// Errors, traces and engine records do not contain the messages of panics in tools, prompts and stop conditions.
 pub async fn panics_repeat_no_content(harness: &impl RuntimeHarness) {
     let mut markers = Markers::new();
     let said = markers.dropped("panic");

@@ -26,7 +26,8 @@ fn right() -> Value {
     json!({"answer": "yes", "score": 7})
 }
 
-/// The transcript contains the sentinel result, and the stream never shows `__finish__`.
+/// The transcript contains the `__finish__` call with an acknowledgement as its result. The stream never shows the
+/// call.
 pub async fn the_finish_call_is_paired_and_never_shown(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new([Reply::finish(right()), Reply::finish(right())]);
     let executor = harness.boot(World::new(llm.clone())).await;
@@ -116,7 +117,8 @@ pub async fn calls_next_to_the_finish_are_answered_and_not_run(harness: &impl Ru
     .await;
 }
 
-/// The model gets the validation error, and the other calls are executed as usual.
+/// If an output does not fit the schema, the model gets the validation error and must call `__finish__` again. The
+/// other calls of the reply are executed.
 pub async fn an_output_that_does_not_fit_is_asked_for_again(harness: &impl RuntimeHarness) {
     let wrong = json!({"answer": 1});
     let llm = ScriptedLlm::new([
@@ -161,7 +163,7 @@ pub async fn an_output_that_does_not_fit_is_asked_for_again(harness: &impl Runti
     assert_eq!(llm.seen()[1].forced_tool.as_deref(), Some("__finish__"));
 }
 
-/// The run fails after the retries, and keeps all work.
+/// A run fails if no output of the model fits the schema. By default, the output is requested again twice.
 pub async fn an_output_that_never_fits_fails_the_run(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new(vec![Reply::finish(json!({"answer": 1})); 9]);
     let executor = harness.boot(World::new(llm.clone())).await;
@@ -170,7 +172,8 @@ pub async fn an_output_that_never_fits_fails_the_run(harness: &impl RuntimeHarne
     assert_eq!(llm.calls(), 3, "two retries by default");
 }
 
-/// The agent must produce an output, but the model replies with text.
+/// If the model replies with text instead of the required output, it gets a correction and must call `__finish__` in
+/// the next step.
 pub async fn text_instead_of_the_output_is_corrected_and_the_tool_forced(
     harness: &impl RuntimeHarness,
 ) {
@@ -194,7 +197,8 @@ pub async fn text_instead_of_the_output_is_corrected_and_the_tool_forced(
     assert_eq!(llm.seen()[1].forced_tool.as_deref(), Some("__finish__"));
 }
 
-/// A cut-off text is recoverable for an agent that must produce an output.
+/// If a text is cut off where an output is required, the model gets a correction. The run fails with `max_tokens` if
+/// the further replies are cut off too.
 pub async fn a_cut_off_answer_is_corrected_and_fails_as_max_tokens(harness: &impl RuntimeHarness) {
     let cut = || Reply::text("The answer, to begin").with_stop_reason(StopReason::MaxTokens);
     let executor = harness.boot(World::new(ScriptedLlm::new([cut(), cut(), cut()]))).await;
@@ -210,7 +214,7 @@ pub async fn a_cut_off_answer_is_corrected_and_fails_as_max_tokens(harness: &imp
     "#]]).await;
 }
 
-/// The repair needs no further model call.
+/// An output that is JSON in a string with a code fence is repaired without another model call.
 pub async fn a_nearly_right_output_is_repaired(harness: &impl RuntimeHarness) {
     let agent = teller().output::<Vec<String>>().build().unwrap();
     let fenced = json!({"output": "```json\n[\"a\", \"b\"]\n```"});
@@ -221,8 +225,9 @@ pub async fn a_nearly_right_output_is_repaired(harness: &impl RuntimeHarness) {
     assert_eq!(llm.calls(), 1);
 }
 
-/// A provider's own structured output is only in the event that ends the run.
-pub async fn a_native_output_leaves_no_message(harness: &impl RuntimeHarness) {
+/// With native output, the model gets the output schema and no tools. An invalid output is corrected, and a valid one
+/// is recorded in the reply and at the end of the run.
+pub async fn a_native_output_is_corrected_and_recorded(harness: &impl RuntimeHarness) {
     let agent = teller().output::<Report>().native_output().build().unwrap();
     let replies = [Reply::output(json!({"answer": 1})), Reply::output(right())];
     let llm = ScriptedLlm::new(replies);
@@ -254,7 +259,7 @@ fn submit(name: &str) -> Tool {
     .finish_with()
 }
 
-/// Finish tools see the state changes of the other tools, wherever they are in the reply.
+/// Finish tools run after the other tools of a reply and see their state changes, regardless of the order of the calls.
 pub async fn finish_tools_run_after_the_others_and_see_their_state(harness: &impl RuntimeHarness) {
     let agent = teller()
         .state::<Notes>()
@@ -274,7 +279,7 @@ pub async fn finish_tools_run_after_the_others_and_see_their_state(harness: &imp
     assert!(llm.seen()[0].prompt.contains("`submit`"));
 }
 
-/// The first success gives the output. Later finish tools are still executed.
+/// If a reply calls several finish tools, the first success gives the output. Later finish tools are still executed.
 pub async fn the_first_finish_tool_that_succeeds_gives_the_output(harness: &impl RuntimeHarness) {
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&ran);
@@ -298,7 +303,7 @@ pub async fn the_first_finish_tool_that_succeeds_gives_the_output(harness: &impl
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
 
-/// The model gets the error and may try again.
+/// A finish tool that fails does not complete the turn. The model gets the error and may try again.
 pub async fn a_finish_tool_that_fails_does_not_complete(harness: &impl RuntimeHarness) {
     let agent =
         teller().state::<Notes>().tool(submit("submit")).output::<Report>().build().unwrap();
@@ -324,7 +329,8 @@ pub async fn a_finish_tool_that_fails_does_not_complete(harness: &impl RuntimeHa
     "#]]).await;
 }
 
-/// A transform is part of the agent's definition, so its failure fails the run.
+/// An error of a finish transform fails the run, because the transform is part of the agent's definition. The next turn
+/// can complete.
 pub async fn a_transform_that_fails_fails_the_run(harness: &impl RuntimeHarness) {
     let tool =
         Tool::function(
@@ -347,7 +353,8 @@ pub async fn a_transform_that_fails_fails_the_run(harness: &impl RuntimeHarness)
     assert_eq!(result.output.unwrap().to_value(), json!({"answer": "GOOD", "score": 1}));
 }
 
-/// The tool was executed, so the model is not called again.
+/// A run fails if the result of a finish tool does not fit the output schema. The tool was executed, so the model is
+/// not called again.
 pub async fn a_finish_result_that_does_not_fit_fails_without_retry(harness: &impl RuntimeHarness) {
     let tool =
         Tool::function("submit", "Submits.", |_: Word, _: ToolContext| async { Ok(json!(7)) })

@@ -17,7 +17,8 @@ use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
 use crate::normalise;
 
-/// Both sessions share their history, and continue independently.
+/// A fork and its original share their history up to the fork, and continue independently. Shared calls are not
+/// executed again, and their usage counts only for the original.
 pub async fn a_fork_and_its_original_run_independently(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -75,7 +76,8 @@ pub async fn a_fork_and_its_original_run_independently(harness: &impl RuntimeHar
     assert_eq!((ours.tree_usage().steps, theirs.tree_usage().steps), (2, 4));
 }
 
-/// This holds for every checkpoint. A fork at the end does not call the model again.
+/// A fork at any checkpoint has the transcript of its original if it gets the same replies. A fork at the last
+/// checkpoint does not call the model again.
 pub async fn a_fork_with_the_same_answers_has_the_same_transcript(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -108,7 +110,7 @@ pub async fn a_fork_with_the_same_answers_has_the_same_transcript(harness: &impl
     assert_eq!((again.forked().unwrap().session.clone(), &*again.tags()["of"]), (from, "a fork"));
 }
 
-/// A reader of one stream sees nothing of the other.
+/// A fork has its own stream. Neither stream shows chunks of the other session.
 pub async fn the_stream_of_a_fork_is_its_own(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -132,8 +134,7 @@ pub async fn the_stream_of_a_fork_is_its_own(harness: &impl RuntimeHarness) {
     assert_eq!(normalise::stream(&chunks(&original).await), normalise::stream(&before));
 }
 
-/// The process crashes after the fork was written and before the caller learns of it. The fork is a normal
-/// session.
+/// A process crashes after a fork was written and before the caller gets the reply. The fork exists and can be resumed.
 pub async fn a_fork_survives_the_crash_of_its_creator(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -162,7 +163,8 @@ pub async fn a_fork_survives_the_crash_of_its_creator(harness: &impl RuntimeHarn
     assert_eq!(transcript(&fold_of(harness, &fork).await), transcript(&fold(harness).await));
 }
 
-/// The reply is lost and the request is retried. The fork is created once.
+/// If the reply to a fork is lost, or the request does not reach the store, the request is retried. The fork is created
+/// once.
 pub async fn a_fork_whose_answer_is_lost_is_made_once(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -200,7 +202,8 @@ pub async fn a_fork_of_a_child_is_a_root(harness: &impl RuntimeHarness) {
     assert_eq!((head.created.parent, head.created.root), (None, fork));
 }
 
-/// A session cannot use the checkpoints of another one, except those before the fork.
+/// A fork can use the checkpoints of its original up to the fork, but not later ones. A rewind of the fork does not
+/// change the checkpoints of the original.
 pub async fn checkpoints_are_a_sessions_own(harness: &impl RuntimeHarness) {
     let agent = Trace::default().scribe();
     let executor = harness.boot(World::new(noted())).await;

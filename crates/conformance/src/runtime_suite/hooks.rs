@@ -34,7 +34,9 @@ impl AgentHooks for FailingHooks {
     }
 }
 
-/// The order for every tool is: before, execute, state, message, after. Results are in call order.
+/// The hooks of a tool call run in the order `before_tool`, `on_state_change`, `on_message`,
+/// `after_tool`. Hooks of the agent run before those of the run. A failing hook does not stop the
+/// others.
 pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller()
@@ -101,7 +103,8 @@ pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
     "#]].assert_eq(&diary.all());
 }
 
-/// Tools run concurrently. The second one ends first, and its hooks still run second.
+/// The hooks of concurrent tools run in call order. If the second tool ends first, its hooks still
+/// run second.
 pub async fn hooks_receive_results_in_call_order(harness: &impl RuntimeHarness) {
     let (diary, gate) = (Diary::default(), Gate::new());
     let agent = teller()
@@ -166,7 +169,8 @@ impl AgentHooks for Censor {
     }
 }
 
-/// `before_tool` and `before_llm_call` can change and refuse calls. A failing hook refuses.
+/// `before_tool` and `before_llm_call` can change and refuse calls. A `before_tool` hook that fails
+/// refuses the call.
 pub async fn a_hook_refuses_and_changes_calls(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).hooks(Censor).build().unwrap();
     let call = |word: &str| ("shout", json!({"word": word}));
@@ -225,7 +229,8 @@ impl AgentHooks for Counter {
     }
 }
 
-/// A hook sees the state changes of the tools, and its own change is in the same append.
+/// A hook sees the state changes of the tools. The state change of the hook is appended together
+/// with other events.
 pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarness) {
     let agent = teller().state::<Notes>().tool(note()).hooks(Counter).build().unwrap();
     let replies = [Reply::tool_call("note", json!({"word": "a"})), Reply::text("done")];
@@ -259,7 +264,8 @@ pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarnes
     }
 }
 
-/// A finish tool runs before its output is accepted.
+/// A finish tool calls the same hooks as any other tool. The stream shows its progress, custom
+/// chunks and state change.
 pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
     harness: &impl RuntimeHarness,
 ) {
@@ -313,7 +319,7 @@ pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
     .await;
 }
 
-/// One call ran and failed, and another one was refused by a hook.
+/// `after_tool` runs for a call that failed and for a call that a hook refused.
 pub async fn after_tool_runs_for_calls_that_failed_or_were_refused(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let agent = teller().tool(shout()).hooks(Censor).hooks(diary.clone()).build().unwrap();
@@ -347,7 +353,8 @@ const ANSWERED: &[&str] = &[
     "after_tool",
 ];
 
-/// The order is that of any other call. A call that is not executed has no `before_tool`.
+/// `on_agent_suspended` and `on_agent_resumed` run when a run waits for answers and continues. The
+/// hooks of answered calls have the usual order. A call that is not executed has no `before_tool`.
 pub async fn hooks_run_for_a_suspension_and_for_the_answers(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let calls =
@@ -389,7 +396,8 @@ pub async fn hooks_run_for_a_suspension_and_for_the_answers(harness: &impl Runti
     .assert_eq(&diary.lines_of(ANSWERED));
 }
 
-/// The approved call is executed by the run that continues. The unanswered call gets its result.
+/// The hooks of an approved call run when a resumed run executes the call. `after_tool` also runs
+/// for a call that was not answered before its deadline.
 pub async fn hooks_run_for_an_approved_call_and_for_an_unanswered_one(
     harness: &impl RuntimeHarness,
 ) {
@@ -425,7 +433,8 @@ pub async fn hooks_run_for_an_approved_call_and_for_an_unanswered_one(
     .assert_eq(&diary.lines_of(ANSWERED));
 }
 
-/// The parent's hooks are called for both: for the child that waits for a user, and for the parent.
+/// If a child waits for a user, the suspension hooks of its parent are called for both the child
+/// and the parent.
 pub async fn hooks_run_when_a_child_is_suspended(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let helper = helper("helper").tool(ask()).build().unwrap();

@@ -127,7 +127,8 @@ async fn healed_with(harness: &impl RuntimeHarness, session: &SessionId) -> Stri
     inside.map(|recorded| recorded.event.name()).collect::<Vec<_>>().join(" ")
 }
 
-/// `execute` heals the log.
+/// If an imported log lacks results of calls, `execute` adds them as errors in the append that
+/// starts the run.
 pub async fn a_turn_on_an_imported_log_heals_it_first(harness: &impl RuntimeHarness) {
     import(&*harness.store(), true).await;
     let llm = script();
@@ -146,7 +147,8 @@ pub async fn a_turn_on_an_imported_log_heals_it_first(harness: &impl RuntimeHarn
     assert_eq!(appended, "history_healed run_started user_messages");
 }
 
-/// `resume` heals the log, and the checkpoint includes the healing.
+/// If an imported log lacks results of calls, `resume` adds them as errors in the append that
+/// starts the run. A rewind to the checkpoint of that step keeps them.
 pub async fn resuming_an_imported_log_heals_it_first(harness: &impl RuntimeHarness) {
     import(&*harness.store(), false).await;
     let llm = script();
@@ -175,7 +177,8 @@ pub async fn resuming_an_imported_log_heals_it_first(harness: &impl RuntimeHarne
     .assert_eq(&sent(&llm));
 }
 
-/// The checkpoint is at the end of an append, or in the middle of one.
+/// If an imported log lacks results of calls, its fork adds them as errors and the original does
+/// not change. The checkpoint is at the end of an append, or in the middle of one.
 pub async fn a_fork_of_an_imported_log_is_healed(harness: &impl RuntimeHarness) {
     for ends in [false, true] {
         harness.store().delete(&S.into()).await.unwrap();

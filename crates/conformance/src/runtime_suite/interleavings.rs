@@ -52,12 +52,13 @@ async fn with_fault_everywhere(harness: &impl RuntimeHarness, fault: &Fault) {
     .await;
 }
 
-/// The reply to every append is lost once. No event is duplicated.
+/// The reply to each of several appends is lost once, and the run completes. No event is lost or duplicated.
 pub async fn a_lost_reply_is_resolved_by_asking_again(harness: &impl RuntimeHarness) {
     with_fault_everywhere(harness, &Fault::LoseReply).await;
 }
 
-/// Every append fails once before it arrives. No event is lost.
+/// Each of several appends fails once before it reaches the store, and the run completes. No event is lost or
+/// duplicated.
 pub async fn an_append_that_never_arrived_is_sent_again(harness: &impl RuntimeHarness) {
     with_fault_everywhere(harness, &Fault::FailBefore).await;
 }
@@ -85,7 +86,8 @@ pub async fn a_run_continues_without_its_caller(harness: &impl RuntimeHarness) {
     completes(&executor.handle(&S.into()).await.unwrap()).await;
 }
 
-/// A log that was rolled back and continued differently stops the run.
+/// A run stops with `history_lost` if its log was rolled back and continued differently up to the same version. It
+/// writes nothing to the other history.
 pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
@@ -131,7 +133,8 @@ pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl Runti
     );
 }
 
-/// The request arrives after the run decided to continue and before it appended that decision.
+/// An interrupt arrives after the run decided to continue and before it appended that decision. The run stops at the
+/// end of the step.
 pub async fn a_request_between_fold_and_append_changes_the_decision(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
@@ -162,7 +165,8 @@ pub async fn a_request_between_fold_and_append_changes_the_decision(harness: &im
     .await;
 }
 
-/// Two callers see the same interrupted session. The second one resumes it after the first run has ended.
+/// Two callers resume the same interrupted session. The second resume reaches the store after the first run has ended,
+/// and fails with `already_resumed`.
 pub async fn a_late_resumer_learns_that_another_run_ended(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
@@ -196,7 +200,8 @@ pub async fn a_late_resumer_learns_that_another_run_ended(harness: &impl Runtime
     assert_eq!(error.code(), ErrorCode::AlreadyResumed);
 }
 
-/// Its renewals do not reach the store, and another process takes over. It must not write any more.
+/// The lease renewals of a slow owner do not reach the store, and another process takes over. The run of the slow owner
+/// fails with `superseded` and writes nothing more.
 pub async fn an_owner_that_is_slow_and_not_dead_is_superseded(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let (append, renewals) = (Gate::new(), Gate::new());
@@ -245,7 +250,8 @@ fn held_script() -> ScriptedLlm {
     ScriptedLlm::new([Reply::tool_call("held", json!({"word": "a"})), Reply::text("done")])
 }
 
-/// A caller that waits for the lease of a live owner returns as soon as the lease is renewed.
+/// An owner renews its lease while a tool runs for a long time. A caller that resumes the session waits for the renewal
+/// and gets `already_running`.
 pub async fn an_owner_with_a_long_effect_keeps_its_lease(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().tool(held("held", &gate)).build().unwrap();
@@ -261,7 +267,8 @@ pub async fn an_owner_with_a_long_effect_keeps_its_lease(harness: &impl RuntimeH
     completes(&handle).await;
 }
 
-/// Its effects are cancelled before another process may start them.
+/// An owner that cannot renew its lease stops its run with `store_unavailable`. Another process can then continue the
+/// session.
 pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
     let (gate, renewals) = (Gate::new(), Gate::new());
     let agent = teller().tool(held("held", &gate)).build().unwrap();
@@ -277,7 +284,8 @@ pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
     completes(&second).await;
 }
 
-/// Recorded data stays, and the session continues when the store has space again.
+/// A run stops with an error if the store is full. Recorded data stays, and the session continues when the store has
+/// space again.
 pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let full = Fault::Refuse(ErrorCode::StoreFull);
@@ -308,7 +316,8 @@ pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl Runtime
     .await;
 }
 
-/// An older program neither owns nor changes what a newer one wrote.
+/// `resume` and `execute` refuse a log with events of an unknown kind or schema, and do not change it. A newer version
+/// of the program may have written them.
 pub async fn a_log_of_an_unknown_schema_is_left_alone(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
@@ -342,7 +351,8 @@ pub async fn a_log_of_an_unknown_schema_is_left_alone(harness: &impl RuntimeHarn
     }
 }
 
-/// A result for an open call is the true outcome of an effect in doubt.
+/// If an older run records the result of an open call, this result is kept, even if a newer run is executing the call
+/// again.
 pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().tool(held("slow", &gate)).build().unwrap();

@@ -51,7 +51,8 @@ fn all() -> Reply {
     Reply::calls((0..CALLS).map(|index| ("fill", json!({"word": index.to_string()}))))
 }
 
-/// The results are ready together and do not fit into one append. All are recorded once.
+/// If the results of a step are ready together and do not fit into one append, they are recorded in several appends.
+/// Each tool runs once.
 pub async fn results_that_do_not_share_an_append_are_recorded_once(harness: &impl RuntimeHarness) {
     let count = Arc::default();
     let agent = filler(&count, 2_000).build().unwrap();
@@ -64,7 +65,8 @@ pub async fn results_that_do_not_share_an_append_are_recorded_once(harness: &imp
     assert_eq!(fold(harness).await.transcript().len(), 3 + CALLS);
 }
 
-/// The log can be continued after a crash between two appends that belong together.
+/// A process crashes between two appends that record the results of one step. Another process keeps the recorded
+/// results and executes only the other calls again.
 pub async fn a_process_that_crashes_between_two_appends_is_continued(
     harness: &impl RuntimeHarness,
 ) {
@@ -85,7 +87,8 @@ pub async fn a_process_that_crashes_between_two_appends_is_continued(
     assert_eq!(count.load(Ordering::Relaxed) - ran, CALLS - before, "the others ran again");
 }
 
-/// The model is not called again.
+/// A model reply that exceeds the limit of an append fails the run with `too_large`, and the model is not called again.
+/// The next turn can complete.
 pub async fn a_reply_that_is_too_large_fails_the_run(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("x".repeat(MIN_APPEND_BYTES))]);
@@ -99,7 +102,7 @@ pub async fn a_reply_that_is_too_large_fails_the_run(harness: &impl RuntimeHarne
     completes(&start_run(&*executor, &agent, "again").await).await;
 }
 
-/// A result that exceeds an append becomes an error for the model. The tool runs once.
+/// A tool result that exceeds the limit of an append becomes an error for the model. The tool runs once.
 pub async fn a_result_that_is_too_large_is_read_as_an_error(harness: &impl RuntimeHarness) {
     let count = Arc::default();
     // The agent's own limit would accept it.
@@ -120,8 +123,9 @@ pub async fn a_result_that_is_too_large_is_read_as_an_error(harness: &impl Runti
     assert_eq!(ends.collect::<Vec<_>>(), [false], "the stream agrees with the log");
 }
 
-/// Invalid arguments that are too large to be repeated are answered with an excerpt.
-pub async fn large_arguments_are_answered_with_a_little_of_them(harness: &impl RuntimeHarness) {
+/// Invalid arguments that are too large to be repeated do not fail the run. The call is answered, and the model is
+/// called again.
+pub async fn large_invalid_arguments_are_answered(harness: &impl RuntimeHarness) {
     let agent = filler(&Arc::default(), 0).build().unwrap();
     let large = vec!["x"; MIN_APPEND_BYTES / 8];
     let call = Reply::tool_call("fill", json!({"word": large}));

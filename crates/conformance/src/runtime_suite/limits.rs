@@ -9,7 +9,8 @@ use serde_json::json;
 use super::support::{completes, fold, run, shout, start_run, teller};
 use super::{RuntimeHarness, World};
 
-/// All work is kept, and the next turn has the full limit.
+/// A run that reaches the step limit fails, and all work is kept. The next turn counts its own
+/// steps.
 pub async fn the_step_limit_fails_the_run_and_the_session_can_continue(
     harness: &impl RuntimeHarness,
 ) {
@@ -24,7 +25,7 @@ pub async fn the_step_limit_fails_the_run_and_the_session_can_continue(
     completes(&start_run(&*executor, &agent, "go on").await).await;
 }
 
-/// A user-defined condition is checked last and completes the turn.
+/// A user-defined stop condition that holds after a step completes the turn without an output.
 pub async fn stop_when_completes_without_output(harness: &impl RuntimeHarness) {
     let agent = teller()
         .tool(shout())

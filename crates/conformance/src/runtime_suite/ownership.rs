@@ -52,8 +52,8 @@ fn stall(reached: &Gate, wakes: mpsc::Receiver<()>) -> Tool {
     .timeout(DOUBT)
 }
 
-/// Its next call is queued while the process is stopped for longer than its lease, and another process
-/// executes the call. After the process continues, it does not start the queued call.
+/// A process is stopped for longer than its lease while its next call is queued, and another process executes that
+/// call. When the first process continues, it does not start the queued call.
 pub async fn a_process_that_stood_still_starts_no_queued_call(harness: &impl RuntimeHarness) {
     let (payments, stands) = (Arc::default(), Gate::new());
     let (wake, wakes) = mpsc::channel();
@@ -163,7 +163,8 @@ async fn pass(cx: &HookContext, gate: &Gate) -> HookResult {
     Ok(())
 }
 
-/// A caller that waits for the lease learns that it was renewed, and nothing is executed twice.
+/// The owner renews its lease while a hook runs. A caller that waits for the lease gets `already_running`, and each
+/// hook is called once.
 pub async fn a_hook_that_outlasts_the_lease_keeps_it(harness: &impl RuntimeHarness) {
     let slow = Slow::default();
     let helper = helper("helper").build().unwrap();
@@ -203,7 +204,8 @@ pub async fn results_are_recorded_before_their_hooks_run(harness: &impl RuntimeH
     assert_eq!(tool_results(harness, "pay").await, "tool pay \"paid\"\n");
 }
 
-/// A call that waits in a queue is not treated as one that may have been executed.
+/// A call is recorded as started when it gets a slot, not while it is queued. After a crash, an at-most-once call that
+/// was only queued is executed.
 pub async fn a_start_is_recorded_when_its_call_has_a_slot(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Arc::default(), Gate::new());
     let agent = teller().tool(held("held", &gate).effect(EffectClass::AtMostOnce).timeout(DOUBT));
@@ -232,7 +234,8 @@ pub async fn a_start_is_recorded_when_its_call_has_a_slot(harness: &impl Runtime
     assert_eq!(payments.lock().unwrap().len(), 1);
 }
 
-/// External systems can refuse effects of an older run by its fencing token.
+/// A run that takes over a session has a greater fencing token than the earlier run. External systems can use the token
+/// to refuse effects of the earlier run.
 pub async fn a_takeover_has_a_greater_fencing_token(harness: &impl RuntimeHarness) {
     let (tokens, gate) = (Arc::new(Mutex::new(Vec::new())), Gate::new());
     let act = {

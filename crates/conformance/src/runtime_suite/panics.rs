@@ -42,7 +42,7 @@ async fn assert_nothing_to_recover(executor: &dyn AgentExecutor) {
     assert!(recovered.is_empty(), "{} runs were recovered", recovered.len());
 }
 
-/// The run fails, and the finish tool does not run again.
+/// A panic in a finish transform fails the run. The finish tool does not run again.
 pub async fn a_transform_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
     let count = Arc::default();
     let tool = counted(&count).finish_with_transform(
@@ -154,7 +154,7 @@ impl AgentHooks for Panics {
     }
 }
 
-/// A notification that panics is treated as failed, and the run is as without it.
+/// A notification hook that panics is treated as failed. The run completes as without the hook.
 pub async fn hooks_that_panic_are_hooks_that_failed(harness: &impl RuntimeHarness) {
     let agent = teller()
         .state::<Notes>()
@@ -174,7 +174,7 @@ pub async fn hooks_that_panic_are_hooks_that_failed(harness: &impl RuntimeHarnes
     assert_nothing_to_recover(&*executor).await;
 }
 
-/// A decision that panics refuses.
+/// A panic in a hook that decides about a tool, a sub-agent or a model call refuses the call.
 pub async fn hooks_that_panic_when_they_are_asked_refuse(harness: &impl RuntimeHarness) {
     let agent = teller()
         .tool(shout())
@@ -239,7 +239,7 @@ impl LlmAdapter for Broken {
     }
 }
 
-/// A panic in an adapter is a failed model call.
+/// A panic in a model adapter fails the run.
 pub async fn a_model_adapter_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(Broken)).await;
@@ -263,7 +263,8 @@ pub async fn a_sub_agent_whose_input_panics_is_a_failed_call(harness: &impl Runt
 /// Number of takeovers of the agents in the last scenarios.
 const TAKEOVERS: u32 = 2;
 
-/// The last of several runs fails a call that crashes every process, and names the call.
+/// If a tool call crashes every process that executes it, the run fails with `crash_loop` after the
+/// maximum number of takeovers. The error names the call, and a user may resume the session.
 pub async fn a_call_that_crashes_every_process_is_abandoned(harness: &impl RuntimeHarness) {
     let (count, gate) = (Arc::<AtomicUsize>::default(), Gate::new());
     let (counted, closed) = (Arc::clone(&count), gate.clone());
@@ -300,7 +301,8 @@ pub async fn a_call_that_crashes_every_process_is_abandoned(harness: &impl Runti
     assert_eq!(count.load(Ordering::Relaxed), 2, "one attempt of each earlier run");
 }
 
-/// This also holds for a model call, which leaves no event in the log.
+/// If a model call crashes every process that makes it, the run fails with `crash_loop` after the
+/// maximum number of takeovers. This holds although a model call leaves no event in the log.
 pub async fn a_model_call_that_crashes_every_process_is_abandoned(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().max_takeovers(TAKEOVERS).build().unwrap();

@@ -33,7 +33,7 @@ fn hand_in() -> Tool {
 
 const AFTER: &[&str] = &["after_tool", "after_sub_agent"];
 
-/// Both are active at once. Finish tools and the hooks of results wait for both.
+/// The tools and sub-agents of a reply run concurrently. Finish tools and the hooks of results wait for both.
 pub async fn sub_agents_run_concurrently_with_the_tools_of_a_reply(harness: &impl RuntimeHarness) {
     let (tool, child) = (Gate::new(), Gate::new());
     let calls = [
@@ -67,7 +67,8 @@ pub async fn sub_agents_run_concurrently_with_the_tools_of_a_reply(harness: &imp
     .assert_eq(&diary.lines_of(AFTER));
 }
 
-/// The sub-agent waits for a user, and the turn waits with it. Then the submitted output completes the turn.
+/// A finish tool runs after the sub-agents of its reply, even if a sub-agent waits for a user. Its output then
+/// completes the turn.
 pub async fn a_sub_agent_next_to_a_finish_tool_ends_first(harness: &impl RuntimeHarness) {
     let llm = || {
         scripts(
@@ -110,8 +111,8 @@ pub async fn a_sub_agent_next_to_a_finish_tool_ends_first(harness: &impl Runtime
     .await;
 }
 
-/// Companion calls run last and in call order, wherever they are in the reply. Tool hooks are not called for
-/// them.
+/// Companion calls run last and in call order, regardless of their position in the reply. `after_tool` is called for
+/// them too.
 pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
     let diary = Diary::default();
     let calls = [
@@ -150,7 +151,8 @@ pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
     .assert_eq(&diary.lines_of(AFTER));
 }
 
-/// The sub-agent completes as with `__finish__`, and its parent's stream continues.
+/// A sub-agent can complete with a finish tool, as with `__finish__`. Its output is the result of the call, and the
+/// stream of its parent continues.
 pub async fn a_sub_agent_may_end_by_a_finish_tool(harness: &impl RuntimeHarness) {
     let done = Diary::default();
     let llm = scripts(
@@ -194,7 +196,8 @@ pub async fn a_sub_agent_may_end_by_a_finish_tool(harness: &impl RuntimeHarness)
     .await;
 }
 
-/// The ways are a finish tool, a native output, a stop condition, and text.
+/// `on_agent_complete` runs once for each way to complete a turn: a finish tool, a native output, a stop condition, and
+/// text.
 pub async fn hooks_run_once_for_every_way_to_complete(harness: &impl RuntimeHarness) {
     let done = Diary::default();
     let world = |reply: Reply| World::new(ScriptedLlm::new([reply]));

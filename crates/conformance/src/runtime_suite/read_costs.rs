@@ -14,7 +14,8 @@ use crate::faults::FaultStore;
 
 const TURNS: usize = 20;
 
-/// A process does not read again what it has read. Otherwise the cost of a turn would grow with the session.
+/// A process does not read an append again that it has read before. Otherwise the cost of a turn would grow with the
+/// session.
 pub async fn a_turn_reads_only_new_events(harness: &impl RuntimeHarness) {
     let store = FaultStore::new(harness.store());
     let replies = (0..TURNS).map(|_| Reply::text("done"));
@@ -71,7 +72,8 @@ async fn lengthen(store: &dyn StateStore, fold: &mut Session) {
     }
 }
 
-/// A run saves a snapshot of a session with a long log, and another process starts from it.
+/// A run saves a snapshot of a session with a long log. Another process starts from the snapshot and reads only the end
+/// of the log.
 pub async fn a_process_that_has_not_looked_before_reads_the_end_of_a_long_log(
     harness: &impl RuntimeHarness,
 ) {

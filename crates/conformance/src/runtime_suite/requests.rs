@@ -17,7 +17,7 @@ use super::support::{
 };
 use super::{RuntimeHarness, World};
 
-/// The current step is completed first.
+/// An interrupted run completes its current step and then stops. A resume continues the turn.
 pub async fn an_interrupted_run_stops_at_the_step_boundary_and_resumes(
     harness: &impl RuntimeHarness,
 ) {
@@ -71,7 +71,7 @@ pub async fn an_interrupted_run_stops_at_the_step_boundary_and_resumes(
     .await;
 }
 
-/// The model call is cancelled.
+/// An abort cancels the active model call and ends the run.
 pub async fn an_abort_cancels_the_model_call(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
@@ -95,7 +95,7 @@ pub async fn an_abort_cancels_the_model_call(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// Tools are cancelled. Every open call has its result before the run ends.
+/// An abort cancels the active tools. Every open call has a result before the run ends.
 pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let (polite_gate, rude_gate) = (gate.clone(), gate.clone());
@@ -138,7 +138,7 @@ pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl Runti
     "#]]).await;
 }
 
-/// A request has no effect once its run has ended.
+/// An interrupt or abort of a run that has ended is refused and writes nothing.
 pub async fn a_request_to_an_ended_run_is_refused(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
@@ -150,7 +150,8 @@ pub async fn a_request_to_an_ended_run_is_refused(harness: &impl RuntimeHarness)
     assert_eq!(fold(harness).await.position().version, before);
 }
 
-/// There is nothing to continue.
+/// `resume` refuses a completed session, because there is nothing to continue. It also refuses a
+/// session that does not exist.
 pub async fn resuming_what_is_complete_is_refused(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
@@ -163,7 +164,7 @@ pub async fn resuming_what_is_complete_is_refused(harness: &impl RuntimeHarness)
     assert_eq!(executor.can_resume(&SessionId::from(S)).await.unwrap(), Resumable::Ended);
 }
 
-/// A session has one run at a time.
+/// `execute` and `resume` fail with `already_running` while a run of the session is active.
 pub async fn executing_on_a_live_session_is_refused(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
@@ -178,7 +179,7 @@ pub async fn executing_on_a_live_session_is_refused(harness: &impl RuntimeHarnes
     end(&handle).await;
 }
 
-/// Another executor on the same store can find and control the run.
+/// Another executor on the same store can find a run, interrupt it, and wait for its result.
 pub async fn a_run_elsewhere_can_be_followed_and_interrupted(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
@@ -197,7 +198,8 @@ pub async fn a_run_elsewhere_can_be_followed_and_interrupted(harness: &impl Runt
     assert_eq!(result, end(&handle).await);
 }
 
-/// Aborting without an active run is a run of its own, in one append.
+/// A session whose owner has crashed can be aborted once its lease has expired. The abort is
+/// recorded as a run of its own and ends the open calls.
 pub async fn a_dead_session_can_be_aborted(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let held = gate.clone();

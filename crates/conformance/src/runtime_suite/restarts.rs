@@ -45,7 +45,8 @@ fn act() -> Reply {
     Reply::tool_call("act", json!({"word": "x"}))
 }
 
-/// The tool's result is recorded, so the second process only calls the model.
+/// A process crashes after it has recorded the result of a tool. The next process does not run the tool again and
+/// continues with the model call.
 pub async fn a_restart_does_not_repeat_a_recorded_tool_call(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &Gate::opened())).build().unwrap();
@@ -72,7 +73,8 @@ pub async fn a_restart_does_not_repeat_a_recorded_tool_call(harness: &impl Runti
     .await;
 }
 
-/// An effect in doubt is executed again, if its class allows, with the same key.
+/// A process crashes in a tool that may run again. The next process runs it as the second attempt, with the same
+/// idempotency key.
 pub async fn a_restart_in_a_tool_runs_it_again_under_the_same_key(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &gate)).tool(shout()).build().unwrap();
@@ -117,7 +119,7 @@ impl AgentHooks for CountingHooks {
     }
 }
 
-/// The key stays the same even if a hook changes the arguments of each attempt.
+/// The idempotency key of a call stays the same, even if a hook changes the arguments of each attempt.
 pub async fn a_key_does_not_follow_what_a_hook_changes(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let (seen, closed) = (Arc::clone(&trace), gate.clone());
@@ -144,7 +146,8 @@ pub async fn a_key_does_not_follow_what_a_hook_changes(harness: &impl RuntimeHar
     assert!(trace.iter().all(|(_, key)| *key == trace[0].1), "{trace:?}");
 }
 
-/// The arguments that the human who approved the call has chosen, and its key, are the same for every try.
+/// The idempotency key of an approved call is derived from the arguments that the approver has edited. Every attempt
+/// has the same arguments and the same key.
 pub async fn a_key_follows_what_an_approver_edits(harness: &impl RuntimeHarness) {
     let (seen, gate) = (Arc::new(Mutex::new(Vec::new())), Gate::new());
     let (trace, closed) = (Arc::clone(&seen), gate.clone());
@@ -195,7 +198,8 @@ async fn in_doubt<O>(harness: &impl RuntimeHarness, agent: &Agent<O>, gate: &Gat
     resume_to_end(&*executor, agent).await.status
 }
 
-/// Without reconciliation the model learns that the outcome is unknown.
+/// A process crashes in an at-most-once tool without reconciliation. The tool does not run again, and the model gets an
+/// error that the outcome is unknown.
 pub async fn an_at_most_once_tool_is_not_run_again(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let tool = traced(&trace, &gate).effect(EffectClass::AtMostOnce);
@@ -210,7 +214,8 @@ pub async fn an_at_most_once_tool_is_not_run_again(harness: &impl RuntimeHarness
     "#]]).await;
 }
 
-/// With reconciliation the found outcome is the result. A call that was not executed is executed.
+/// A process crashes in an at-most-once tool with reconciliation. The tool does not run again, and the outcome that the
+/// reconciliation finds is the result.
 pub async fn an_at_most_once_tool_is_reconciled(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -265,8 +270,9 @@ pub async fn a_tool_that_is_gone_after_a_restart_is_missing(harness: &impl Runti
     .await;
 }
 
-/// A late reader never sees the chunks of the first attempt. The log has the second one.
-pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl RuntimeHarness) {
+/// A process crashes in a model call, and the next process calls the model again. Its stream and the transcript contain
+/// only the text of the new reply.
+pub async fn a_restart_in_the_model_call_calls_the_model_again(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();
     let held = ScriptedLlm::new([
@@ -301,7 +307,7 @@ pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl Runtim
     .await;
 }
 
-/// One of k concurrent resumes runs, and the others are refused.
+/// If several processes resume a crashed session concurrently, one of them starts a run. The others are refused.
 pub async fn of_many_resumers_exactly_one_runs(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &Gate::opened())).build().unwrap();

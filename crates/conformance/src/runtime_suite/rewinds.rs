@@ -30,8 +30,8 @@ async fn rewound<O>(
     executor.resume(agent.erased(), &S.into(), options).await.unwrap()
 }
 
-/// The conversation and the state are those of the checkpoint. The log keeps all events, and numbers and
-/// costs continue.
+/// A rewound session continues with the conversation and the state of the checkpoint. The log keeps all events, and
+/// step numbers and usage continue.
 pub async fn a_session_goes_back_to_a_checkpoint_and_on(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -98,7 +98,8 @@ pub async fn a_session_goes_back_to_a_checkpoint_and_on(harness: &impl RuntimeHa
     assert_eq!(fork.state()["notes"], json!(["a", "b"]));
 }
 
-/// A message starts another turn there. Without a message, a step that ended the turn ends it again.
+/// A rewind with a message starts another turn at the checkpoint. Without a message, a rewind to the step that ended
+/// the turn ends it again without a model call.
 pub async fn a_session_goes_back_and_on_with_a_message(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -129,7 +130,8 @@ pub async fn a_session_goes_back_and_on_with_a_message(harness: &impl RuntimeHar
     assert_eq!(trace.words(), "a b");
 }
 
-/// This holds however the session ended. Open calls and pending calls are discarded.
+/// A session can be rewound after it was suspended, failed or aborted. Its pending calls are discarded, and late
+/// answers are refused.
 pub async fn a_failed_aborted_or_waiting_session_goes_back(harness: &impl RuntimeHarness) {
     let ask = Tool::client::<Word>("ask", "Asks a person.");
     let trace = Trace::default();
@@ -175,7 +177,7 @@ pub async fn a_failed_aborted_or_waiting_session_goes_back(harness: &impl Runtim
     assert_eq!((fold.state()["notes"].clone(), fold.last_step()), (json!(["a"]), 5));
 }
 
-/// The open calls of a crashed process are discarded too.
+/// A session whose process has crashed can be rewound once its lease has expired. A rewind of an active run is refused.
 pub async fn a_dead_session_goes_back(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -197,7 +199,8 @@ pub async fn a_dead_session_goes_back(harness: &impl RuntimeHarness) {
     assert_eq!((steps, trace.words()), (vec![1, 3, 4], "a b b".to_owned()));
 }
 
-/// The model of the second process does not see the removed history.
+/// A process crashes in the run after a rewind. The next process continues that run without the removed history, and
+/// repeats no recorded call.
 pub async fn a_restart_after_a_rewind_continues_from_the_checkpoint(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -219,7 +222,8 @@ pub async fn a_restart_after_a_rewind_continues_from_the_checkpoint(harness: &im
     assert_eq!(fold(harness).await.state()["notes"], json!(["a", "c"]));
 }
 
-/// One of several concurrent rewinds succeeds.
+/// If several processes rewind a session concurrently, one succeeds and the others are refused. The log contains one
+/// rewind.
 pub async fn of_many_that_go_back_exactly_one_does(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -251,7 +255,8 @@ pub async fn of_many_that_go_back_exactly_one_does(harness: &impl RuntimeHarness
     );
 }
 
-/// Each refusal has an error code of its own, and nothing is written.
+/// A fork or rewind to a version without a checkpoint is refused. So are forks and rewinds with a wrong session, run or
+/// agent. Nothing is written.
 pub async fn a_fork_or_rewind_to_no_checkpoint_is_refused(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = trace.scribe();
@@ -288,8 +293,8 @@ pub async fn a_fork_or_rewind_to_no_checkpoint_is_refused(harness: &impl Runtime
     assert_eq!(log_of(harness, &S.into()).await, before);
 }
 
-/// A rewind before the start of an open child would remove its call. It is allowed once the child has
-/// completed or was aborted.
+/// A rewind before the start of an open child is refused, because it would remove the child's call. It is allowed after
+/// the child was aborted with its parent.
 pub async fn a_rewind_is_refused_while_a_child_is_open(harness: &impl RuntimeHarness) {
     let ask = Tool::client::<Word>("ask", "Asks a person.");
     let helper = helper("helper").tool(ask).build().unwrap();

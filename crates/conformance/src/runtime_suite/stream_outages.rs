@@ -57,13 +57,14 @@ impl StreamManager for UnavailableStreams {
     }
 }
 
-/// Sessions start and continue, and tools and sub-agents run. Each run waits for the streams once and
-/// briefly, not at each append for the whole retry timeout.
+/// If streams return errors, sessions still start and continue, and tools and sub-agents run. All runs together take
+/// less time than one retry timeout.
 pub async fn unavailable_streams_cost_a_moment(harness: &impl RuntimeHarness) {
     cost_a_moment(harness, UnavailableStreams::Refusing).await;
 }
 
-/// The same for streams that never answer.
+/// If streams never answer, sessions still start and continue, and tools and sub-agents run. All runs together take
+/// less time than one retry timeout.
 pub async fn streams_that_never_answer_cost_a_moment(harness: &impl RuntimeHarness) {
     cost_a_moment(harness, UnavailableStreams::Silent).await;
 }

@@ -27,7 +27,8 @@ async fn found(executor: &dyn AgentExecutor, session: &SessionId) -> RunHandle {
     executor.handle(session).await.unwrap()
 }
 
-/// Text, arguments and results are deleted. The next session with that id has a stream of its own.
+/// Deleting a session through the executor deletes its stream. The next session with the same id has only its own
+/// chunks.
 pub async fn a_deleted_session_leaves_no_stream(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("one")]))).await;
@@ -55,7 +56,7 @@ pub async fn a_deleted_session_leaves_no_stream(harness: &impl RuntimeHarness) {
     assert_ne!(first.run(), second.run());
 }
 
-/// The store's own `delete` suffices if it keeps both.
+/// If a store keeps both sessions and streams, its own `delete` also deletes the stream of the session.
 pub async fn deleting_in_the_store_forgets_the_stream_it_keeps(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("secret")]))).await;
@@ -65,7 +66,8 @@ pub async fn deleting_in_the_store_forgets_the_stream_it_keeps(harness: &impl Ru
     assert_eq!(left, StreamInfo::default());
 }
 
-/// The streams are in another store than the log, or a run that outlived its session wrote them.
+/// Chunks and a watermark that an earlier session with the same id left in the stream do not hide chunks of the new
+/// session. The new stream starts at number 1.
 pub async fn leftovers_of_an_earlier_session_hide_no_chunks_of_the_next(
     harness: &impl RuntimeHarness,
 ) {
@@ -102,7 +104,7 @@ pub async fn leftovers_of_an_earlier_session_hide_no_chunks_of_the_next(
     assert_eq!((first.seq, &first.chunk.run), (1, handle.run()));
 }
 
-/// The stream was reset, with its numbers, or the streams did not survive a process and the log did.
+/// The stream of an ended run ends even if its chunks were reset or deleted. It shows no chunks of the next run.
 pub async fn the_stream_of_an_ended_run_ends_whatever_is_left_of_it(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let llm = ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
@@ -137,7 +139,8 @@ pub async fn the_stream_of_an_ended_run_ends_whatever_is_left_of_it(harness: &im
     assert!(!left.iter().any(|stored| stored.chunk.run == *second.run()), "{left:?}");
 }
 
-/// The run of the root still writes to the stream.
+/// The stream of an ended child ends even if the stream of the root was reset, both while the root is running and after
+/// its end.
 pub async fn the_stream_of_an_ended_child_ends_whatever_is_left_of_it(
     harness: &impl RuntimeHarness,
 ) {
@@ -158,7 +161,7 @@ pub async fn the_stream_of_an_ended_child_ends_whatever_is_left_of_it(
     assert!(all(&root).await.last().unwrap().chunk.kind.ends_run());
 }
 
-/// The reader waits for chunks when the stream is forgotten.
+/// A reader that has not read all chunks of an ended run ends after the stream was deleted.
 pub async fn a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten(
     harness: &impl RuntimeHarness,
 ) {
@@ -179,7 +182,8 @@ pub async fn a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten(
     assert!(left.len() <= 6, "{left:?}");
 }
 
-/// This holds while the run is active and after its end, so a client knows whether to follow the stream.
+/// The status of a page is active while a run is active, and ended or failed after its end, so a client knows whether
+/// to follow the stream.
 pub async fn a_page_states_whether_more_chunks_follow(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let gate = Gate::new();

@@ -48,8 +48,8 @@ async fn recovered(executor: &dyn AgentExecutor) -> AgentResult {
     end(&taken.pop().unwrap()).await
 }
 
-/// The abort is recorded, the owner is killed, and another process takes over: it calls neither the tool nor
-/// the model.
+/// An owner is killed after an abort of its run was recorded. The process that takes over ends the run as aborted, and
+/// calls neither the tool nor the model.
 pub async fn an_abort_outlives_the_owner_of_its_run(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
@@ -83,7 +83,8 @@ pub async fn an_abort_outlives_the_owner_of_its_run(harness: &impl RuntimeHarnes
     completes(&start_run(&*other, &agent, "Something else.").await).await;
 }
 
-/// The current step is completed, and then the run stops. An explicit resume continues it.
+/// An owner is killed after an interrupt of its run was recorded. The process that takes over completes the current
+/// step and stops. An explicit resume continues the turn.
 pub async fn an_interrupt_outlives_the_owner_of_its_run(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
@@ -121,8 +122,8 @@ pub async fn an_interrupt_outlives_the_owner_of_its_run(harness: &impl RuntimeHa
     .await;
 }
 
-/// Both are requested for a session whose process has crashed while its lease is still held. Not even a
-/// caller that resumes it clears the abort.
+/// An abort and an interrupt are recorded for a session whose process has crashed. A caller that resumes the session
+/// does not clear the abort: the run ends as aborted.
 pub async fn nothing_clears_an_abort(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
@@ -140,7 +141,8 @@ pub async fn nothing_clears_an_abort(harness: &impl RuntimeHarness) {
     assert_eq!(payments.load(Ordering::SeqCst), 1);
 }
 
-/// A caller that resumes a session overrides the interrupt. A later takeover does not restore it.
+/// A caller that resumes a crashed session clears a recorded interrupt. If the resumed run crashes too, a takeover does
+/// not restore the interrupt.
 pub async fn an_explicit_resume_clears_an_interrupt(harness: &impl RuntimeHarness) {
     let (first, second) = (Gate::new(), Gate::new());
     let agent = teller().build().unwrap();
@@ -162,8 +164,8 @@ pub async fn an_explicit_resume_clears_an_interrupt(harness: &impl RuntimeHarnes
     assert_eq!(recovered(&*third).await.status, RunStatus::Completed);
 }
 
-/// The run is suspended to wait for a user, and the answer completes the step. Then the turn stops, as
-/// requested.
+/// An interrupt arrives before a run is suspended to wait for a user. The answer completes the step, and then the run
+/// stops as requested.
 pub async fn an_interrupt_outlives_a_suspension(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let ask = Tool::client::<Word>("ask", "Asks a person.");
@@ -226,7 +228,8 @@ async fn killed_family(harness: &impl RuntimeHarness, event: &str, agent: &Agent
     gate.open();
 }
 
-/// Neither the child nor the parent's owner learned of it, and both stop when they are taken over.
+/// A root is interrupted, and all processes crash before the interrupt is passed to its child. The takeover of the root
+/// stops both.
 pub async fn a_takeover_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = boss(&payments, &gate);
@@ -241,7 +244,8 @@ pub async fn a_takeover_passes_an_interrupt_down(harness: &impl RuntimeHarness) 
     assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
 }
 
-/// The takeover ends the parent's session at once, and then the child.
+/// A root is aborted, and all processes crash before the abort is passed to its child. The takeover of the root ends
+/// the run as aborted, and then aborts the child.
 pub async fn a_takeover_passes_an_abort_down(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let agent = boss(&payments, &gate);
@@ -254,7 +258,8 @@ pub async fn a_takeover_passes_an_abort_down(harness: &impl RuntimeHarness) {
     assert_eq!(payments.load(Ordering::SeqCst), 1, "the takeover paid again");
 }
 
-/// The interrupt reached the child too, and both owners crashed. A caller that resumes the root resumes both.
+/// An interrupt is recorded for a parent and its child after their process has crashed. A caller that resumes the
+/// parent clears both interrupts, and both sessions complete.
 pub async fn an_explicit_resume_clears_an_interrupt_for_children_too(
     harness: &impl RuntimeHarness,
 ) {
@@ -273,7 +278,8 @@ pub async fn an_explicit_resume_clears_an_interrupt_for_children_too(
     assert_eq!(fold_of(harness, &child("1.0")).await.interrupt_request(), None);
 }
 
-/// The child still runs in a process of its own when its parent is resumed, and stops after that.
+/// An interrupted child still runs in another process when its parent is resumed, and stops after that. The parent
+/// resumes the child, and both complete.
 pub async fn a_child_that_stops_after_the_resume_is_resumed_too(harness: &impl RuntimeHarness) {
     let (payments, first, second) = (Payments::default(), Gate::new(), Gate::new());
     let (agent, same) = (boss(&payments, &first), boss(&payments, &second));
@@ -295,7 +301,8 @@ pub async fn a_child_that_stops_after_the_resume_is_resumed_too(harness: &impl R
     assert_eq!(payments.load(Ordering::SeqCst), 2, "by the crashed process and by the live one");
 }
 
-/// The child could continue, because its call was answered. But its parent must stop.
+/// The takeover of an interrupted run does not resume its child, even if the child's pending call was answered. A later
+/// resume of the parent continues both.
 pub async fn a_takeover_that_is_to_stop_starts_no_child(harness: &impl RuntimeHarness) {
     let (payments, gate) = (Payments::default(), Gate::new());
     let helper = helper("helper").tool(Tool::client::<Word>("ask", "Asks a person.")).build();
@@ -349,7 +356,8 @@ pub async fn a_child_left_over_by_an_abort_is_aborted_by_a_sweep(harness: &impl 
     assert_eq!(payments.load(Ordering::SeqCst), 1);
 }
 
-/// The factory of one agent fails temporarily. Sweeps list its session first, because it is newer.
+/// If a session cannot be resumed, because the factory of its agent fails, a sweep still resumes the sessions that it
+/// lists later.
 pub async fn a_session_that_cannot_be_resumed_keeps_no_other_from_a_sweep(
     harness: &impl RuntimeHarness,
 ) {

@@ -17,7 +17,8 @@ use super::support::{
 };
 use super::{RuntimeHarness, World};
 
-/// The second call ends first, and its result is still second.
+/// The results of concurrent tools are recorded and shown in call order, even if a later call ends
+/// first.
 pub async fn results_stand_in_call_order_whatever_the_order_of_their_ends(
     harness: &impl RuntimeHarness,
 ) {
@@ -99,7 +100,7 @@ pub async fn results_stand_in_call_order_whatever_the_order_of_their_ends(
     .await;
 }
 
-/// The run continues after a tool's error.
+/// The error of a tool is the result of its call, and the run continues.
 pub async fn a_failing_tool_is_reported_to_the_model(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let replies = [Reply::tool_call("shout", json!({"word": ""})), Reply::text("sorry")];
@@ -117,7 +118,8 @@ pub async fn a_failing_tool_is_reported_to_the_model(harness: &impl RuntimeHarne
     .await;
 }
 
-/// The model gets the error.
+/// Calls of unknown tools and calls with invalid arguments are not executed. The model gets an
+/// error for each.
 pub async fn unknown_tools_and_bad_arguments_are_answered_without_running(
     harness: &impl RuntimeHarness,
 ) {
@@ -216,7 +218,7 @@ pub async fn a_panic_is_contained(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// The model learns that a tool that never returns timed out.
+/// A tool that does not return within its timeout fails. The model gets the error.
 pub async fn a_hanging_tool_is_timed_out(harness: &impl RuntimeHarness) {
     let hang = Tool::function("hang", "Hangs.", |_: Word, _: ToolContext| {
         std::future::pending::<Result<(), ToolError>>()
@@ -238,7 +240,8 @@ pub async fn a_hanging_tool_is_timed_out(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// The retry option is applied, and only the last attempt counts.
+/// A tool with a retry policy runs again after a retryable error. Only the result and the state
+/// change of the last attempt are recorded.
 pub async fn a_passing_failure_is_tried_again(harness: &impl RuntimeHarness) {
     let tries = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&tries);
@@ -318,7 +321,8 @@ pub async fn concurrency_is_bounded(harness: &impl RuntimeHarness) {
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
 
-/// Both pushes are kept. For a scalar the later call's value is kept.
+/// State changes of concurrent tools are merged: two additions to a list are both kept, in call
+/// order. For a scalar, the value of the later call is kept.
 pub async fn state_changes_of_parallel_tools_merge_in_call_order(harness: &impl RuntimeHarness) {
     let agent = teller().state::<Notes>().tool(note()).build().unwrap();
     let call = |word: &str| ("note", json!({"word": word}));
@@ -342,7 +346,7 @@ pub async fn state_changes_of_parallel_tools_merge_in_call_order(harness: &impl 
     "#]]).await;
 }
 
-/// The chunks of a tool are between its start and its end.
+/// Progress and custom chunks of a tool are in the stream between its start and its end.
 pub async fn a_tool_shows_progress_and_custom_chunks(harness: &impl RuntimeHarness) {
     let show = Tool::function("show", "Shows.", |_: Word, cx: ToolContext| async move {
         cx.progress("half way", Some(0.5));
@@ -376,7 +380,8 @@ pub async fn a_tool_shows_progress_and_custom_chunks(harness: &impl RuntimeHarne
     assert_eq!(fold(harness).await.usage().custom["tool:show"]["pages"], 3.0);
 }
 
-/// Attempts of one call share the key. Another call has another key.
+/// All attempts of a call have the same idempotency key. Another call with the same arguments has
+/// another key.
 pub async fn the_idempotency_key_is_the_same_for_every_try(harness: &impl RuntimeHarness) {
     let keys = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&keys);

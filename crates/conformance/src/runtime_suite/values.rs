@@ -64,7 +64,8 @@ fn editor() -> AgentBuilder {
     teller().state::<Doc>().tool(review).tool(done)
 }
 
-/// If its members were merged, the enum would have two variants at once, and the session could not continue.
+/// If parallel tools set an enum in the state to different variants, the value of the later call is kept. Merged
+/// members would be two variants at once, and the session could not continue.
 pub async fn of_an_enum_changed_by_parallel_tools_the_later_calls_value_wins(
     harness: &impl RuntimeHarness,
 ) {
@@ -97,7 +98,8 @@ impl AgentHooks for Averages {
     }
 }
 
-/// JSON cannot represent a float that is not finite.
+/// A state change that JSON cannot represent, here a float that is not finite, is refused. The state stays as it was,
+/// and the session can continue.
 pub async fn a_state_that_does_not_read_back_is_refused(harness: &impl RuntimeHarness) {
     let average = Tool::dynamic(
         "average",
@@ -127,7 +129,8 @@ pub async fn a_state_that_does_not_read_back_is_refused(harness: &impl RuntimeHa
     assert_eq!(run(&*executor, &agent, "more").await.status, RunStatus::Completed);
 }
 
-/// Covers half of a surrogate pair, a number beyond every float, and more levels than a log can hold.
+/// Arguments that cannot be read back get an error and are not executed: half of a surrogate pair, a number beyond
+/// every float, and more levels than a log can hold. An output of this kind is requested again.
 pub async fn arguments_that_no_reader_accepts_are_answered_and_not_run(
     harness: &impl RuntimeHarness,
 ) {

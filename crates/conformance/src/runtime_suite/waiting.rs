@@ -47,7 +47,7 @@ fn answer(call: &str) -> Submission {
     Submission::result(call, &word("blue")).unwrap()
 }
 
-/// A message is never dropped, even if it arrives at the end of the run.
+/// If a message arrives just before the end of a run is recorded, the same run answers it.
 pub async fn a_message_that_lands_while_the_run_ends_is_answered(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldBefore(gate.clone()));
@@ -72,7 +72,7 @@ pub async fn a_message_that_lands_while_the_run_ends_is_answered(harness: &impl 
     .await;
 }
 
-/// It arrived too late, after the work was done.
+/// If an interrupt arrives just before the end of a run is recorded, the run completes, because its work is done.
 pub async fn an_interrupt_that_lands_while_the_run_ends_is_void(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldBefore(gate.clone()));
@@ -88,7 +88,7 @@ pub async fn an_interrupt_that_lands_while_the_run_ends_is_void(harness: &impl R
     assert_eq!(resume(&*executor, &agent).await.unwrap_err().code(), ErrorCode::NothingToResume);
 }
 
-/// The answer is in the log before the suspension, so the run need not wait.
+/// If an answer arrives just before a suspension is recorded, the run processes the answer at once and completes.
 pub async fn an_answer_that_lands_while_the_run_suspends_is_taken_at_once(
     harness: &impl RuntimeHarness,
 ) {
@@ -108,7 +108,8 @@ pub async fn an_answer_that_lands_while_the_run_suspends_is_taken_at_once(
     completes(&handle).await;
 }
 
-/// The first process continues the session. The others find it done.
+/// Two processes that resume automatically accept the two answers of a session concurrently. The session completes, and
+/// its approved call is executed once.
 pub async fn one_of_two_automatic_resumers_runs(harness: &impl RuntimeHarness) {
     let trace = Trace::default();
     let agent = teller().tool(pay(&trace, &Gate::opened())).tool(ask()).build().unwrap();
@@ -126,8 +127,11 @@ pub async fn one_of_two_automatic_resumers_runs(harness: &impl RuntimeHarness) {
     assert_eq!(*trace.lock().unwrap(), ["rent"], "it was paid once");
 }
 
-/// Calls without a deadline keep waiting.
-pub async fn the_sweeper_takes_what_expired_and_not_what_waits(harness: &impl RuntimeHarness) {
+/// A sweep resumes a session after the deadline of its pending call has passed, and not earlier. A late answer is
+/// refused.
+pub async fn a_sweep_resumes_a_session_after_the_deadline_and_not_before(
+    harness: &impl RuntimeHarness,
+) {
     let agent = teller().tool(ask().deadline(Duration::from_millis(20))).build().unwrap();
     let script = ScriptedLlm::new([Reply::tool_call("ask", word("a")), Reply::text("Nobody.")]);
     let executor = harness.boot(World::new(script).registered(&agent)).await;
@@ -150,7 +154,8 @@ pub async fn the_sweeper_takes_what_expired_and_not_what_waits(harness: &impl Ru
     assert_eq!(late.unwrap_err().code(), ErrorCode::AnswerExpired);
 }
 
-/// A sweep finds an answer after which no process continued the session, once.
+/// A sweep and a caller resume an answered session concurrently, and exactly one of them starts a run. Before the
+/// answer, a sweep resumes nothing.
 pub async fn either_the_sweeper_or_the_caller_resumes(harness: &impl RuntimeHarness) {
     let agent = teller().tool(ask()).build().unwrap();
     let script = || ScriptedLlm::new([Reply::tool_call("ask", word("a")), Reply::text("Done.")]);
@@ -174,7 +179,8 @@ pub async fn either_the_sweeper_or_the_caller_resumes(harness: &impl RuntimeHarn
     assert_eq!(fold(harness).await.runs().count(), 2);
 }
 
-/// The call may have acted, and the approval was for one execution.
+/// An approved call whose process crashed is not executed again. The call may have acted, and the approval was for one
+/// execution.
 pub async fn an_approved_call_that_was_killed_is_not_run_again(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let tool = |gate: &Gate| pay(&trace, gate).timeout(Duration::from_secs(1));
@@ -202,7 +208,8 @@ pub async fn an_approved_call_that_was_killed_is_not_run_again(harness: &impl Ru
     .await;
 }
 
-/// The parent crashes when the child's end is in the child's log and not in its own.
+/// A parent crashes after its child has recorded its end and before the parent has recorded the result. The next
+/// process records the result and does not run the child again.
 pub async fn a_child_that_finished_while_its_parent_was_down_is_reported(
     harness: &impl RuntimeHarness,
 ) {
@@ -219,8 +226,8 @@ pub async fn a_child_that_finished_while_its_parent_was_down_is_reported(
     assert_eq!(child.runs().count(), 1, "the child is not run again");
 }
 
-/// The companion crashed between its own end and the notice to its parent. The parent checks when it
-/// continues.
+/// A process crashes after a companion has recorded its end and before the parent got the notice. The next turn of the
+/// parent reports the completion once.
 pub async fn a_companion_that_crashed_after_its_end_is_still_reported(
     harness: &impl RuntimeHarness,
 ) {
@@ -244,7 +251,7 @@ pub async fn a_companion_that_crashed_after_its_end_is_still_reported(
     assert_eq!(transcript.matches("[rex] completed").count(), 1, "{transcript}");
 }
 
-/// A client that opens a page in the middle of a run sees every word once.
+/// A client that reads a page in the middle of a run and then follows the stream sees every chunk once.
 pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &impl RuntimeHarness) {
     let (slow, model) = (Gate::new(), Gate::new());
     let held = slow.clone();
@@ -311,7 +318,7 @@ pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &imp
     .assert_eq(&normalise::stream(&seen));
 }
 
-/// The session fails after the sweep has listed it and before the sweep reaches it.
+/// A session fails after a sweep has listed it and before the sweep reaches it. The sweep does not resume the session.
 pub async fn a_late_sweep_leaves_a_session_that_failed_meanwhile(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let agent = teller().tool(ask()).build().unwrap();

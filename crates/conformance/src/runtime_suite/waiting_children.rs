@@ -38,7 +38,8 @@ fn payer_and_helper() -> Agent {
     teller().sub_agent(&payer()).sub_agent(&helper).build().unwrap()
 }
 
-/// A sibling completes meanwhile. Answers are submitted to the root and reach the child.
+/// A parent is suspended while its child waits for a user, and a sibling of the child completes. An answer that is
+/// submitted to the root reaches the child.
 pub async fn a_parent_waits_while_its_child_waits_for_an_answer(harness: &impl RuntimeHarness) {
     let llm = || {
         scripts([asks(&["payer", "helper"]), Reply::text("Paid.")], [report()])
@@ -146,7 +147,8 @@ async fn most_children_at_once(harness: &impl RuntimeHarness) -> (i32, i32) {
     (started, most)
 }
 
-/// A slow child keeps its slot, and the others use the other slot one after another.
+/// With two slots for sub-agents, a slow child keeps one slot, and the other children use the other slot one after
+/// another.
 pub async fn a_slow_child_holds_no_other(harness: &impl RuntimeHarness) {
     let slow = Gate::new();
     let calls = asks(&["slow", "helper", "helper", "helper"]);
@@ -172,7 +174,8 @@ pub async fn a_slow_child_holds_no_other(harness: &impl RuntimeHarness) {
     assert_eq!(most, (4, 2));
 }
 
-/// A session two levels down waits. Both above it wait too, and all continue together.
+/// A grandchild that waits for a user suspends its parent and the root. After the answer, a resume of the root
+/// continues all three.
 pub async fn a_waiting_grandchild_suspends_its_ancestors(harness: &impl RuntimeHarness) {
     let llm = scripts([asks(&["helper"]), Reply::text("Paid.")], [asks(&["payer"]), report()])
         .agent("payer", ScriptedLlm::new([pays(), report()]));
@@ -221,7 +224,7 @@ fn shouts() -> Reply {
     Reply::tool_call("shout", word("hm"))
 }
 
-/// An interrupt of the parent is passed to its child. On resume, the child continues first.
+/// An interrupt of a parent is passed to its child, and both stop. A resume of the parent continues both.
 pub async fn an_interrupt_reaches_a_child_and_resuming_too(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm =
@@ -260,7 +263,7 @@ pub async fn an_interrupt_reaches_a_child_and_resuming_too(harness: &impl Runtim
     .await;
 }
 
-/// An abort of the parent aborts its child, and both get their results.
+/// An abort of a parent also aborts its running child.
 pub async fn an_abort_reaches_a_child(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm = scripts([asks(&["helper"])], [report().at_gate(&gate)]);
@@ -273,7 +276,7 @@ pub async fn an_abort_reaches_a_child(harness: &impl RuntimeHarness) {
     assert_eq!(end(&below).await.status, RunStatus::Aborted);
 }
 
-/// One child waits for a user while another one runs. Both end with their parent.
+/// An abort of a parent aborts both its running child and its child that waits for a user.
 pub async fn an_abort_reaches_a_child_that_waits(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm = scripts([asks(&["payer", "helper"])], [report().at_gate(&gate)])
@@ -292,7 +295,8 @@ pub async fn an_abort_reaches_a_child_that_waits(harness: &impl RuntimeHarness) 
     assert!(!waiting().await);
 }
 
-/// A session that waits for its child is aborted without an active run, and so is the child.
+/// A parent that waits for its child can be aborted without an active run. The child is aborted too, and late answers
+/// are refused.
 pub async fn a_waiting_family_can_be_aborted(harness: &impl RuntimeHarness) {
     let agent = teller().sub_agent(&payer()).build().unwrap();
     let llm = RoutingScriptedLlm::new()

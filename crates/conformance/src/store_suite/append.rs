@@ -42,7 +42,8 @@ pub async fn appends_are_read_back_whole_and_in_order(harness: &impl StoreHarnes
     assert_eq!(stored.collect::<Vec<_>>(), expected);
 }
 
-/// Position, summary and time are those of the last append. The creation time stays.
+/// The head of a session has the position, summary, lease and time of the last append. The creation
+/// data does not change.
 pub async fn the_head_follows_the_last_append(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -68,7 +69,8 @@ pub async fn the_head_follows_the_last_append(harness: &impl StoreHarness) {
     assert_eq!((head.created, head.created_at), (before.created, before.created_at));
 }
 
-/// External requests append without a summary, because they do not know the fold.
+/// An append without a summary keeps the stored summary. External requests append without one,
+/// because they do not compute it.
 pub async fn an_append_without_a_summary_leaves_the_summary_as_it_is(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -85,7 +87,8 @@ pub async fn an_append_without_a_summary_leaves_the_summary_as_it_is(harness: &i
     assert_eq!((head.position.version, head.summary, head.lease_until), (3, summary, None));
 }
 
-/// A losing append changes neither the log nor the summary nor the lease.
+/// An append at a stale position is a conflict. It changes neither the log nor the summary nor the
+/// lease.
 pub async fn an_append_at_a_stale_position_is_a_conflict_and_writes_nothing(
     harness: &impl StoreHarness,
 ) {
@@ -123,7 +126,8 @@ pub async fn a_conflict_brings_exactly_the_missed_appends(harness: &impl StoreHa
     assert_eq!(writer.log().await, log);
 }
 
-/// The number is not limited, so a writer that was inactive for long can catch up.
+/// A conflict returns all missed appends, however many there are, so a writer that was inactive for
+/// long can catch up.
 pub async fn a_conflict_brings_hundreds_of_missed_appends(harness: &impl StoreHarness) {
     const MISSED: usize = 300;
     let store = harness.open().await;
@@ -137,7 +141,8 @@ pub async fn a_conflict_brings_hundreds_of_missed_appends(harness: &impl StoreHa
     assert_eq!(missed.len(), MISSED);
 }
 
-/// The log was rolled back and continued differently.
+/// An append that expects the current version with another append id gets `HistoryLost` and writes
+/// nothing: the log was rolled back and continued differently.
 pub async fn the_same_version_under_another_id_is_history_lost(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -147,7 +152,8 @@ pub async fn the_same_version_under_another_id_is_history_lost(harness: &impl St
     refused_as_lost(&writer, 2, "").await;
 }
 
-/// The log was rolled back.
+/// An append that expects a version beyond the end of the log gets `HistoryLost` and writes
+/// nothing: the log was rolled back.
 pub async fn a_version_beyond_the_log_is_history_lost(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -157,7 +163,8 @@ pub async fn a_version_beyond_the_log_is_history_lost(harness: &impl StoreHarnes
     refused_as_lost(&writer, u64::MAX, "never").await;
 }
 
-/// It is not a conflict, because the missed appends would not follow the writer's position.
+/// An append that expects an earlier version with a wrong append id gets `HistoryLost`. A conflict
+/// would return missed appends that do not follow the writer's position.
 pub async fn a_stale_version_under_a_wrong_id_is_history_lost(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -169,7 +176,8 @@ pub async fn a_stale_version_under_a_wrong_id_is_history_lost(harness: &impl Sto
     refused_as_lost(&writer, 0, "first").await;
 }
 
-/// An append is atomic, so no log ends inside one.
+/// An append that expects a version inside a stored append gets `HistoryLost`. Appends are atomic,
+/// so no log ends inside one.
 pub async fn a_version_in_the_middle_of_an_append_is_history_lost(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -190,7 +198,8 @@ async fn refused_as_lost(writer: &Writer, version: u64, last: &str) {
     assert_eq!((writer.head().await, writer.ids().await), before);
 }
 
-/// The times in replies, logs and heads agree.
+/// The times of successive appends never decrease, even if they are written through different
+/// handles. Replies, log and head report the same times.
 pub async fn times_never_decrease(harness: &impl StoreHarness) {
     let handles = [harness.open().await, harness.open().await];
     let mut writer = Writer::create(&handles[0], "s").await;
@@ -224,7 +233,8 @@ pub async fn an_acknowledged_append_is_seen_by_every_handle(harness: &impl Store
     }
 }
 
-/// Closing a handle loses nothing, and the log continues after reopening.
+/// After all handles are dropped, a new handle reads the same head and the same log. The log can be
+/// continued.
 pub async fn everything_is_there_after_reopening(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;

@@ -115,7 +115,7 @@ pub async fn a_session_is_due_from_its_wake_up_time_on(harness: &impl StoreHarne
     .await;
 }
 
-/// The list and the start of a run use the same lease expiry.
+/// The filter `lease_expired` selects a session from the exact moment at which its lease expires.
 pub async fn a_lease_is_listed_as_expired_from_the_moment_of_its_end(harness: &impl StoreHarness) {
     let filter = SessionFilter::new().lease_expired();
     listed_from_its_moment(harness, &filter, |writer, moment| Append {

@@ -43,7 +43,8 @@ where
     results
 }
 
-/// The other creators learn that the session exists.
+/// If several callers create a session with the same id concurrently, exactly one succeeds. The
+/// head and the log are those of the successful creation.
 pub async fn racing_creators_have_exactly_one_winner(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for round in 0..5 {
@@ -67,7 +68,8 @@ pub async fn racing_creators_have_exactly_one_winner(harness: &impl StoreHarness
     }
 }
 
-/// Each child is either deleted with its parent or not created.
+/// If children are created with the guard `ParentExists` while the root is deleted, each child is
+/// either deleted with the tree or not created.
 pub async fn a_deletion_leaves_no_child_that_is_created_concurrently(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for round in 0..5 {
@@ -97,7 +99,8 @@ pub async fn a_deletion_leaves_no_child_that_is_created_concurrently(harness: &i
     }
 }
 
-/// The other writers get the missed append of the winner.
+/// If several writers append at the same position concurrently, exactly one append is accepted. The
+/// other writers get a conflict with the accepted append.
 pub async fn racing_appends_have_exactly_one_winner(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -128,7 +131,8 @@ pub async fn racing_appends_have_exactly_one_winner(harness: &impl StoreHarness)
     assert_eq!(writer.log().await.len(), 11);
 }
 
-/// A slow reply is not lost: both calls succeed, and one append is written.
+/// If the same append is sent several times concurrently, all calls succeed with the same time, and
+/// the append is written once.
 pub async fn racing_repetitions_of_one_append_write_it_once(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -147,7 +151,8 @@ pub async fn racing_repetitions_of_one_append_write_it_once(harness: &impl Store
     assert_eq!(writer.ids().await, ["first", "a0", "a1", "a2", "a3", "a4"].map(str::to_owned));
 }
 
-/// A conflict contains enough to continue: no writer starves, and no append is lost or duplicated.
+/// Concurrent writers that retry from the missed appends of a conflict all succeed. No append is
+/// lost or duplicated.
 pub async fn writers_that_retry_after_conflicts_all_succeed(harness: &impl StoreHarness) {
     const EACH: usize = 5;
     let store = harness.open().await;
@@ -182,7 +187,8 @@ pub async fn writers_that_retry_after_conflicts_all_succeed(harness: &impl Store
     assert_eq!(ids.len(), 1 + RACERS * EACH);
 }
 
-/// Every read has no gaps, and no later read misses an append that an earlier one had.
+/// Reads during concurrent writes return a log without gaps. No read lacks an append that an
+/// earlier read returned.
 pub async fn a_reader_sees_only_complete_prefixes_during_writes(harness: &impl StoreHarness) {
     const APPENDS: usize = 60;
     let store = harness.open().await;
@@ -242,7 +248,8 @@ pub async fn summary_lease_and_events_become_visible_together(harness: &impl Sto
     within(reading).await.unwrap();
 }
 
-/// A renewal writes the head too, and must not write a stale one.
+/// Renewals and appends of one session can run concurrently: no append is lost, and the lease is
+/// extended. A renewal writes the head too, and must not write a stale one.
 pub async fn concurrent_renewals_and_appends_lose_neither(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let other = harness.open().await;
@@ -273,7 +280,8 @@ pub async fn concurrent_renewals_and_appends_lose_neither(harness: &impl StoreHa
     assert_eq!(writer.log().await.len(), 62);
 }
 
-/// Each session has an order of its own, and all appends are accepted.
+/// Concurrent writers of different sessions do not conflict. The log of each session has its
+/// appends in order.
 pub async fn sessions_do_not_disturb_each_other(harness: &impl StoreHarness) {
     const EACH: usize = 10;
     let store = harness.open().await;

@@ -60,12 +60,14 @@ pub async fn a_created_session_reads_back_as_it_was_created(harness: &impl Store
     assert_eq!(stored.position(), head.position);
 }
 
-/// An executor uses this scope to refuse combinations, so it must be correct.
+/// The store reports the scope that its harness declares. An executor uses the scope to refuse unsuitable combinations,
+/// so it must be correct.
 pub async fn a_store_states_its_scope(harness: &impl StoreHarness) {
     assert_eq!(harness.open().await.scope(), harness.scope());
 }
 
-/// Users choose a store by its guarantees, so all guarantees are listed, and none contradicts the scope.
+/// A store lists every guarantee, each with a reason, so that users can choose a store. The guarantees contradict
+/// neither the scope nor each other.
 pub async fn a_store_states_its_guarantees_and_the_reasons(harness: &impl StoreHarness) {
     let guarantees = harness.open().await.guarantees();
     let promises: Vec<_> = guarantees.iter().map(|guarantee| guarantee.promise).collect();
@@ -82,7 +84,7 @@ pub async fn a_store_states_its_guarantees_and_the_reasons(harness: &impl StoreH
     assert!(holds(GuaranteeKind::SurvivesKill) || !holds(GuaranteeKind::SurvivesPowerLoss));
 }
 
-/// The second creator learns that the session exists, and changes nothing.
+/// Creating a session with the id of an existing session returns `Exists`. The existing session does not change.
 pub async fn creating_an_existing_session_reports_it_and_changes_nothing(
     harness: &impl StoreHarness,
 ) {
@@ -97,7 +99,8 @@ pub async fn creating_an_existing_session_reports_it_and_changes_nothing(
     assert_eq!(writer.ids().await, ["first"]);
 }
 
-/// A first append must have the initial position.
+/// A first append must expect the start of the log. With any other position, `create_session` fails with
+/// `input_invalid` and creates nothing.
 pub async fn a_first_append_at_another_position_is_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
@@ -108,7 +111,8 @@ pub async fn a_first_append_at_another_position_is_refused(harness: &impl StoreH
     assert_eq!(store.head(&session).await.unwrap(), None);
 }
 
-/// A first append must have a summary, because no earlier one exists.
+/// A first append must have a summary, because no earlier one exists. Without it, `create_session` fails with
+/// `input_invalid` and creates nothing.
 pub async fn a_first_append_without_a_summary_is_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
@@ -118,7 +122,8 @@ pub async fn a_first_append_without_a_summary_is_refused(harness: &impl StoreHar
     assert_eq!(store.head(&session).await.unwrap(), None);
 }
 
-/// Another process may delete the parent while a run creates the child.
+/// A child whose first append has the guard `ParentExists` is created only if its parent exists, because another
+/// process may delete the parent concurrently. The guard has no effect on a root.
 pub async fn a_child_of_a_missing_session_is_not_created(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let (parent, session) = (id("parent"), id("child"));

@@ -35,7 +35,7 @@ pub async fn deleting_forgets_the_session(harness: &impl StoreHarness) {
     assert_eq!(other.ids().await, ["first"]);
 }
 
-/// Descendants are deleted too, but neither the parent nor its other children.
+/// Deleting a session deletes its descendants too. Its parent and its siblings, with their children, are kept.
 pub async fn deleting_takes_the_children_along(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let root = id("root");
@@ -66,8 +66,8 @@ pub async fn deleting_takes_the_children_along(harness: &impl StoreHarness) {
     assert_eq!(listed().await, []);
 }
 
-/// The stored data is erased too, once no fork shares it. The check is skipped if the harness cannot inspect
-/// the data.
+/// The stored data of a deleted session is erased, except for appends that a fork shares. Shared appends are erased
+/// when the fork is purged. The check is skipped if the harness cannot inspect the data.
 pub async fn nothing_of_a_deleted_session_is_kept(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let marked = |mark: &str| Bytes::from(format!("the body of {mark}"));
@@ -95,7 +95,7 @@ pub async fn nothing_of_a_deleted_session_is_kept(harness: &impl StoreHarness) {
     }
 }
 
-/// The second deletion returns `false`.
+/// Deleting a session that was already deleted or never existed returns `false` and is not an error.
 pub async fn deleting_again_is_no_error(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
@@ -104,7 +104,8 @@ pub async fn deleting_again_is_no_error(harness: &impl StoreHarness) {
     assert!(!store.delete(&id("never")).await.unwrap());
 }
 
-/// The new log starts at version 1, and a writer of the old session gets `HistoryLost`.
+/// A session that is created with the id of a deleted session starts with an empty log. A writer of the deleted session
+/// gets `HistoryLost`.
 pub async fn a_deleted_session_can_be_created_anew(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut old = Writer::create(&store, "s").await;

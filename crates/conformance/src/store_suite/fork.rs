@@ -58,8 +58,8 @@ async fn names(store: &Arc<dyn StateStore>) -> Vec<String> {
     names
 }
 
-/// The shared appends are read as they were written, including times. The head and the list show the fork's
-/// own values.
+/// A fork shares the appends of its original up to the fork, including their times. Its head has the position, summary,
+/// lease and times of the fork's first append.
 pub async fn a_fork_starts_with_the_events_of_its_original(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a", "b", "c"]).await;
@@ -89,7 +89,8 @@ pub async fn a_fork_starts_with_the_events_of_its_original(harness: &impl StoreH
     assert_eq!(names(&store).await, ["fork", "s"]);
 }
 
-/// Neither session sees appends to the other one, whatever their ids.
+/// Appends to a fork are not in the log of its original, and later appends to the original are not in the log of the
+/// fork. The two sessions can use the same append ids.
 pub async fn a_fork_and_its_original_continue_independently(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = written(&store, "s", &["a", "b"]).await;
@@ -127,7 +128,8 @@ pub async fn positions_of_a_fork_are_judged_like_any_others(harness: &impl Store
     assert_eq!(fork.ids().await, ["first", "a", "fork begins"]);
 }
 
-/// A log can be read in parts of any size and start.
+/// The log of a fork can be read in parts of any size and from the end of any append. A part may contain shared appends
+/// and the fork's own.
 pub async fn a_fork_can_be_read_across_the_seam(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = written(&store, "s", &["a"]).await;
@@ -176,7 +178,8 @@ pub async fn forks_can_be_forked(harness: &impl StoreHarness) {
     assert_eq!(fork.ids().await, ["first", "a", "b", "one begins", "c"]);
 }
 
-/// A position at which the original never ended is refused, and so is an invalid first append.
+/// A fork at a position where no append of the original ends gets `HistoryLost`. A fork with an unknown original or an
+/// invalid first append fails. No session is created.
 pub async fn a_fork_from_where_the_original_never_was_is_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = written(&store, "s", &["a"]).await;
@@ -205,8 +208,8 @@ pub async fn a_fork_from_where_the_original_never_was_is_refused(harness: &impl 
     assert!(matches!(fork(&original.session, good).await.unwrap(), ForkOutcome::Created { .. }));
 }
 
-/// A repetition returns the first outcome. Another fork, or another session, with the same id gets `Exists`,
-/// wherever it would start.
+/// A repeated fork returns the outcome of the first call, even after later appends. Another fork or creation with the
+/// same session id gets `Exists`, regardless of its position.
 pub async fn a_repeated_fork_is_answered_as_the_first_time(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a"]).await;
@@ -231,8 +234,8 @@ pub async fn a_repeated_fork_is_answered_as_the_first_time(harness: &impl StoreH
     assert_eq!(created.unwrap(), helix_agents_core::store::CreateOutcome::Exists);
 }
 
-/// The shared appends belong to the original: neither a creation nor another fork with the same append id
-/// created this fork.
+/// A creation or a second fork with the id of an existing fork gets `Exists`, even if its first append has the id of a
+/// shared append. Shared appends belong to the original.
 pub async fn a_shared_append_does_not_identify_the_creation_of_a_fork(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = Writer::create(&store, "s").await;
@@ -254,7 +257,8 @@ pub async fn a_shared_append_does_not_identify_the_creation_of_a_fork(harness: &
     assert_eq!(ids(&log(&store, &fork).await), ["first", "a", "fork"]);
 }
 
-/// Several handles create a fork with the same id concurrently.
+/// If several handles create a fork with the same id concurrently, one fork is created and the other calls get
+/// `Exists`.
 pub async fn racing_forks_have_exactly_one_winner(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a"]).await;
@@ -278,7 +282,8 @@ pub async fn racing_forks_have_exactly_one_winner(harness: &impl StoreHarness) {
     assert_eq!(log(&store, &session).await.len(), 3);
 }
 
-/// The lease of the original is independent, and the guard of the first append is not checked.
+/// A fork of a session with a held lease starts without a lease. The lease of the original blocks neither the fork nor
+/// its appends, and can still be renewed.
 pub async fn a_fork_of_a_live_session_has_its_own_lease(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = Writer::create(&store, "s").await;
@@ -301,7 +306,8 @@ pub async fn a_fork_of_a_live_session_has_its_own_lease(harness: &impl StoreHarn
     assert!(store.renew(&original.session, &run("r"), LONG).await.unwrap().renewed);
 }
 
-/// Shared appends stay, whichever session is deleted first. A new session with a reused id is independent.
+/// Shared appends stay readable in the remaining forks after the original and other forks are deleted. A new session
+/// with the id of the deleted original is independent of the forks.
 pub async fn shared_appends_survive_the_original(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let original = written(&store, "s", &["a", "b", "c"]).await;

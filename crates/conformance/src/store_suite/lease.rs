@@ -55,7 +55,8 @@ async fn fails_its_guard(writer: &Writer, append: Append) -> (Option<Timestamp>,
     (lease_until, now)
 }
 
-/// Lease expiry is based on the store's clock, counted from the time of the append.
+/// An append can take, keep or clear the lease. The expiry of a lease counts from the time of the
+/// append, by the store's clock.
 pub async fn a_lease_is_taken_kept_and_cleared(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let taken = writer.head().await;
@@ -70,7 +71,8 @@ pub async fn a_lease_is_taken_kept_and_cleared(harness: &impl StoreHarness) {
     assert_eq!(writer.head().await.lease_until, None);
 }
 
-/// A run that wants to start gets the lease expiry. Appends without this guard are accepted.
+/// An append with the guard `LeaseFree` fails while another run holds the lease, and its outcome
+/// contains the lease expiry. Appends without the guard are accepted.
 pub async fn a_lease_that_is_held_keeps_others_out(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let held = writer.head().await.lease_until;
@@ -81,7 +83,7 @@ pub async fn a_lease_that_is_held_keeps_others_out(harness: &impl StoreHarness) 
     fails_its_guard(&writer, takeover(&writer)).await;
 }
 
-/// A lease ends exactly at its expiry.
+/// A lease ends exactly at its expiry. Another run can then take it.
 pub async fn an_expired_lease_excludes_no_other_run(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, Duration::ZERO).await;
     let head = writer.head().await;
@@ -89,7 +91,7 @@ pub async fn an_expired_lease_excludes_no_other_run(harness: &impl StoreHarness)
     takes_over(&mut writer).await;
 }
 
-/// A cleared lease is free even if the run did not end.
+/// Another run can take a lease that was cleared, even if the run that held it did not end.
 pub async fn a_released_lease_excludes_no_other_run(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let clear = Append { lease: LeaseChange::Clear, ..writer.next("clear") };
@@ -97,7 +99,8 @@ pub async fn a_released_lease_excludes_no_other_run(harness: &impl StoreHarness)
     takes_over(&mut writer).await;
 }
 
-/// An append before its deadline is accepted.
+/// An append with the guard `NotAfter` is accepted before its deadline. After the deadline, the
+/// guard fails and nothing is written.
 pub async fn an_append_after_its_deadline_is_not_taken(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let at = writer.head().await.updated_at;
@@ -111,7 +114,8 @@ pub async fn an_append_after_its_deadline_is_not_taken(harness: &impl StoreHarne
     assert_eq!(ids(&writer.log().await), ["first", "start", "early"]);
 }
 
-/// The writer must read the missed appends before the guard is relevant.
+/// An append with a stale position and a failing guard is a conflict, because the writer must read
+/// the missed appends before the guard is relevant.
 pub async fn a_stale_position_is_a_conflict_even_if_the_guard_fails_too(
     harness: &impl StoreHarness,
 ) {
@@ -122,7 +126,8 @@ pub async fn a_stale_position_is_a_conflict_even_if_the_guard_fails_too(
     assert_eq!(ids(&missed(outcome)), ["a"]);
 }
 
-/// A renewal is not an append: the position and time of the last append stay.
+/// Renewing the lease of the current run extends it. A renewal is not an append: the log and the
+/// rest of the head do not change.
 pub async fn renewing_extends_the_lease_of_the_current_run_and_nothing_else(
     harness: &impl StoreHarness,
 ) {
@@ -137,7 +142,8 @@ pub async fn renewing_extends_the_lease_of_the_current_run_and_nothing_else(
     assert_eq!(ids(&writer.log().await), ["first", "start"]);
 }
 
-/// A superseded owner learns that its lease was not renewed.
+/// A renewal for a run that is not the current run changes nothing. It reports that the lease was
+/// not renewed, so a superseded owner can stop.
 pub async fn renewing_for_another_run_changes_nothing(harness: &impl StoreHarness) {
     let writer = with_run(harness, LONG).await;
     let before = writer.head().await;
@@ -146,7 +152,8 @@ pub async fn renewing_for_another_run_changes_nothing(harness: &impl StoreHarnes
     assert_eq!(writer.head().await, before);
 }
 
-/// An owner whose run was ended by another process learns it too.
+/// A renewal changes nothing if the session has no current run. An owner whose run was ended by
+/// another process learns that its lease was not renewed.
 pub async fn renewing_without_a_current_run_changes_nothing(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let end = Append { summary: Some(idle()), lease: LeaseChange::Clear, ..writer.next("end") };
@@ -157,7 +164,8 @@ pub async fn renewing_without_a_current_run_changes_nothing(harness: &impl Store
     assert_eq!(writer.head().await, before);
 }
 
-/// A reader of a head can tell whether the lease is held, without a clock of its own.
+/// The heads that `head`, `list` and `renew` return contain the time at which the store read them.
+/// A caller can determine whether the lease is held without a clock of its own.
 pub async fn a_head_contains_the_time_when_it_was_read(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     let heads = async |writer: &Writer| {
@@ -183,7 +191,8 @@ pub async fn a_head_contains_the_time_when_it_was_read(harness: &impl StoreHarne
     assert_eq!(renewal.head.lease_until, Some(renewal.head.read_at.after(LONG)));
 }
 
-/// A renewal sets the expiry anew and so may shorten it. A duration of zero releases the lease.
+/// A renewal replaces the lease expiry and can shorten the lease. A duration of zero releases the
+/// lease.
 pub async fn a_renewal_may_shorten_the_lease(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, 2 * LONG).await;
     for length in [LONG, Duration::from_millis(3), Duration::ZERO] {
@@ -208,7 +217,8 @@ pub async fn a_lease_stays_until_it_is_released_regardless_of_the_summary(
     fails_its_guard(&writer, takeover(&writer)).await;
 }
 
-/// The owner was only slow, and no other process has taken over the run.
+/// The current run can renew an expired lease that no other run has taken. The renewed lease keeps
+/// other runs out again.
 pub async fn an_expired_lease_can_be_renewed(harness: &impl StoreHarness) {
     let writer = with_run(harness, Duration::ZERO).await;
     let renewal = writer.store.renew(&writer.session, &run("r"), LONG).await.unwrap();
@@ -216,7 +226,8 @@ pub async fn an_expired_lease_can_be_renewed(harness: &impl StoreHarness) {
     fails_its_guard(&writer, takeover(&writer)).await;
 }
 
-/// The returned head is how an owner learns of an abort.
+/// A renewal returns a head that includes the appends of other handles. An owner learns of abort
+/// requests from this head.
 pub async fn a_renewal_returns_requests_from_other_processes(harness: &impl StoreHarness) {
     let mut writer = with_run(harness, LONG).await;
     writer.store = harness.open().await;

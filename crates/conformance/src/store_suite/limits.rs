@@ -59,7 +59,8 @@ pub async fn ids_are_any_text(harness: &impl StoreHarness) {
     }
 }
 
-/// No session can have such an id, so the calls fail.
+/// A session cannot be created or forked with an empty id, an id with control characters, or an id that is too long:
+/// both fail with `id_invalid`. Reads and deletions treat such a session as missing.
 pub async fn ids_that_no_session_has_are_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     Writer::create(&store, "s").await;
@@ -81,7 +82,8 @@ pub async fn ids_that_no_session_has_are_refused(harness: &impl StoreHarness) {
     assert_eq!(all.len(), 1);
 }
 
-/// The same rule holds for the ids of appends, runs, and parent and root sessions. Nothing is written.
+/// Invalid ids of appends, runs, and parent and root sessions fail with `id_invalid` in `append`, `create_session` and
+/// `fork`. Nothing is written.
 pub async fn other_ids_are_refused_by_the_same_rule(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
@@ -131,7 +133,7 @@ pub async fn other_ids_are_refused_by_the_same_rule(harness: &impl StoreHarness)
     assert_eq!(writer.head().await, before);
 }
 
-/// Every number is read back as it was written.
+/// Large versions, event counts, schema numbers, pending counts and wake-up times are read back as they were written.
 pub async fn the_largest_numbers_come_back(harness: &impl StoreHarness) {
     const MANY: u32 = 3_000_000_000;
     let store = harness.open().await;
@@ -177,7 +179,7 @@ pub async fn bodies_are_any_bytes(harness: &impl StoreHarness) {
     assert_eq!(log.iter().skip(1).map(|append| append.body.clone()).collect::<Vec<_>>(), bodies);
 }
 
-/// A tool result may contain a long document.
+/// A body of ten megabytes is read back unchanged. A tool result may contain a long document.
 pub async fn a_body_of_ten_megabytes_comes_back_unchanged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -192,7 +194,7 @@ pub async fn a_body_of_ten_megabytes_comes_back_unchanged(harness: &impl StoreHa
     assert_eq!(log[2].id.as_str(), "small");
 }
 
-/// A session may continue for months.
+/// A session with 50,000 events can be read, forked and deleted like any other. Its fork keeps the shared appends.
 pub async fn a_session_of_fifty_thousand_events_is_like_any_other(harness: &impl StoreHarness) {
     const EACH: u32 = 25;
     let store = harness.open().await;
@@ -215,7 +217,7 @@ pub async fn a_session_of_fifty_thousand_events_is_like_any_other(harness: &impl
     assert_eq!((log.len(), log.last().unwrap().version()), (1002, 25_002));
 }
 
-/// An append of exactly the limit is accepted. One more byte is refused.
+/// An append of exactly `MAX_APPEND_BYTES` is accepted. One more byte fails with `too_large`, and nothing is written.
 pub async fn an_append_over_the_limit_is_too_large_and_writes_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -232,7 +234,7 @@ pub async fn an_append_over_the_limit_is_too_large_and_writes_nothing(harness: &
     assert!(body.len() == MAX_APPEND_BYTES && body.iter().all(|byte| *byte == 7));
 }
 
-/// The limit also holds for the append that creates a session.
+/// A first append that is larger than `MAX_APPEND_BYTES` fails with `too_large`, and the session is not created.
 pub async fn a_first_append_over_the_limit_creates_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
@@ -242,7 +244,8 @@ pub async fn a_first_append_over_the_limit_creates_nothing(harness: &impl StoreH
     assert_eq!(store.head(&session).await.unwrap(), None);
 }
 
-/// An append without events would have no position in the log.
+/// An append without events fails with `input_invalid`, because it would have no position in the log. This also holds
+/// for a first append, and nothing is written.
 pub async fn an_append_of_no_events_is_refused(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;

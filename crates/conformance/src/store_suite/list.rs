@@ -51,7 +51,7 @@ async fn create_with(
     Writer::create_as(store, new, first).await;
 }
 
-/// The list is empty for every filter.
+/// The list of an empty store is empty, both without a filter and with a filter that has every condition.
 pub async fn an_empty_store_lists_nothing(harness: &impl StoreHarness) {
     let store = harness.open().await;
     assert_eq!(names(&store, &SessionFilter::default()).await.len(), 0);
@@ -81,7 +81,8 @@ pub async fn sessions_are_listed_newest_first(harness: &impl StoreHarness) {
     }
 }
 
-/// An append does not change the order. The id matters only if the times are equal.
+/// Sessions are listed by creation time, and the id matters only if the times are equal. A later append does not change
+/// the order.
 pub async fn sessions_are_listed_by_creation_whatever_is_appended_later(
     harness: &impl StoreHarness,
 ) {
@@ -129,7 +130,7 @@ fn any() -> SessionFilter {
     SessionFilter::default()
 }
 
-/// Each condition works alone.
+/// A filter with a single condition selects exactly the sessions that meet it.
 pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
     let store = mixed(harness).await;
     let cases = [
@@ -150,7 +151,7 @@ pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
     }
 }
 
-/// A session must meet all given conditions.
+/// A filter with several conditions selects only the sessions that meet all of them.
 pub async fn filters_hold_together(harness: &impl StoreHarness) {
     let store = mixed(harness).await;
     let failed = any().status(SessionStatus::Failed);
@@ -169,8 +170,8 @@ pub async fn filters_hold_together(harness: &impl StoreHarness) {
     }
 }
 
-/// The sweeper uses this filter. It also selects a run whose owner released its lease, but not a run that
-/// ended.
+/// The filter `lease_expired` selects a session with a current run whose lease has expired or was released. It does not
+/// select a session whose run has ended.
 pub async fn a_run_with_an_expired_lease_is_listed_as_expired(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -190,7 +191,7 @@ pub async fn a_run_with_an_expired_lease_is_listed_as_expired(harness: &impl Sto
     }
 }
 
-/// A list of approvals uses this filter.
+/// The filter `pending` selects a session as long as its summary has pending calls.
 pub async fn a_session_is_pending_while_calls_wait_for_answers(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -202,7 +203,8 @@ pub async fn a_session_is_pending_while_calls_wait_for_answers(harness: &impl St
     }
 }
 
-/// A session is not due before its wake-up time, nor after the wake-up time was removed.
+/// The filter `wake_due` selects a session whose wake-up time has passed. It does not select the session before that
+/// time, nor after the wake-up time was removed.
 pub async fn a_session_is_due_once_its_wake_up_time_has_passed(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -220,7 +222,8 @@ pub async fn a_session_is_due_once_its_wake_up_time_has_passed(harness: &impl St
     }
 }
 
-/// The pages contain every session once, in the order of the whole list.
+/// The pages of a list contain every session once, in the order of the whole list. A page with a limit of zero is
+/// empty.
 pub async fn a_list_can_be_read_in_pages(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for number in 0..25 {
@@ -249,7 +252,7 @@ async fn pages(store: &Arc<dyn StateStore>, filter: &SessionFilter, limit: u32) 
     }
 }
 
-/// A page continues even after a session that the filter no longer selects.
+/// A page can start after a session that its filter no longer selects, and continues with the sessions that follow.
 pub async fn a_page_continues_within_its_filter(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writers = Vec::new();
@@ -269,16 +272,22 @@ pub async fn a_page_continues_within_its_filter(harness: &impl StoreHarness) {
     assert_eq!(list(&store, &active, &page).await, whole[4..]);
 }
 
-/// The position in the list is unknown, and an empty page would look like the end.
+/// A page after a session that was deleted or never existed fails with `session_not_found`, because an empty page would
+/// look like the end of the list.
 pub async fn a_page_after_a_session_that_is_gone_is_an_error(harness: &impl StoreHarness) {
     let store = harness.open().await;
-    Writer::create(&store, "s").await;
-    let page = Page { after: Some(id("gone")), limit: 10 };
-    let error = store.list(&any(), &page).await.unwrap_err();
-    assert_eq!(error.code(), ErrorCode::SessionNotFound);
+    for session in ["first", "gone", "last"] {
+        Writer::create(&store, session).await;
+    }
+    assert!(store.delete(&id("gone")).await.unwrap());
+    for session in ["gone", "never"] {
+        let page = Page { after: Some(id(session)), limit: 10 };
+        let error = store.list(&any(), &page).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::SessionNotFound, "{session}");
+    }
 }
 
-/// No page exceeds the maximum, so no caller gets the whole store at once.
+/// A page contains at most `MAX_PAGE` sessions, even if its limit is higher. Further pages contain the rest.
 pub async fn a_page_has_a_largest_size(harness: &impl StoreHarness) {
     const TASKS: u32 = 8;
     let store = harness.open().await;

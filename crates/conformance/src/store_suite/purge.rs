@@ -39,7 +39,8 @@ fn all(statuses: &[SessionStatus]) -> Purge {
     Purge { older_than: Duration::ZERO, statuses: statuses.to_vec() }
 }
 
-/// The status of a child does not matter: it is purged with its root or stays with it.
+/// A purge selects a tree by the status of its root and deletes all sessions of the tree. The status of a child does
+/// not matter.
 pub async fn purging_forgets_whole_trees_by_the_state_of_their_root(harness: &impl StoreHarness) {
     let store = harness.open().await;
     session(&store, "completed", SessionStatus::Completed).await;
@@ -57,7 +58,7 @@ pub async fn purging_forgets_whole_trees_by_the_state_of_their_root(harness: &im
     assert_eq!(left(&store).await.len(), 3);
 }
 
-/// The age is measured by the store's clock.
+/// A purge keeps sessions whose last append is more recent than `older_than`, by the store's clock.
 pub async fn recent_sessions_are_not_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     session(&store, "s", SessionStatus::Completed).await;
@@ -68,7 +69,8 @@ pub async fn recent_sessions_are_not_purged(harness: &impl StoreHarness) {
     assert_eq!(left(&store).await, ["s"]);
 }
 
-/// The age counts from the last append, not from the creation, because an old conversation may be in use.
+/// A purge determines the age of a session from its last append, not from its creation, because an old conversation may
+/// be in use.
 pub async fn an_old_session_with_a_late_append_is_not_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     // Its status is not purged, so it stays and provides the store's time.
@@ -93,7 +95,7 @@ pub async fn an_old_session_with_a_late_append_is_not_purged(harness: &impl Stor
     panic!("the store took longer than a second for a purge, each time");
 }
 
-/// The active run may be in any session of the tree.
+/// A purge keeps a whole tree while the lease of any of its sessions is held, here the lease of a child.
 pub async fn a_tree_with_an_active_run_is_not_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     session(&store, "s", SessionStatus::Completed).await;
@@ -105,8 +107,8 @@ pub async fn a_tree_with_an_active_run_is_not_purged(harness: &impl StoreHarness
     assert_eq!(left(&store).await, ["child", "s"]);
 }
 
-/// An import that was interrupted leaves such children, and so does a deletion concurrent with the start of a
-/// child.
+/// A purge deletes a child whose parent does not exist, with its descendants. The child's own status and age decide. An
+/// interrupted import or a concurrent deletion can leave such a child.
 pub async fn children_whose_parent_is_gone_are_purged(harness: &impl StoreHarness) {
     let store = harness.open().await;
     below(&store, "left", "never", "never").await;
@@ -121,7 +123,8 @@ pub async fn children_whose_parent_is_gone_are_purged(harness: &impl StoreHarnes
     assert_eq!(left(&store).await, ["child", "waits"]);
 }
 
-/// Each orphan counts as a root: its own status decides, whatever happens to another orphan of the same tree.
+/// A child whose parent does not exist counts as a root and is purged by its own status. Purging or deleting the child
+/// does not affect other such children of the same tree.
 pub async fn orphans_of_one_tree_are_purged_and_deleted_separately(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for name in ["completed", "deleted", "child of deleted"] {
@@ -139,7 +142,7 @@ pub async fn orphans_of_one_tree_are_purged_and_deleted_separately(harness: &imp
     assert_eq!(left(&store).await, ["failed", "other"]);
 }
 
-/// Shared appends stay, as after a deletion of the original.
+/// A purge of the original keeps the appends that it shares with a fork. The fork can still be read and continued.
 pub async fn shared_appends_survive_a_purge(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut original = Writer::create(&store, "s").await;
@@ -163,7 +166,8 @@ pub async fn shared_appends_survive_a_purge(harness: &impl StoreHarness) {
     assert!(matches!(next, AppendOutcome::Appended { .. }), "{next:?}");
 }
 
-/// Purged sessions stay absent, and a new session with a purged id is empty.
+/// One purge deletes 150 completed sessions and keeps the session with another status. A purged id can be used for a
+/// new session.
 pub async fn many_sessions_are_purged_at_once(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for n in 0..150 {

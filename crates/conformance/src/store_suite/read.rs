@@ -7,7 +7,8 @@ use helix_agents_test::within;
 use super::StoreHarness;
 use super::support::{Writer, assert_gapless};
 
-/// A read starts after any append, and returns at most the requested number of appends.
+/// A log that is read in parts of any size has the same appends as a log that is read at once. No part has more than
+/// the requested number of appends.
 pub async fn a_log_can_be_read_in_parts(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -31,7 +32,7 @@ pub async fn a_log_can_be_read_in_parts(harness: &impl StoreHarness) {
     }
 }
 
-/// A reader at the end gets an empty result, and so does a read with a limit of zero.
+/// A read after the last append of a log returns nothing, and so does a read with a limit of zero.
 pub async fn reading_at_the_end_is_empty(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -40,8 +41,8 @@ pub async fn reading_at_the_end_is_empty(harness: &impl StoreHarness) {
     assert_eq!(store.read_log(&writer.session, 0, 0).await.unwrap(), []);
 }
 
-/// A caller started operations and does not poll them any more. It may then call the same store, so an
-/// operation must release its resources without being polled.
+/// Reads that were started and are not polled any more do not block an append to the same store. They complete when
+/// they are polled again.
 pub async fn operations_that_are_not_polled_block_no_others(harness: &impl StoreHarness) {
     const STARTED: usize = 2000;
     let store = harness.open().await;

@@ -9,7 +9,8 @@ use helix_agents_core::store::{Append, AppendOutcome, CreateOutcome, Guard, Leas
 use super::StoreHarness;
 use super::support::{LONG, Writer, first, id, missed, now, root_session, running, taken};
 
-/// A repetition is identified by the id of the first append, however much was appended since.
+/// A repeated creation with the same first append returns the outcome of the first call, even after
+/// later appends. It changes nothing.
 pub async fn a_repeated_create_is_answered_as_the_first_time(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let session = id("s");
@@ -31,7 +32,7 @@ pub async fn a_repeated_create_is_answered_as_the_first_time(harness: &impl Stor
     assert_eq!(writer.ids().await, ["first", "a", "b"]);
 }
 
-/// The repetition returns the same time, and the append is written once.
+/// A repeated append returns the time of the first call. The append is written once.
 pub async fn a_repeated_append_is_answered_as_the_first_time(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -45,7 +46,8 @@ pub async fn a_repeated_append_is_answered_as_the_first_time(harness: &impl Stor
     assert_eq!(writer.ids().await, ["first", "a"]);
 }
 
-/// A reply may be lost for a long time.
+/// A repeated append returns the time of the first call even after later appends, because a reply
+/// may be lost for a long time.
 pub async fn a_repeated_append_is_answered_even_after_later_appends(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -62,7 +64,8 @@ pub async fn a_repeated_append_is_answered_even_after_later_appends(harness: &im
     assert_eq!((writer.head().await, writer.log().await), before);
 }
 
-/// A repetition asks for the outcome, so its guard is not checked again.
+/// A repeated append returns the time of the first call even if its guard no longer holds: its own
+/// run has taken the lease, or its deadline has passed.
 pub async fn a_repeated_append_is_answered_even_if_its_guard_no_longer_holds(
     harness: &impl StoreHarness,
 ) {
@@ -94,7 +97,8 @@ pub async fn a_repeated_append_is_answered_even_if_its_guard_no_longer_holds(
     assert_eq!(writer.ids().await, ["first", "start", "answer"]);
 }
 
-/// A repetition needs the same id and the same position.
+/// An append with the id of a stored append and another expected position is not a repetition. It
+/// is a conflict and is not written.
 pub async fn a_repetition_at_another_position_is_no_repetition(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -112,7 +116,8 @@ pub async fn a_repetition_at_another_position_is_no_repetition(harness: &impl St
     assert_eq!(writer.ids().await, ["first", "a", "b"]);
 }
 
-/// Dropping the future leaves the outcome open. A repetition resolves it.
+/// Dropping the future of an append leaves the outcome unknown. Repeating the append resolves it,
+/// and the append is written once.
 pub async fn an_append_whose_future_was_dropped_can_be_repeated(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;

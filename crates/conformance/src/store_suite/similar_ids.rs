@@ -10,7 +10,8 @@ use super::StoreHarness;
 use super::support::{LONG, Writer, first, id, log, root_session, run, running};
 use crate::similar_ids::look_alikes;
 
-/// Ids keep their case, spaces, form of accents, and full length.
+/// Session ids keep their case, spaces, form of accents, and full length. Sessions with similar ids are read, listed
+/// and deleted separately.
 pub async fn sessions_whose_ids_look_alike_are_different(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let texts = look_alikes();
@@ -43,7 +44,7 @@ async fn names(store: &Arc<dyn StateStore>, filter: &SessionFilter) -> Vec<Strin
     names
 }
 
-/// A repetition is identified by its whole id. Otherwise a new append would be mistaken for an existing one.
+/// The whole id of an append identifies a repetition and a position. An append with a similar id is a different append.
 pub async fn appends_whose_ids_look_alike_are_different(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -63,7 +64,8 @@ pub async fn appends_whose_ids_look_alike_are_different(harness: &impl StoreHarn
     assert_eq!(writer.ids().await[1..], texts);
 }
 
-/// A renewal with a similar run id is refused. A filter does not select an agent with a similar name.
+/// A renewal for a run with a similar id does not renew the lease. The filter by agent does not select an agent with a
+/// similar name.
 pub async fn runs_and_agents_whose_names_look_alike_are_different(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let texts = look_alikes();

@@ -36,8 +36,8 @@ async fn snapshot_text(store: &Arc<dyn StateStore>, session: &SessionId) -> Opti
     found.map(|snapshot| String::from_utf8(snapshot.body.to_vec()).unwrap())
 }
 
-/// Every handle reads it, including one that was opened later. A store that keeps no snapshots accepts them
-/// and returns none.
+/// Every handle reads a saved snapshot unchanged, including a handle that was opened later. A store that keeps no
+/// snapshots accepts them and returns none.
 pub async fn a_snapshot_is_read_back_as_it_was_saved(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -60,7 +60,8 @@ pub async fn a_snapshot_is_read_back_as_it_was_saved(harness: &impl StoreHarness
     assert_eq!(store.snapshot(&writer.session).await.unwrap().as_ref(), kept, "the log goes on");
 }
 
-/// The order of saving does not matter. Of several snapshots at one version, the last one is kept.
+/// A store keeps the snapshot of the highest version, regardless of the order in which snapshots are saved. Of several
+/// snapshots at one version, the last one is kept.
 pub async fn the_newest_snapshot_is_kept(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -84,7 +85,7 @@ pub async fn the_newest_snapshot_is_kept(harness: &impl StoreHarness) {
     assert_eq!(store.snapshot(session).await.unwrap(), Some(other));
 }
 
-/// This also holds for snapshots that are saved concurrently.
+/// If several handles save snapshots of one session concurrently, the snapshot of the highest version is kept.
 pub async fn of_racing_snapshots_the_newest_is_kept(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -105,20 +106,22 @@ pub async fn of_racing_snapshots_the_newest_is_kept(harness: &impl StoreHarness)
     assert_eq!(snapshot_text(&store, session).await.as_deref(), Some("19"));
 }
 
-/// A snapshot of a missing session is not kept either. Neither is an error, because nothing is lost.
+/// A snapshot at a version beyond the end of the log is not kept. Saving it is not an error, because nothing is lost,
+/// and neither is saving a snapshot of a missing session.
 pub async fn a_snapshot_beyond_the_log_is_not_kept(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let writer = Writer::create(&store, "s").await;
     let beyond = Position { version: 2, append: "never".into() };
     save(&store, &writer.session, &snapshot_at(&beyond, "beyond")).await;
     assert_eq!(snapshot_text(&store, &writer.session).await, None);
-    save(&store, &id("unknown"), &snapshot_at(&writer.position, "of no session")).await;
+    save(&store, &id("nobody"), &snapshot_at(&writer.position, "of no session")).await;
     assert_eq!(snapshot_text(&store, &id("nobody")).await, None);
     Writer::create(&store, "nobody").await;
     assert_eq!(snapshot_text(&store, &id("nobody")).await, None);
 }
 
-/// A new session with the same id has no snapshot at first, and gets its own.
+/// Deleting or purging a session removes its snapshot. A new session with the same id starts without a snapshot and can
+/// save its own.
 pub async fn a_snapshot_goes_with_its_session(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -141,7 +144,8 @@ pub async fn a_snapshot_goes_with_its_session(harness: &impl StoreHarness) {
     assert_eq!(snapshot_text(&store, &last.session).await, None);
 }
 
-/// A snapshot contains the id of its session, so it cannot be shared with a fork.
+/// A fork does not inherit the snapshot of its original, because a snapshot contains the id of its session. The fork
+/// and the original keep separate snapshots.
 pub async fn a_fork_has_no_snapshot_of_its_original(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;
@@ -163,7 +167,8 @@ pub async fn a_fork_has_no_snapshot_of_its_original(harness: &impl StoreHarness)
     assert_eq!(snapshot_text(&store, &fork).await.as_deref(), Some("fork"));
 }
 
-/// A snapshot of exactly the limit is accepted.
+/// A snapshot that is larger than `MAX_APPEND_BYTES` fails with `too_large`. A snapshot of exactly that size is
+/// accepted.
 pub async fn a_snapshot_over_the_limit_is_too_large(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;

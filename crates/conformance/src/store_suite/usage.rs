@@ -73,7 +73,8 @@ async fn usage_of(store: &Arc<dyn StateStore>, session: &SessionId) -> Option<Ar
     found.usage
 }
 
-/// Usage is kept as given by the creation and by appends, with or without a summary.
+/// The usage of a session is the last usage that its creation or an append contained, with or without a summary. Every
+/// handle reads it unchanged.
 pub async fn usage_is_that_of_the_last_append(harness: &impl StoreHarness) {
     let (store, other) = (harness.open().await, harness.open().await);
     let begin = Append { usage: Some(everything()), ..first(&id("s"), "first") };
@@ -86,7 +87,8 @@ pub async fn usage_is_that_of_the_last_append(harness: &impl StoreHarness) {
     assert_eq!(usage_of(&other, &writer.session).await, Some(everything()));
 }
 
-/// Unknown usage differs from zero usage: only the log knows the former.
+/// An append without usage keeps the stored usage. A session without any stored usage differs from a session whose
+/// usage is zero.
 pub async fn an_append_without_usage_keeps_the_stored_usage(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
@@ -158,7 +160,8 @@ pub async fn usage_and_head_become_visible_together(harness: &impl StoreHarness)
     within(looking).await.unwrap();
 }
 
-/// The usage of shared appends counts for the original. Each session counts its own appends.
+/// A fork has only the usage of its own appends. The usage of the original does not count for the fork, and the usage
+/// of the fork does not count for the original.
 pub async fn a_fork_has_the_usage_of_its_own_appends(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let begin = Append { usage: Some(steps(5)), ..first(&id("s"), "first") };
@@ -181,7 +184,7 @@ pub async fn a_fork_has_the_usage_of_its_own_appends(harness: &impl StoreHarness
     assert_eq!(usage_of(&store, &id("silent")).await, Some(steps(1)));
 }
 
-/// A new session with the same id starts without usage.
+/// Deleting or purging a session removes its usage. A new session with the same id starts without usage.
 pub async fn usage_goes_with_its_session(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let purge = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Active] };
@@ -199,7 +202,8 @@ pub async fn usage_goes_with_its_session(harness: &impl StoreHarness) {
     }
 }
 
-/// The sessions, their order and their pages are those of a list of heads.
+/// `list_usage` returns the same sessions as `list`, in the same order and pages. A page after an unknown session fails
+/// with `session_not_found`.
 pub async fn usage_is_listed_as_heads_are(harness: &impl StoreHarness) {
     let store = harness.open().await;
     for number in 0..7_u64 {
@@ -239,8 +243,8 @@ pub async fn usage_is_listed_as_heads_are(harness: &impl StoreHarness) {
     assert_eq!(error.code(), ErrorCode::SessionNotFound);
 }
 
-/// The creation filter includes its start and excludes its end. It works on every page, with other
-/// conditions, and in both lists.
+/// The filter `created_from` includes its time, and `created_before` excludes it. Both work on every page of `list` and
+/// `list_usage`.
 pub async fn sessions_are_listed_by_when_they_were_created(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut times = Vec::new();

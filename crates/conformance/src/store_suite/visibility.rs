@@ -11,7 +11,8 @@ use helix_agents_test::{Gate, within};
 use super::StoreHarness;
 use super::support::{LONG, Writer, append, first, id, ids, log, root_session, run, running};
 
-/// A handle that has just written may have a cached head. It still returns the current data.
+/// A handle that wrote to a session returns current data after another handle has appended to the
+/// session or deleted it, even if the first handle caches heads.
 pub async fn a_handle_that_wrote_sees_what_others_wrote_since(harness: &impl StoreHarness) {
     let (one, other) = (harness.open().await, harness.open().await);
     let mut writer = Writer::create(&one, "s").await;
@@ -39,7 +40,8 @@ pub async fn a_handle_that_wrote_sees_what_others_wrote_since(harness: &impl Sto
     assert_eq!(one.head(&writer.session).await.unwrap(), None);
 }
 
-/// Another process that finds the session finds its log too.
+/// A session becomes visible together with its first append. Another handle that finds its head
+/// also finds its log, and vice versa.
 pub async fn a_session_that_can_be_seen_has_its_first_append(harness: &impl StoreHarness) {
     const SESSIONS: usize = 40;
     let (store, other) = (harness.open().await, harness.open().await);
@@ -58,7 +60,8 @@ pub async fn a_session_that_can_be_seen_has_its_first_append(harness: &impl Stor
     within(looking).await.unwrap();
 }
 
-/// The fork has all shared appends and its own.
+/// A fork becomes visible together with its whole log. Another handle that finds its head or its
+/// log finds all shared appends and the fork's own first append.
 pub async fn a_fork_that_can_be_seen_has_its_whole_log(harness: &impl StoreHarness) {
     const FORKS: usize = 40;
     let (store, other) = (harness.open().await, harness.open().await);

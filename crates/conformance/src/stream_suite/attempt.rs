@@ -12,7 +12,7 @@ use super::support::{
 };
 use crate::ids::batch_id;
 
-/// The numbers rise for all effects, also after attempts were settled or discarded.
+/// Attempts of one stream have rising numbers, across effects and handles, even if an attempt replaces an earlier one.
 pub async fn attempts_have_rising_numbers(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -24,7 +24,8 @@ pub async fn attempts_have_rising_numbers(harness: &impl StreamHarness) {
     assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
 }
 
-/// The discard precedes all chunks of the new attempt.
+/// Starting a new attempt at an effect discards the earlier attempt. The announcement precedes all chunks of the new
+/// attempt.
 pub async fn beginning_again_discards_the_earlier_attempt_and_announces_it(
     harness: &impl StreamHarness,
 ) {
@@ -52,7 +53,7 @@ pub async fn beginning_again_discards_the_earlier_attempt_and_announces_it(
     assert_eq!(streams.info(&session).await.unwrap().open, [open]);
 }
 
-/// The tools of one step run concurrently, so their attempts do not discard each other.
+/// Attempts at different effects do not discard each other, because the tools of one step run concurrently.
 pub async fn attempts_at_different_effects_are_open_side_by_side(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -79,7 +80,8 @@ pub async fn attempts_at_different_effects_are_open_side_by_side(harness: &impl 
     assert_eq!(open, [one, three, four, Attempt(5)]);
 }
 
-/// A superseded owner cannot write into its successor's stream, through any handle.
+/// Chunks of an attempt are refused after another handle has started a new attempt at the same effect, so a superseded
+/// owner cannot write into the stream of its successor.
 pub async fn chunks_of_a_replaced_attempt_are_refused(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -92,7 +94,7 @@ pub async fn chunks_of_a_replaced_attempt_are_refused(harness: &impl StreamHarne
     assert_eq!(texts(&replay(&old, &session, 1).await), ["b"]);
 }
 
-/// No announcement could discard such chunks later.
+/// Chunks of an attempt that was never started are refused, because no announcement could discard them later.
 pub async fn chunks_of_an_unknown_attempt_are_refused(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -103,7 +105,8 @@ pub async fn chunks_of_an_unknown_attempt_are_refused(harness: &impl StreamHarne
     refused(&streams, &session, Attempt(u64::MAX)).await;
 }
 
-/// Cursors stay valid. This also holds for a reader that was opened before the discard.
+/// A replay omits the chunks of discarded attempts. The other chunks keep their numbers, so cursors stay valid. This
+/// also holds for a reader that was opened before the discard.
 pub async fn a_replay_omits_discarded_chunks_and_keeps_the_numbers(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -135,7 +138,8 @@ pub async fn a_replay_omits_discarded_chunks_and_keeps_the_numbers(harness: &imp
     );
 }
 
-/// The reader must discard the chunks that it showed.
+/// A reader that has read chunks of an attempt gets the announcement when the attempt is discarded. After the
+/// announcement it gets no more chunks of the attempt.
 pub async fn a_reader_that_saw_some_gets_the_announcement(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -159,7 +163,8 @@ pub async fn a_reader_that_saw_some_gets_the_announcement(harness: &impl StreamH
     );
 }
 
-/// Boundaries show facts from the log.
+/// Boundaries that are written while an attempt is open are kept when the attempt is discarded, because they show facts
+/// from the log.
 pub async fn boundaries_survive_every_discard(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -182,8 +187,8 @@ pub async fn boundaries_survive_every_discard(harness: &impl StreamHarness) {
     );
 }
 
-/// Only the last of several owners that start the same attempt can write. All earlier attempts are announced
-/// as discarded.
+/// If several owners start an attempt at the same effect concurrently, the last attempt stays open and only its chunks
+/// are kept. All earlier attempts are announced as discarded.
 pub async fn racing_beginners_leave_one_open_attempt(harness: &impl StreamHarness) {
     const BEGINNERS: usize = 8;
     let session = id("s");

@@ -35,7 +35,8 @@ pub(super) const STARTED: fn(usize) -> Option<AttemptRef> =
 pub(super) const EXISTING: fn(Attempt) -> Option<AttemptRef> =
     |attempt| Some(AttemptRef::Existing(attempt));
 
-/// One write for a step: the watermark of earlier events, new attempts and their chunks.
+/// A batch applies its operations in order: a watermark, new attempts, and chunks with and without
+/// an attempt. The receipt contains the last chunk number and the numbers of the new attempts.
 pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -83,7 +84,8 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
     );
 }
 
-/// The reply may have been lost, and other streams were written since.
+/// A repeated batch returns the number of the first write and is written once, even after writes to
+/// many other streams. This also holds if the first write was dropped.
 pub async fn a_batch_is_known_again_whatever_other_streams_were_written(
     harness: &impl StreamHarness,
 ) {
@@ -108,7 +110,8 @@ pub async fn a_batch_is_known_again_whatever_other_streams_were_written(
     }
 }
 
-/// The writer is dropped at varying moments.
+/// A batch whose first write is dropped while other writes are in progress is written once when it
+/// is repeated.
 pub async fn a_batch_whose_writer_was_dropped_is_written_once(harness: &impl StreamHarness) {
     const BATCHES: u64 = 40;
     let streams = harness.open().await;
@@ -133,7 +136,8 @@ pub async fn a_batch_whose_writer_was_dropped_is_written_once(harness: &impl Str
     assert_eq!(texts(&replay(&streams, &session, 1).await), expected);
 }
 
-/// The store recognises as many batches as the contract specifies, and repeats their receipts.
+/// A stream recognises its last `Receipts::KEPT` batches. A repeated batch returns the same receipt
+/// and writes nothing.
 pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -155,7 +159,8 @@ pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamH
     }
 }
 
-/// Chunks of a superseded owner are dropped. Operations that concern all runs are applied.
+/// Chunks of discarded or unknown attempts are dropped, and the receipt lists these attempts as
+/// refused. The other operations of the batch are applied.
 pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -182,7 +187,8 @@ pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl St
     );
 }
 
-/// The first of two attempts at one effect in one batch is discarded.
+/// If a batch starts two attempts at one effect, the second attempt discards the first. Later
+/// chunks of the first attempt in the same batch are refused.
 pub async fn a_batch_may_discard_its_own_attempt(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -207,7 +213,8 @@ pub async fn a_batch_may_discard_its_own_attempt(harness: &impl StreamHarness) {
     );
 }
 
-/// The batch is atomic: operations before the mistake are not applied either.
+/// A batch that writes chunks for an attempt before it starts the attempt fails with
+/// `input_invalid`. The batch is atomic: the operations before the mistake are not applied either.
 pub async fn a_batch_with_an_unknown_attempt_writes_nothing(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -225,7 +232,8 @@ pub async fn a_batch_with_an_unknown_attempt_writes_nothing(harness: &impl Strea
     assert_eq!(streams.info(&session).await.unwrap(), before);
 }
 
-/// An empty batch does not create a stream.
+/// An empty batch writes no chunks and does not create a stream. Its receipt contains the number of
+/// the last chunk.
 pub async fn an_empty_batch_writes_nothing(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");

@@ -10,7 +10,8 @@ use super::StreamHarness;
 use super::support::{id, next, numbers, take, take_to, text, texts, write};
 use crate::ids::batch_id;
 
-/// A reader need not know whether a run has started.
+/// A reader of a stream that was never written to waits, and then gets the first chunks. Reading
+/// does not create the stream.
 pub async fn a_stream_that_was_never_written_to_is_empty_and_then_follows(
     harness: &impl StreamHarness,
 ) {
@@ -27,7 +28,8 @@ pub async fn a_stream_that_was_never_written_to_is_empty_and_then_follows(
     }
 }
 
-/// A read can start in the middle of a batch. At the end it waits.
+/// A read starts at the given number, even in the middle of a batch. A read that starts after the
+/// last chunk waits for the next one.
 pub async fn reading_starts_at_the_given_number(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -44,7 +46,7 @@ pub async fn reading_starts_at_the_given_number(harness: &impl StreamHarness) {
     }
 }
 
-/// A reader can start at any time during the writes.
+/// A reader that starts at any time during concurrent writes gets every chunk once and in order.
 pub async fn reading_catches_up_and_then_follows_without_gap_or_duplicate(
     harness: &impl StreamHarness,
 ) {
@@ -87,7 +89,7 @@ pub async fn reading_catches_up_and_then_follows_without_gap_or_duplicate(
     }
 }
 
-/// Readers do not consume chunks of each other.
+/// Several readers of one stream get the same chunks. Reading does not consume them.
 pub async fn several_readers_see_the_same(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -103,7 +105,7 @@ pub async fn several_readers_see_the_same(harness: &impl StreamHarness) {
     assert_eq!(take(&mut three, 3).await, all);
 }
 
-/// The writer may be another process, and the reader sleeps between the writes.
+/// A waiting reader gets each chunk that its own or another handle writes.
 pub async fn a_reader_follows_what_another_handle_writes(harness: &impl StreamHarness) {
     let (here, there) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -121,7 +123,8 @@ pub async fn a_reader_follows_what_another_handle_writes(harness: &impl StreamHa
     reading.abort();
 }
 
-/// Chunks that the reader has not read yet are kept for it.
+/// A reader that is not polled does not block writers. The chunks that it has not read yet are kept
+/// for it.
 pub async fn a_slow_reader_slows_no_writer_and_loses_nothing(harness: &impl StreamHarness) {
     const BATCHES: usize = 200;
     let streams = harness.open().await;
@@ -138,7 +141,8 @@ pub async fn a_slow_reader_slows_no_writer_and_loses_nothing(harness: &impl Stre
     assert_eq!(numbers(&rest), (2..=1 + 50 * BATCHES as u64).collect::<Vec<_>>());
 }
 
-/// Clients may be slow in the middle of a read.
+/// A hundred readers that wait and are not polled do not block a write. Each of them gets the chunk
+/// when it is polled again.
 pub async fn readers_that_are_not_polled_block_no_others(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -154,7 +158,7 @@ pub async fn readers_that_are_not_polled_block_no_others(harness: &impl StreamHa
     }
 }
 
-/// A reader can also be dropped while it waits.
+/// Dropping a reader, even while it waits, affects neither other readers nor later writes.
 pub async fn dropping_a_reader_affects_no_other_reader(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");

@@ -11,7 +11,8 @@ use super::support::{
     begin, closing, forget, id, mark, model, next, numbers, refused, replay, take, texts, write,
 };
 
-/// Numbers and watermarks are forgotten too. Other streams stay.
+/// A deleted stream has no chunks, attempts or watermarks, and its numbers start at 1 again. Other
+/// streams are not affected.
 pub async fn a_deleted_stream_equals_a_new_one(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let (session, other) = (id("s"), id("other"));
@@ -33,7 +34,8 @@ pub async fn a_deleted_stream_equals_a_new_one(harness: &impl StreamHarness) {
     forget(&streams, &session).await;
 }
 
-/// Chunks, attempts and watermarks count as changes. So does the deletion of the stream.
+/// `forget` does not delete a stream that has changed since its info was read. Chunks, attempts and
+/// watermarks count as changes, and so does a new stream after a deletion.
 pub async fn a_stream_that_has_changed_is_not_forgotten(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -61,7 +63,8 @@ pub async fn a_stream_that_has_changed_is_not_forgotten(harness: &impl StreamHar
     assert_eq!(texts(&replay(&other, &session, 1).await), ["b"]);
 }
 
-/// Boundaries up to the old watermark are shown too.
+/// After a stream was deleted, a watermark with a lower version than the old one writes its
+/// boundaries, even through a handle that has cached the old watermark.
 pub async fn marks_of_a_forgotten_stream_hide_no_boundaries(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -80,7 +83,8 @@ pub async fn marks_of_a_forgotten_stream_hide_no_boundaries(harness: &impl Strea
     assert_eq!(shown.first().unwrap().chunk.kind, ChunkKind::Checkpoint { version: 3 });
 }
 
-/// A waiting reader gets it at once, whether it has read chunks or not.
+/// A waiting reader that has read chunks gets one resync when the stream is deleted, and then the
+/// chunks of the new stream. A reader that has read nothing gets the new chunks without a resync.
 pub async fn a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next(
     harness: &impl StreamHarness,
 ) {
@@ -100,7 +104,8 @@ pub async fn a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next(
     }
 }
 
-/// The new stream has grown longer than the old one that the reader has seen.
+/// A reader was not polled while its stream was deleted and written again. It gets one resync and
+/// then the new chunks, even if the new stream is longer than the old one.
 pub async fn a_late_reader_notices_that_a_stream_was_replaced(harness: &impl StreamHarness) {
     if !harness.keeps_readers() {
         return;

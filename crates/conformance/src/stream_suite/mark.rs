@@ -14,7 +14,8 @@ use super::support::{
     texts, tool, write,
 };
 
-/// The order is fixed, and the announcement has the origin of the writer.
+/// A watermark announces its settled attempts, then its discarded attempts, and then writes its boundaries. The
+/// announcement has the origin of the watermark.
 pub async fn a_watermark_announces_attempts_and_then_writes_its_boundaries(
     harness: &impl StreamHarness,
 ) {
@@ -56,7 +57,8 @@ pub async fn a_watermark_announces_attempts_and_then_writes_its_boundaries(
     );
 }
 
-/// The shown chunks are in the log. Later chunks would not be.
+/// Chunks of an attempt are refused after a watermark of any handle has settled the attempt, because the log would not
+/// contain them.
 pub async fn chunks_of_a_settled_attempt_are_refused(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -66,7 +68,8 @@ pub async fn chunks_of_a_settled_attempt_are_refused(harness: &impl StreamHarnes
     refused(&streams, &session, one).await;
 }
 
-/// The writer of the watermark does not matter.
+/// Chunks of an attempt are refused after a watermark has discarded the attempt, even if another handle wrote the
+/// watermark.
 pub async fn chunks_of_an_attempt_that_a_mark_discarded_are_refused(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -76,7 +79,8 @@ pub async fn chunks_of_an_attempt_that_a_mark_discarded_are_refused(harness: &im
     refused(&streams, &session, one).await;
 }
 
-/// Neither a watermark nor a new attempt discards settled chunks, and discarded chunks do not return.
+/// Neither a later watermark nor a new attempt discards the chunks of a settled attempt. The chunks of a discarded
+/// attempt do not return if a later watermark settles it.
 pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -101,7 +105,8 @@ pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
     );
 }
 
-/// A new owner can repair the stream without knowing what the old owner still did.
+/// A watermark that is written twice announces its attempts and writes its boundaries once. A new owner can therefore
+/// repair the stream without knowing the last writes of the old owner.
 pub async fn a_repeated_watermark_announces_nothing_twice(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -129,7 +134,8 @@ pub async fn a_repeated_watermark_announces_nothing_twice(harness: &impl StreamH
     );
 }
 
-/// A late watermark still settles its attempts. A later watermark has already written its boundaries.
+/// A watermark with a lower version than an earlier one does not lower the version of the stream. It settles its
+/// attempts, but its boundaries are not written.
 pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -157,9 +163,8 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     assert_eq!((info.watermark_version(&session, Timestamp(0)), info.last_seq), (10, 3));
 }
 
-/// Two writers read the watermark of the stream at the same time, and the later writer knows more of the log.
-/// The same holds for a child. The boundaries of one event stay together, and boundaries that the later
-/// writer lacks are not required.
+/// A watermark writes only the boundaries after the version of the session's previous watermark, even if another handle
+/// wrote that one. The boundaries of one event stay together. The same holds for a child session.
 pub async fn boundaries_of_an_earlier_watermark_are_skipped(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let (root, child) = (id("s"), id("s-sub-1.0"));
@@ -198,7 +203,8 @@ pub async fn boundaries_of_an_earlier_watermark_are_skipped(harness: &impl Strea
     assert_eq!((info.marked[&root], info.marked[&child]), (marked(6), marked(12)));
 }
 
-/// Every handle returns the same information.
+/// `info` returns the chunk numbers, the watermarks and the open attempts of a stream. Every handle returns the same
+/// information.
 pub async fn info_returns_the_state_of_the_stream(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -236,7 +242,8 @@ pub async fn info_returns_the_state_of_the_stream(harness: &impl StreamHarness) 
     assert_eq!(texts(&replay(&other, &session, 1).await), ["a", "b"]);
 }
 
-/// The attempts and watermarks of a child are in its root's stream, and are independent of the root's.
+/// The attempts and watermarks of a child session are in the stream of its root, and are independent of those of the
+/// root. A reset removes the watermarks of both.
 pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let (root, child) = (id("s"), id("s-sub-1.0"));

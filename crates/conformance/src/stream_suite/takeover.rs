@@ -52,7 +52,8 @@ async fn open(streams: &Streams, stream: &SessionId) -> Vec<Attempt> {
     info.open.into_iter().map(|open| open.attempt).collect()
 }
 
-/// The run continues after its session was taken over, and the cached stream state of its handle is stale.
+/// After a later run has taken over the session, no batch of the earlier run changes the stream, even if its handle has
+/// cached stale stream state. Each receipt reports that the run is superseded.
 pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -97,8 +98,8 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
     );
 }
 
-/// A stopped process wrote for a deleted session, after the stream was forgotten and before the new session with the
-/// same id wrote its first watermark.
+/// A watermark that a stopped process writes late for a deleted session does not hide boundaries of a new session with
+/// the same id.
 pub async fn a_watermark_of_a_deleted_session_hides_no_chunks_of_its_successor(
     harness: &impl StreamHarness,
 ) {
@@ -127,7 +128,8 @@ pub async fn a_watermark_of_a_deleted_session_hides_no_chunks_of_its_successor(
     assert_eq!(info.marked[&session], SessionWatermark { version: 4, seq: 3, fencing_token: 200 });
 }
 
-/// The chunks arrived after the successor had read the stream, and before its watermark.
+/// A watermark of a later run discards all open attempts of earlier runs of its session that it does not settle,
+/// including those that it does not list. Attempts of other sessions stay open.
 pub async fn a_watermark_of_a_later_run_discards_unsettled_attempts(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -160,7 +162,7 @@ pub async fn a_watermark_of_a_later_run_discards_unsettled_attempts(harness: &im
     assert_eq!(open(&old, &session).await, [Attempt(1)]);
 }
 
-/// Its watermark may have been lost.
+/// A run that starts an attempt supersedes the earlier runs of its session, even if it has not written a watermark.
 pub async fn a_run_that_tries_something_supersedes_earlier_ones(harness: &impl StreamHarness) {
     let (old, new) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -172,7 +174,8 @@ pub async fn a_run_that_tries_something_supersedes_earlier_ones(harness: &impl S
     assert_eq!(open(&old, &session).await, [two]);
 }
 
-/// An engine may have given one work item of a run to two workers.
+/// Two workers can write for the same run without superseding each other. An engine may have given one work item of a
+/// run to two workers.
 pub async fn workers_of_one_run_do_not_supersede_each_other(harness: &impl StreamHarness) {
     let (one, two) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -187,7 +190,8 @@ pub async fn workers_of_one_run_do_not_supersede_each_other(harness: &impl Strea
     assert_eq!(open(&one, &session).await, [attempt, Attempt(attempt.0 + 1)]);
 }
 
-/// The log of each session has versions of its own.
+/// A run supersedes only earlier runs of its own session, because the log of each session has its own versions. A run
+/// of the root does not supersede a run of a child.
 pub async fn runs_supersede_those_of_their_own_session_only(harness: &impl StreamHarness) {
     let (one, two) = (harness.open().await, harness.open().await);
     let (root, child) = (id("s"), id("child"));
@@ -223,7 +227,7 @@ async fn taken_over(streams: &Streams, session: &SessionId) {
     try_model(streams, session, &run_of(session, 9), "a").await;
 }
 
-/// A reset also forgets the writers of the stream.
+/// After a reset, a stream accepts writes of a run with a lower fencing token than earlier runs had.
 pub async fn a_reset_stream_forgets_earlier_runs(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -232,7 +236,8 @@ pub async fn a_reset_stream_forgets_earlier_runs(harness: &impl StreamHarness) {
     knows_no_earlier_runs(&streams, &other, &session).await;
 }
 
-/// A new session with the id has a log that starts anew.
+/// After its deletion, a stream accepts writes of a run with a lower fencing token than earlier runs had, because a new
+/// session with the same id has a new log.
 pub async fn a_deleted_stream_forgets_earlier_runs(harness: &impl StreamHarness) {
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
@@ -241,7 +246,8 @@ pub async fn a_deleted_stream_forgets_earlier_runs(harness: &impl StreamHarness)
     knows_no_earlier_runs(&streams, &other, &session).await;
 }
 
-/// The batch is atomic.
+/// A batch that starts an attempt or writes a watermark for another session than its writer's fails with
+/// `input_invalid`. The batch is atomic and changes nothing.
 pub async fn a_batch_for_another_session_than_its_writers_writes_nothing(
     harness: &impl StreamHarness,
 ) {

@@ -38,7 +38,8 @@ fn assert_resync(chunk: &StoredChunk, seq: u64) {
     );
 }
 
-/// The number of the resync is that of the last missing chunk, so the next cursor is correct.
+/// A reader that starts before the first kept chunk gets one resync and then all kept chunks. The resync has the number
+/// of the last missing chunk, so the next cursor is correct.
 pub async fn a_reader_behind_the_trimmed_end_gets_one_resync_and_then_the_rest(
     harness: &impl StreamHarness,
 ) {
@@ -57,8 +58,8 @@ pub async fn a_reader_behind_the_trimmed_end_gets_one_resync_and_then_the_rest(
     assert_ne!(chunks[0].chunk.kind, ChunkKind::StreamResync);
 }
 
-/// The reader was too slow even for the kept chunks. It may have read ahead, but no chunk is missing
-/// silently.
+/// A reader whose next chunks were trimmed gets one resync instead of them, and then all following chunks. It may first
+/// get chunks that it had read ahead.
 pub async fn a_reader_that_was_overtaken_by_trimming_gets_one_resync(harness: &impl StreamHarness) {
     let streams = harness.open_keeping(KEPT).await;
     let session = id("s");
@@ -84,7 +85,7 @@ pub async fn a_reader_that_was_overtaken_by_trimming_gets_one_resync(harness: &i
     assert!(after[1..].iter().all(|stored| stored.chunk.kind != ChunkKind::StreamResync));
 }
 
-/// Numbers continue, so an old cursor never points into new chunks.
+/// A reset stream is empty, and its next chunk has the next number, so an old cursor never points to a new chunk.
 pub async fn a_reset_stream_continues_its_numbers(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -103,7 +104,8 @@ pub async fn a_reset_stream_continues_its_numbers(harness: &impl StreamHarness) 
     assert_eq!(write(&streams, &session, None, &["e"]).await, 5);
 }
 
-/// A new attempt has a higher number than the old ones.
+/// Chunks of attempts that were started before a reset are refused. A new attempt has a higher number than the old
+/// ones.
 pub async fn attempts_from_before_a_reset_are_refused(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -118,7 +120,7 @@ pub async fn attempts_from_before_a_reset_are_refused(harness: &impl StreamHarne
     assert_eq!(write(&streams, &session, Some(three), &["a"]).await, 1);
 }
 
-/// The resync is followed by the chunks that were written since.
+/// A reader with a cursor from before a reset gets one resync, followed by the chunks that were written since.
 pub async fn a_cursor_from_before_a_reset_gets_one_resync(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -139,7 +141,8 @@ pub async fn a_cursor_from_before_a_reset_gets_one_resync(harness: &impl StreamH
     assert_eq!(numbers(&chunks), [3, 4]);
 }
 
-/// A reader that has read everything needs no resync.
+/// A reader that has read all chunks continues after a reset without a resync. A reader that was behind gets a resync
+/// first.
 pub async fn a_reader_continues_after_a_reset(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -157,7 +160,8 @@ pub async fn a_reader_continues_after_a_reset(harness: &impl StreamHarness) {
     }
 }
 
-/// The cursor belongs to an earlier stream. Waiting for its number would hide the chunks before it.
+/// A reader with a cursor beyond the end of the stream gets one resync and then the chunks that follow the last one.
+/// Waiting for the number of the cursor would hide the chunks before it.
 pub async fn a_cursor_beyond_the_end_gets_one_resync(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");

@@ -12,7 +12,8 @@ use super::support::{begin, chunk, id, model, numbers, replay, text, texts, writ
 use crate::ids::batch_id;
 use crate::similar_ids::look_alikes;
 
-/// The receipt contains the number of the last chunk.
+/// The chunks of a stream are numbered from 1 without gaps, with or without an attempt. A write returns the number of
+/// its last chunk.
 pub async fn chunks_are_numbered_from_one_without_gaps(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -25,7 +26,7 @@ pub async fn chunks_are_numbered_from_one_without_gaps(harness: &impl StreamHarn
     assert_eq!(texts(&chunks), ["a", "b", "c", "d", "e", "f"]);
 }
 
-/// Every kind of chunk and any text is kept.
+/// Chunks of every kind, with any text, are read back as they were written.
 pub async fn chunks_come_back_as_they_were_written(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("it's \"s\" 🦀");
@@ -67,7 +68,7 @@ pub async fn chunks_come_back_as_they_were_written(harness: &impl StreamHarness)
     );
 }
 
-/// The stream does not change.
+/// A write without chunks returns the number of the last chunk and does not change the stream.
 pub async fn writing_nothing_answers_the_last_number(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -77,7 +78,8 @@ pub async fn writing_nothing_answers_the_last_number(harness: &impl StreamHarnes
     assert_eq!(numbers(&replay(&streams, &session, 1).await), [1, 2]);
 }
 
-/// Numbers have no gaps, those of a batch are consecutive, and the batches of a writer keep their order.
+/// If several writers write batches concurrently, chunk numbers have no gaps and the chunks of a batch are consecutive.
+/// The batches of one writer keep their order.
 pub async fn batches_of_racing_writers_stay_together(harness: &impl StreamHarness) {
     const WRITERS: usize = 6;
     const BATCHES: usize = 15;
@@ -118,7 +120,7 @@ pub async fn batches_of_racing_writers_stay_together(harness: &impl StreamHarnes
     }
 }
 
-/// Each stream has numbers, attempts and readers of its own.
+/// Streams of different sessions have separate chunks and attempts. A reset of one stream does not change the other.
 pub async fn streams_of_different_sessions_do_not_mix(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let (one, other) = (id("one"), id("other"));
@@ -134,7 +136,7 @@ pub async fn streams_of_different_sessions_do_not_mix(harness: &impl StreamHarne
     assert_eq!(texts(&replay(&streams, &other, 1).await), ["x", "y"]);
 }
 
-/// Each stream has its own chunks and numbers.
+/// Streams of sessions with similar ids have separate chunks and numbers.
 pub async fn streams_whose_ids_look_alike_are_different(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let texts = look_alikes();
@@ -147,7 +149,7 @@ pub async fn streams_whose_ids_look_alike_are_different(harness: &impl StreamHar
     }
 }
 
-/// The writer may wait for another operation on the same stream.
+/// A write that was started and is not polled any more does not block another write to the same stream.
 pub async fn a_writer_that_is_not_polled_blocks_no_others(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
