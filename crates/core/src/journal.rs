@@ -87,8 +87,8 @@ pub enum Durability {
 /// The configuration of a [`Journal`].
 #[derive(Debug, Clone)]
 pub struct JournalConfig {
-    /// The store of the log. An append whose outcome is unknown ends the run. Wrap a store that can
-    /// be temporarily unavailable in a [`RetryingStore`](crate::store::RetryingStore).
+    /// The store of the log. If the outcome of an append is unknown, the run stops in this process without ending. Wrap
+    /// a store that can be temporarily unavailable in a [`RetryingStore`](crate::store::RetryingStore).
     pub store: Arc<dyn StateStore>,
     /// The source of new ids.
     pub ids: Arc<dyn IdSource>,
@@ -100,9 +100,10 @@ pub struct JournalConfig {
 
 /// The writer of a run's events.
 ///
-/// The journal first applies facts to the fold, then the decisions that follow from them, and sends
-/// all of it in one append. On a conflict it rolls the fold back, applies the missed events,
-/// reapplies the facts that are still new and legal, and derives the decisions again.
+/// A *fact* is something that happened, such as a reply or a result. A *decision* follows from the facts. The journal
+/// applies facts to the session state (the *fold*), then the decisions that follow from them, and sends all of it in
+/// one append. On a conflict it rolls the fold back, applies the missed events, reapplies the facts that are still new
+/// and legal, and derives the decisions again.
 ///
 /// Large batches take several appends. A run can continue from the log after each of them: it
 /// executes an effect again if its fact is missing, and derives the decisions from the recorded
@@ -409,9 +410,9 @@ impl Journal {
             _ if mutant!("fence-ignored") => {}
             _ => return Err(self.superseded()),
         }
-        // Only one worker of a run decides, unless the engine took it for crashed and started
-        // another one. That worker has then recorded the held events already, and events without a
-        // key would be recorded twice. A worker that has only recorded a retry is not ahead.
+        // Normally only one worker of a run makes decisions. If the engine wrongly considered it crashed, a second
+        // worker may have recorded the held events already, and events without a key would be recorded twice. A worker
+        // that has only recorded a retry is not ahead.
         let is_further = by_others_before < self.by_others.len();
         let keyless = |event: &Event| {
             matches!(event, Event::StateChanged { .. } | Event::UsageRecorded { call: None, .. })
@@ -434,7 +435,7 @@ impl Journal {
         }
         let decided = self.decide()?;
         let answers = decided.iter().any(|event| matches!(event, Event::ToolFinished(_)));
-        // Calls that were answered instead have hooks, which run before the end of the run.
+        // The new decisions answered calls. Their hooks must run before the run ends, so its end is not staged yet.
         if was_ended && !answers { self.end_run() } else { Ok(()) }
     }
 

@@ -20,7 +20,8 @@ use crate::workflow::{self, RunWorkflow};
 /// The timeout of best-effort operations, which may fail without consequences.
 const BEST_EFFORT_LIMIT: Duration = Duration::from_secs(5);
 
-/// A weak reference to the engine for values that DBOS owns and that must not own DBOS.
+/// A weak reference to the engine for closures that DBOS owns. A strong reference would create a cycle, because the
+/// engine owns DBOS.
 pub(crate) type WeakEngine = Arc<OnceLock<Weak<DurableEngine>>>;
 
 /// An engine that executes runs as DBOS workflows.

@@ -25,8 +25,8 @@ const ENDED: [WorkflowStatus; 4] = [
     WorkflowStatus::MaxRecoveryAttemptsExceeded,
 ];
 
-/// Periodically deletes workflows that ended long enough ago. Every process of an application does this, because
-/// deleting a deleted row is harmless.
+/// Periodically deletes workflows that ended long enough ago. Every process of an application does this; deleting a row
+/// twice is harmless.
 pub(crate) fn spawn_cleanup(engine: &Arc<DurableEngine>, keep: Duration) {
     let pace = (keep / 8).clamp(PACE.0, PACE.1);
     let (context, engine) = (Arc::clone(engine.context()), Arc::downgrade(engine));

@@ -18,7 +18,7 @@ use crate::payloads::{CallInput, FollowInput, PerformInput, PerformOutput};
 use crate::pending_children::{ChildCollector, PendingChildren};
 use crate::server::Server;
 
-/// The heartbeat interval if the server sets no heartbeat timeout.
+/// The heartbeat interval of an activity without a heartbeat timeout.
 const USUAL_BEAT: Duration = Duration::from_secs(5);
 
 /// The maximum time that one activity waits for a child when such waits occupy more than half of a worker's slots. The
@@ -50,7 +50,8 @@ impl Drop for WaitGuard<'_> {
 /// The signals from a worker to its activities.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signals {
-    /// Cancelled when the worker shuts down gracefully. Running activities are handed to other workers.
+    /// Cancelled when a graceful shutdown begins. An activity that is cancelled at the end of the graceful period fails
+    /// with a retryable error, so that another worker retries it.
     pub ending: CancellationToken,
     /// Cancelled when the worker was dropped, as if its process had been killed.
     pub gone: CancellationToken,

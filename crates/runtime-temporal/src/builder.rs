@@ -19,7 +19,8 @@ const NAMESPACE: &str = "default";
 const QUEUE: &str = "helix-agents";
 const PREFIX: &str = "helix";
 
-/// The server limits a history to about 50,000 events, and a work item takes six.
+/// The default maximum number of work items in a history. A work item adds six events, so a history stays far below the
+/// server's limit of about 50,000 events.
 const PARTS_PER_HISTORY: u32 = 1_000;
 
 const ATTEMPTS: u32 = 12;

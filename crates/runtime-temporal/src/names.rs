@@ -1,5 +1,5 @@
-//! Summaries of workflows and ids of activities. They are derived from the log alone, so they are the same in every
-//! execution.
+//! Summaries of workflows and ids of activities. They depend only on the run and the sequence of its work items, so a
+//! replay generates the same ones.
 
 use std::collections::BTreeMap;
 

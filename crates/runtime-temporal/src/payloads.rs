@@ -1,5 +1,5 @@
-//! The inputs and outputs of the workflow and of its activities. The server keeps them in histories, so their JSON must
-//! stay readable.
+//! The inputs and outputs of the workflow and of its activities. The server stores them in workflow histories, so later
+//! versions must be able to deserialize them.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct RunInput {
     pub limits: RunLimits,
     /// The prefix of workflow ids, which children inherit.
     pub prefix: String,
-    /// `true` if another workflow, which this one does not know, may have executed part of the run.
+    /// `true` if an earlier workflow of this run, which the server no longer knows, may have executed part of the run.
     #[serde(default)]
     pub recovered: bool,
     /// The state at the end of the previous history.
@@ -33,7 +33,7 @@ pub(crate) struct Continuation {
     pub next: NextWork,
     /// The current step of the run.
     pub step: u32,
-    /// The number of completed work items in all previous histories.
+    /// The number of executed work items, concurrent calls and waits for children in all previous histories.
     #[serde(rename = "parts")]
     pub work_items: u64,
 }
@@ -70,7 +70,7 @@ impl RunLimits {
 pub(crate) struct RunOutput {
     /// The final status of the session.
     pub status: String,
-    /// The number of completed work items.
+    /// The number of executed work items, concurrent calls and waits for children.
     #[serde(rename = "parts")]
     pub work_items: u64,
 }

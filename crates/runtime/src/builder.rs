@@ -54,11 +54,11 @@ pub trait RuntimeBuilder: Sized {
         self
     }
 
-    /// Sets the registry, in which the runtime finds agents by name if the caller gives none: in
+    /// Sets the registry in which agents are looked up by name. It is used by
     /// [`recover`](helix_agents_core::executor::AgentExecutor::recover),
     /// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep),
-    /// [`abort`](helix_agents_core::executor::AgentExecutor::abort) and with
-    /// [`auto_resume`](Self::auto_resume).
+    /// [`abort`](helix_agents_core::executor::AgentExecutor::abort) and [`auto_resume`](Self::auto_resume), for the
+    /// ancestors of child sessions, and by workers in other processes.
     #[must_use]
     fn registry(mut self, registry: AgentRegistry) -> Self {
         self.settings().registry = registry;

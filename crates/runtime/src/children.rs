@@ -303,7 +303,8 @@ impl ChildWait {
             && child.handled_interrupt() == self.cleared.as_ref()
     }
 
-    /// Returns the event for the parent's log, or `None` if the child is still running.
+    /// Returns the event for the parent's log if the child has ended or is suspended. Returns `None` if it is running
+    /// or can continue.
     pub(crate) async fn current_event(&self) -> Result<Option<Event>> {
         Ok(match self.status().await? {
             ChildStatus::Ended(result, used) => Some(self.ended(&result, used)),

@@ -1,5 +1,5 @@
-//! Executes the companion tool calls with which a model starts companions, sends them messages and queries their
-//! status.
+//! Executes companion tool calls. A companion is a named sub-agent whose session stays available: its parent can send
+//! it messages, query its status and stop it.
 
 use std::sync::Arc;
 

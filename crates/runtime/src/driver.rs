@@ -28,7 +28,8 @@ use crate::stream_writer::{AttemptHandle, StreamWriter, WatermarkUpdate};
 mod end;
 mod stream_updates;
 
-/// Drives one run from its start to its end.
+/// Executes actions of one run in this process. The local engine uses one driver for the whole run. Work items create a
+/// driver each.
 #[derive(Debug)]
 pub struct Driver {
     pub(crate) runtime: Runtime,
@@ -40,10 +41,11 @@ pub struct Driver {
     pub(crate) journal: Journal,
     pub(crate) stream_writer: StreamWriter,
     pub(crate) live: Arc<LiveRun>,
-    /// Attempts whose outcome is staged but not appended yet.
+    /// Attempts that the next successful append settles. Child starts and companion calls are added before their
+    /// outcome is known.
     pub(crate) unsettled: Vec<AttemptHandle>,
-    /// The calls whose results an earlier run recorded after it was taken over. Their attempts here are discarded,
-    /// also those that end later.
+    /// The calls whose results an earlier run recorded after it was taken over. Attempts of these calls in this run are
+    /// discarded, including attempts that end later.
     pub(crate) late_calls: Vec<CallId>,
     /// Results for which hooks have not been called yet.
     pub(crate) results: UndeliveredResults,
@@ -51,8 +53,8 @@ pub struct Driver {
     pub(crate) in_work_items: bool,
 }
 
-/// The results of hook calls for a run whose start is retried until its first append succeeds. They ensure that each
-/// hook is called once.
+/// The progress of hook calls for a run whose start is retried: the results that hooks have not received yet, and the
+/// state changes that hooks have made. A retry therefore calls no hook twice.
 #[derive(Debug, Default)]
 pub(crate) struct HookProgress {
     /// The last run of the session when these hook calls were made.
@@ -63,8 +65,8 @@ pub(crate) struct HookProgress {
 }
 
 impl HookProgress {
-    /// Resets the progress and returns `true` if another run has started since. The session's results must then be
-    /// examined again, by a run with a new id.
+    /// If another run has started since these hook calls, resets the progress and returns `true`. The session's results
+    /// must then be examined again, by a run with a new id.
     pub(crate) fn reset_after(&mut self, last: Option<&RunId>) -> bool {
         let is_new = self.after.as_ref() != last;
         if is_new {
@@ -333,7 +335,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Records facts while other calls of the phase run. The run does not end before these calls have stopped.
+    /// Records facts while other calls of the same phase are running: concurrent tools and sub-agents, or finish tools.
+    /// These open calls prevent the append from ending the run.
     ///
     /// # Errors
     /// Returns the errors of [`record`](Self::record).

@@ -16,7 +16,8 @@ use crate::run_ref::RunRef;
 /// Executes the runs of a runtime after they have been recorded in the log.
 #[async_trait]
 pub trait Engine: Debug + Send + Sync + 'static {
-    /// Returns the kind of runtime that is recorded in logs. A runtime takes over only runs of its own kind.
+    /// Returns the kind of runtime that is recorded in logs. `recover` and `sweep` take over only runs of this kind.
+    /// `resume` accepts sessions of any kind.
     fn kind(&self) -> &'static str;
 
     /// Returns `true` if the process that starts a run also executes all of it. Otherwise agents are looked up
@@ -32,8 +33,8 @@ pub trait Engine: Debug + Send + Sync + 'static {
     /// Returns an error if the run could not be handed to a worker. The caller then releases its lease.
     async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>>;
 
-    /// Returns the reason why an unfinished run has no active worker, or `None` if a worker may still be
-    /// executing it. Called for runs of other processes that have no valid lease.
+    /// Returns the reason why an unfinished run has no active worker, or `None` if a worker may still be executing it.
+    /// Called for runs without a valid lease that this process does not execute itself.
     async fn stopped(&self, run_ref: &RunRef) -> Option<Error>;
 
     /// Resolves once the engine knows that the run has no active worker. Callers should then re-read the

@@ -81,7 +81,7 @@ impl Control {
             if is_unowned(&head)
                 && let Some(error) = self.engine.stopped(&self.run_ref).await
             {
-                // The run may have been superseded, have ended or been taken over in the meantime.
+                // In the meantime, the run may have ended, been superseded or been continued by another worker.
                 let now = self.context.store.head(&self.run_ref.session).await?;
                 if now.as_ref().is_some_and(is_unowned) {
                     return Err(error);

@@ -299,15 +299,15 @@ async fn contained<T, F: Future<Output = HookResult<T>>>(
     caught_async("the hook", hook).await?
 }
 
-/// Applies the changes of hooks to the state that the next hooks see; for runtimes. Hooks run
-/// sequentially, so their changes never have to be merged.
+/// Applies the state changes of hooks to the state that later hooks see. Hooks run sequentially, so
+/// their changes never have to be merged.
 pub(crate) fn follow(state: &mut Arc<Value>, change: Option<&Event>) {
     if let Some(Event::StateChanged { patch, .. }) = change {
         patch.apply(Arc::make_mut(state));
     }
 }
 
-/// Returns the event that records the changes of the hooks, if any; for runtimes.
+/// Returns the event that records the state changes of the hooks, if there are any.
 #[must_use]
 pub(crate) fn changed(cx: &HookContext, by: &str) -> Option<Event> {
     let patch = cx.changes();

@@ -73,8 +73,8 @@ impl LeaseView {
         self.0.ttl.saturating_sub(left)
     }
 
-    /// Returns the time within which an at-most-once call of a work item may run after it requested that its start is
-    /// recorded.
+    /// Returns the maximum time between the request to record the start of an at-most-once call of a work item and the
+    /// start itself.
     pub(crate) fn start_window(&self) -> Duration {
         (self.0.ttl / 4).min(MAX_START_WINDOW)
     }
@@ -97,8 +97,8 @@ impl LeaseView {
         nanoseconds(self.0.clock.monotonic())
     }
 
-    /// Waits until at least this fraction of the lease remains, and requests a renewal from the keeper if less does.
-    /// If the lease is lost, the run ends and the waiting call ends with it.
+    /// Waits until at least this fraction of the lease remains, and requests a renewal from the keeper if less does. If
+    /// the lease is lost, the run stops in this process, and the waiting call is dropped.
     pub(crate) async fn wait_for_margin(&self, margin: LeaseMargin) {
         // Nearly every call finds enough of the lease left.
         while !self.has(margin) {

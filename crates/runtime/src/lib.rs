@@ -1,9 +1,9 @@
 //! The shared implementation of all Helix Agents runtimes: everything except the scheduling of runs.
 //!
-//! A runtime is an [`Engine`] behind a [`Runtime`]. The runtime implements the executor contract: it
-//! starts runs in the log, requests their cancellation, finds abandoned runs and returns handles. The
-//! engine receives each started run as a [`Driver`] and executes it, in a task of this process or on
-//! remote workers. Applications depend on a concrete runtime; this crate is for runtime authors.
+//! A runtime is an [`Engine`] behind a [`Runtime`]. The runtime implements the executor contract: it starts runs in the
+//! log, requests their cancellation, finds abandoned runs and returns handles. The engine receives each started run as
+//! a [`StartedRun`]. It executes the run with its [`Driver`] in a task of this process, or hands it to workers as
+//! [`WorkItem`]s. Applications depend on a concrete runtime; this crate is for runtime authors.
 
 mod builder;
 mod cancel_reason;

@@ -1,4 +1,5 @@
-//! Finds sessions that need work: runs of crashed processes, expired deadlines and newly answered calls.
+//! Finds sessions that need work: runs of crashed processes, expired deadlines, newly answered calls and ended
+//! children.
 
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{ResumeOptions, Resumption, RunHandle};

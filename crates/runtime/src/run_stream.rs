@@ -154,7 +154,7 @@ impl Reader {
             context.repair_ended_stream(session).await?;
         }
         let info = context.streams.info(root).await?;
-        // A cursor beyond the end of the stream first has to be reset by the stream.
+        // A cursor beyond the end means that the stream was replaced. The reader must first receive `StreamResync`.
         let is_within = self.cursor <= info.last_seq + 1;
         let marked = info.marked.get(session).filter(|marked| is_within && marked.version >= ended);
         self.last = marked.map(|marked| marked.seq);

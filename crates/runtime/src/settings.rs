@@ -18,7 +18,8 @@ use crate::stream_wait::StreamWait;
 use crate::tasks::Tasks;
 use crate::wakeups::Wakeups;
 
-/// The shortest lease duration. Renewals and their jitter must fit into it.
+/// The shortest lease duration. A renewal is due after a third of the lease, and must succeed before two thirds have
+/// passed.
 const MIN_LEASE: Duration = Duration::from_millis(300);
 
 /// The longest lease duration. A session waits this long after its owner crashed.

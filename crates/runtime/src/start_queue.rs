@@ -1,5 +1,5 @@
-//! The queue in which at-most-once calls request that their starts are recorded, which the owner of the run does. The
-//! calls wait for it in `tools/at_most_once.rs`.
+//! A queue of at-most-once calls that are ready to run. The owner of the run records each start and then lets the call
+//! run (see `tools/at_most_once.rs`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

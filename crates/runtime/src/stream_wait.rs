@@ -13,8 +13,8 @@ use crate::timer::Timer;
 #[cfg(test)]
 mod tests;
 
-/// The maximum time that an append waits until the chunks that precede it are written, and that the start of a run
-/// waits until the last sequence number of the stream is read.
+/// The longest time that an append waits for the preceding chunks to be written, or that the start of a run waits for
+/// the stream's last sequence number.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// A wait is also limited to the lease duration divided by this number, because the lease is not renewed during the

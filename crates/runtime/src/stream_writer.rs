@@ -29,9 +29,10 @@ const BATCH_TIME: Duration = Duration::from_millis(15);
 
 /// The writer of one run's chunks. Cheap to clone.
 ///
-/// Showing a chunk never waits: chunks are buffered here, and the future that waits for an effect also writes
-/// them. The stream receives the chunks of an effect before the log records its outcome. A failed batch is
-/// retried before the next one. A stream that stays unavailable only affects what clients see, never the run.
+/// Showing a chunk never waits: chunks are buffered here, and the future that waits for an effect also writes them. The
+/// chunks of an effect are normally written before its outcome is appended to the log. If the stream does not accept
+/// them in time, the append goes first. A failed batch is retried before the next one. A stream that stays unavailable
+/// only affects what clients see, never the run.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamWriter(Arc<Inner>);
 
@@ -53,7 +54,8 @@ struct Inner {
     wait: StreamWait,
     /// `true` if batches and appends go through one [`WriteQueue`](helix_agents_core::store::WriteQueue).
     shares_queue: bool,
-    /// The previous batch, if it could not be written. Locked while writing, so that batches arrive in order.
+    /// The batch that is being written, or that failed and is retried next. Locked while writing, so that batches
+    /// arrive in order.
     turn: tokio::sync::Mutex<Option<Unwritten>>,
     wake: Notify,
 }
@@ -225,10 +227,10 @@ impl StreamWriter {
         self.0.wait.wait_if_available(self.write_all()).await;
     }
 
-    /// Writes the buffered chunks and then runs `append`, which must not be recorded before them. Runs it anyway if the
-    /// chunks cannot be written in time. If the stream and the store share a write queue and one batch holds all
-    /// chunks, submits `append` directly behind the batch without waiting, because the queue keeps the order. Also
-    /// returns the monotonic time at which `append` was submitted.
+    /// Writes the buffered chunks, then runs `append`. If the chunks cannot be written in time, `append` runs without
+    /// waiting for them. If the stream and the store share a write queue and one batch holds all chunks, `append` is
+    /// submitted directly behind that batch, because the queue preserves the order. Also returns the monotonic time at
+    /// which `append` was submitted.
     pub(crate) async fn flush_before<T>(
         &self,
         append: Pin<&mut (impl Future<Output = T> + Send)>,
@@ -272,8 +274,9 @@ impl StreamWriter {
         }
     }
 
-    /// Writes a batch. Returns `true` if the next batch may follow. A failed batch is kept and retried unchanged,
-    /// because the stream may have stored it already. It is dropped once too many chunks wait behind it.
+    /// Writes a batch. Returns `true` if the next batch may follow. A batch that fails with a retryable error is kept
+    /// and retried unchanged, because the stream may have stored it. It is dropped after any other error, or once too
+    /// many chunks wait behind it.
     async fn write(&self, turn: &mut Option<Unwritten>) -> bool {
         let Some(unwritten) = turn else { return true };
         fault::point("feed.before_write");

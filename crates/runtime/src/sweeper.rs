@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// A background task that calls [`AgentExecutor::sweep`] at regular intervals: it takes over runs whose owner crashed,
-/// and resumes sessions whose calls were answered or whose deadlines passed.
+/// and resumes suspended sessions that can continue because a call was answered, a deadline passed or a child ended.
 ///
 /// Every process with a runtime can have one. If several sweep the same store, each session is still resumed only once.
 /// A sweep that fails is logged as a warning, and the next one follows after the interval.

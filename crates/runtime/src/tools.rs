@@ -1,4 +1,5 @@
-//! Executes one tool call: retries, timeouts, panics and calls in doubt.
+//! Executes one tool call, with retries, timeouts and panic handling. A call is *in doubt* if it may have started but
+//! the log has no result of it.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! Splits a run into work items for engines with their own journal and workers. Each item loads the run from the
-//! log, performs one step and returns the next item. An engine stores items and their results in its journal, so
-//! they contain only ids; the data stays in the log.
+//! Splits a run into work items for engines that keep their own execution history and schedule workers. Each item loads
+//! the run from the log, performs one action and returns the next work. An engine stores items and their results in its
+//! history, so they contain only ids; the data stays in the log.
 //!
 //! An item that is executed again because its result was lost finds its effect in the log and does not repeat it;
-//! result hooks may be called again in that case. A call that runs alone is an ordinary item. Calls that run
-//! concurrently are executed individually, record their results and take no decisions; [`WorkItem::Settle`] takes
-//! the decisions when all calls are done, and calls the hooks for their results.
+//! result hooks may be called again in that case. A call that runs alone is an ordinary item. Concurrent calls are
+//! executed individually and only append their results. [`WorkItem::Settle`] then makes the decisions and calls the
+//! hooks for the results. Children that are still running are part of the next work.
 //!
 //! An engine may consider a live worker dead and have another worker execute the same item. Only one of them can
 //! append to the log; the other detects this, reloads the log and continues from there.
@@ -158,7 +158,7 @@ impl Runtime {
     }
 
     /// Waits until a child has ended or is suspended, or until the limit has passed. The next [`WorkItem::Settle`]
-    /// determines which; a child that is still running is part of the next work again. While calls of other
+    /// checks which case applies. If the child is still running, the next work waits for it again. While calls of other
     /// sub-agents are queued, the wait also ends when any concurrent child ends.
     ///
     /// # Errors

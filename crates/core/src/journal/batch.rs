@@ -122,9 +122,9 @@ impl Batch {
     /// Divides the events into several batches, each of at most [`target`] bytes where that is
     /// possible.
     ///
-    /// A batch ends before a fact, never between a fact and the decisions that follow from it. A
-    /// run that continues a log ending with one of the batches is missing the next fact and nothing
-    /// else. A unit is divided further only if it is larger than `limit`.
+    /// A fact and the decisions that follow from it form a unit. A unit is divided only if it is
+    /// larger than `limit`. A run that continues from a log ending with one of the batches is
+    /// missing only later facts.
     pub(super) fn divide(self, limit: usize) -> VecDeque<Self> {
         let mut batches = VecDeque::new();
         let mut current: Option<Range<usize>> = None;

@@ -142,7 +142,7 @@ impl SessionCache {
             }
             match catch_up_from_cache(store, &mut overview, head).await {
                 Ok(State::UpToDate) => return Ok(self.found_overview(overview)),
-                // Only the whole session can be rewound, and it may be cached.
+                // A rewind needs the history, so use the whole session, which may be cached.
                 Ok(State::NeedsHistory) => {
                     return Ok(self.get(store, head, false).await?.into_overview());
                 }

@@ -8,7 +8,8 @@ use crate::store::StoredAppend;
 /// The events that a commit recorded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Committed {
-    /// The recorded events, in order. Empty if they are held back until the step is closed.
+    /// The recorded events, in order. Empty if the events are held back until the step is closed,
+    /// or if the log already contained all of them.
     pub events: Vec<Event>,
     /// The version of the log after the recorded events.
     pub version: u64,

@@ -204,7 +204,8 @@ impl<O> fmt::Debug for RunHandle<O> {
 ///
 /// - For the same agent, input and model replies, every executor produces the same transcript,
 ///   events and chunks.
-/// - If several callers start a run on one session, exactly one succeeds; the others get an error.
+/// - If several callers start a run on one session, exactly one run starts. The others get an
+///   error, unless they passed the same run id: they attach to that run.
 /// - A recorded effect is never executed again. An effect with an unknown outcome is handled
 ///   according to its tool's effect class.
 /// - Every method can be called from processes other than the one that executes the run, within the
@@ -227,9 +228,9 @@ impl<O> fmt::Debug for RunHandle<O> {
 /// ```
 #[async_trait]
 pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
-    /// Starts a turn in a new session, or in one whose last run ended. If that run was suspended
-    /// and all its calls are answered, its turn continues instead, and the messages enter the turn
-    /// when the step in progress is done.
+    /// Starts a turn in a new session, or in a session without an unfinished run. If the last run
+    /// is suspended and all its calls are answered, its turn continues instead, and the messages
+    /// enter the turn when the step in progress is done.
     ///
     /// # Errors
     /// Returns [`AlreadyRunning`] if the session has a live run, [`RunUnfinished`] if its run

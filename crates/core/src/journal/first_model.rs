@@ -10,8 +10,8 @@ use crate::store::StateStore;
 /// The number of appends at the start of a log that are searched for the first reply.
 const SEARCHED: u32 = 16;
 
-/// Returns the model of the session's first reply, as its provider names it. Returns `None` if no model
-/// replied at the start of the log, or no provider named one.
+/// Returns the model of the first reply that names one, as its provider names it. Searches only the first appends of
+/// the log.
 ///
 /// # Errors
 /// Returns [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store.

@@ -67,8 +67,8 @@ pub async fn fork(
         parent: None,
         tags: tags.clone(),
     };
-    // Schema 0 marks an imported log. The rest of a shared append keeps it, other events have the
-    // current schema.
+    // Schema 0 marks an imported log. An append that starts with events of an imported append keeps
+    // schema 0. Any other append uses the current schema.
     let schema = if partial.schema == 0 { 0 } else { SCHEMA };
     let mut events = partial.events;
     let own = heal_event(&fold).into_iter().chain([Event::Forked { from: from.clone(), at, tags }]);

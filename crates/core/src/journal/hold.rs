@@ -163,7 +163,8 @@ impl Journal {
         }
     }
 
-    /// Returns `true` if the log contains a fact with the same key.
+    /// Returns `true` if the fold, including staged events, already contains this fact: the reply of the same step, or
+    /// the start, result or usage of the same call.
     fn is_known(&self, event: &Event) -> bool {
         let (step, last) = (self.session().open_step(), self.session().last_step());
         let open = |call| step.and_then(|step| step.call(call));

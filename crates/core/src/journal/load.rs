@@ -11,7 +11,7 @@ use crate::store::{Head, Position, StateStore, StoredAppend};
 /// The number of appends that are read at once.
 const PAGE: u32 = 256;
 
-/// The target of a fold: a session, or only its overview.
+/// A state that is computed from a log: a whole session, or only its overview.
 pub(super) trait Fold {
     /// Returns the overview.
     fn overview(&self) -> &SessionOverview;

@@ -49,7 +49,8 @@ pub async fn plan_stream_repair(
     missing_operations(store, clock, session, version, info).await
 }
 
-/// Computes the repair for stream information that was read before the session.
+/// Computes the missing stream operations of a session. If `info` was read after the session, the caller must first
+/// remove the attempts of later runs.
 async fn missing_operations(
     store: &dyn StateStore,
     clock: &dyn Clock,

@@ -138,8 +138,8 @@ impl<'a> RequestContext<'a> {
         SessionReader { store: self.store, folds: self.folds }
     }
 
-    /// Appends the event that `ask` returns for the session's current state, or nothing if it
-    /// returns `None`.
+    /// Appends the event that `decide` returns for the session's current state. Appends nothing if
+    /// `decide` returns `None`.
     pub(super) async fn append(
         self,
         session: &SessionId,

@@ -14,7 +14,7 @@ use super::hold::Oversize;
 /// The outcome of starting a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartOutcome {
-    /// The run is the session's current one.
+    /// The run was recorded. It is the session's current run unless the same append ended it.
     Started,
     /// Another process appended to the log meanwhile. The caller has to reload the session.
     Changed,

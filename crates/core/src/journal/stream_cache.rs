@@ -57,10 +57,11 @@ struct Entry<T> {
 }
 
 impl<T: Default> StreamCache<T> {
-    /// The maximum number of cached streams whose batches were all completed.
+    /// The number of cached streams without an incomplete batch that an eviction keeps. Up to an eighth more can
+    /// accumulate between evictions.
     pub const KEPT: usize = 4096;
 
-    /// The maximum number of cached streams that have an incomplete batch, in addition to
+    /// The number of cached streams with an incomplete batch that an eviction keeps, in addition to
     /// [`KEPT`](Self::KEPT).
     pub const KEPT_OPEN: usize = 16_384;
 

@@ -1,4 +1,4 @@
-//! All sessions below a root, read from their own logs.
+//! Queries over all sessions of a tree, including its root.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

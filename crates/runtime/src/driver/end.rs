@@ -15,7 +15,7 @@ impl Driver {
     /// can take over immediately.
     ///
     /// # Errors
-    /// Returns the error of `driven`, or [`ErrorCode::Superseded`] if another run replaced this one.
+    /// Returns the error of `driven`, and [`ErrorCode::Superseded`] if the session no longer has this run.
     pub async fn end(
         mut self: Box<Self>,
         lease: &mut LeaseKeeper,
@@ -40,8 +40,8 @@ impl Driver {
             return Err(self.error(CancelReason::Superseded));
         };
         let Self { journal, context, .. } = *self;
-        // Most sessions have only one run and are not used again. A child, a suspended session and a session with
-        // earlier runs are likely to be.
+        // Cache only sessions that are likely to be loaded again: children, suspended sessions and sessions with
+        // earlier runs.
         if let Some(fold) = journal.into_session()
             && (fold.past_runs() > 0 || fold.parent().is_some() || result.status.is_suspended())
         {

@@ -26,8 +26,8 @@ pub(super) struct Batch {
     /// Recorded attempts whose watermark could not be written. The next watermark settles them. Otherwise their chunks
     /// would be discarded although the log contains the outcome.
     carried_over: Vec<Attempt>,
-    /// Attempts that were discarded while their start was being written, with the origin of the discard. They are
-    /// discarded in the stream once their numbers are known.
+    /// Attempts that were discarded before the stream had assigned their numbers, each with the template of the
+    /// announcing chunk. They are discarded in the stream once their numbers are known.
     discarded_early: Vec<(AttemptHandle, Arc<Chunk>)>,
 }
 
@@ -67,7 +67,7 @@ struct OpenAttempt {
     attempt: Option<Attempt>,
 }
 
-/// The effect of a log append on the stream.
+/// The stream update for one log append.
 #[derive(Debug, Default)]
 pub(crate) struct WatermarkUpdate {
     /// The log version after the append.
