@@ -19,7 +19,7 @@ use helix_agents::terminal::{Screen, notice};
 use self::conversation::Conversation;
 use self::entry::Entry;
 use self::input::{HINT, Input, InputEvent};
-use crate::ask;
+use crate::approver;
 use crate::drive::OutputFailed;
 use crate::exit::Exit;
 use crate::failure;
@@ -136,7 +136,7 @@ async fn open<'a>(
     let session = head.map(|head| head.session);
     let mut conversation =
         Conversation::new(session_agent, args.agent.clone(), session, store, db, screen)?;
-    conversation.interactive = ask::is_possible(screen, args.no_input);
+    conversation.interactive = approver::is_possible(screen, args.no_input);
     Ok(conversation)
 }
 

@@ -10,7 +10,7 @@ use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents::terminal::{Screen, Style, notice};
 use helix_agents_demo::{QUESTION, script};
 
-use crate::ask::Approver;
+use crate::approver::Approver;
 use crate::drive;
 use crate::env;
 use crate::exit::Exit;

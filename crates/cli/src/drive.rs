@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use self::requests::Requests;
 use self::stopped::stopped;
-use crate::ask::Approver;
+use crate::approver::Approver;
 use crate::exit::Exit;
 use crate::follow_up;
 use crate::run_view::RunView;

@@ -3,8 +3,8 @@
 //! Exit codes: 0 completed, 1 failed, 2 usage, 3 suspended, 4 interrupted or aborted.
 
 mod approvals;
+mod approver;
 mod args;
-mod ask;
 mod chat;
 mod checkpoint;
 mod completions;

@@ -15,7 +15,7 @@ use helix_agents::session::load;
 use helix_agents::store::{Head, SessionStatus};
 use helix_agents::terminal::{Screen, notice};
 
-use crate::ask::{self, Approver};
+use crate::approver::{self, Approver};
 use crate::checkpoint;
 use crate::drive;
 use crate::exit::Exit;
@@ -114,7 +114,7 @@ async fn resume_with(
         }
         return show_status(head, store, db, screen).await;
     }
-    let interactive = ask::is_possible(screen, request.no_input);
+    let interactive = approver::is_possible(screen, request.no_input);
     let runtime_without_model = session_agent::runtime_without_model(store.clone())?;
     let mut approver = Approver::default();
     if is_plain

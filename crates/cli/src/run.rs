@@ -11,7 +11,7 @@ use helix_agents::AnyStore;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents::terminal::{Screen, Style, notice};
 
-use crate::ask::{self, Approver};
+use crate::approver::{self, Approver};
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure;
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exi
         notice(&text);
         return Ok(Exit::Usage);
     };
-    let (started, interactive) = (Some(started), ask::is_possible(screen, args.no_input));
+    let (started, interactive) = (Some(started), approver::is_possible(screen, args.no_input));
     let Some(session) = &args.session else {
         // Checks the agent file before a database is created.
         let session_agent = SessionAgent::of_file(&args.agent, args.overrides()).await?;

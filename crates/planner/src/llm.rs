@@ -14,8 +14,8 @@ use serde_json::json;
 use crate::inject;
 use crate::options::{PlanOptions, completion_tools};
 use crate::plan::{RecordedPlan, Stop};
-use crate::planning::{Outcome, Planned, Round};
-use crate::plans::Plans;
+use crate::planning_loop::PlanningLoop;
+use crate::planning_round::{Outcome, Planned, Round};
 use crate::round::Turn;
 
 /// The name of the `custom` chunk with the raw records, which is sent before the answer that uses
@@ -58,7 +58,7 @@ pub const TOOL_LOGS_CHUNK: &str = "tool_logs";
 #[derive(Debug)]
 pub struct PlanningLlm {
     model: Arc<dyn LlmAdapter>,
-    plans: BTreeMap<Arc<str>, Plans>,
+    planning: BTreeMap<Arc<str>, PlanningLoop>,
 }
 
 impl PlanningLlm {
@@ -71,7 +71,7 @@ impl PlanningLlm {
     /// Creates the adapter around a shared model.
     #[must_use]
     pub fn around(model: Arc<dyn LlmAdapter>) -> Self {
-        Self { model, plans: BTreeMap::new() }
+        Self { model, planning: BTreeMap::new() }
     }
 
     /// Enables planning for an agent. It applies to every agent with this name.
@@ -85,8 +85,8 @@ impl PlanningLlm {
         if let Some(config) = &options.config {
             self.model.check(config)?;
         }
-        let plans = Plans { options, completion: completion_tools(agent) };
-        if self.plans.insert(Arc::clone(agent.name()), plans).is_some() {
+        let planning = PlanningLoop { options, completion: completion_tools(agent) };
+        if self.planning.insert(Arc::clone(agent.name()), planning).is_some() {
             let error =
                 Error::new(ErrorCode::ConfigInvalid, "planning is already enabled for the agent");
             return Err(error.with_context("agent", agent.name()));
@@ -98,39 +98,39 @@ impl PlanningLlm {
         &*self.model
     }
 
-    pub(crate) fn plans(&self, agent: &str) -> Option<&Plans> {
-        self.plans.get(agent)
+    pub(crate) fn planning(&self, agent: &str) -> Option<&PlanningLoop> {
+        self.planning.get(agent)
     }
 
     async fn plan_step(
         &self,
-        plans: &Plans,
+        planning: &PlanningLoop,
         round: &Round<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
         let rounds = &round.turn.rounds;
-        let began = plans.began(rounds);
+        let began = planning.began(rounds);
         let problem = rounds.problems.last().copied();
-        let planning = round.plan(&*self.model, sink, problem);
-        let planned = match plans.left(began) {
-            None => Some(planning.await?),
+        let decision = round.plan(&*self.model, sink, problem);
+        let planned = match planning.left(began) {
+            None => Some(decision.await?),
             Some((left, clock)) => tokio::select! {
                 biased;
-                planned = planning => Some(planned?),
+                planned = decision => Some(planned?),
                 () = clock.sleep(left) => None,
             },
         };
         let Some(planned) = planned else {
             let plan = RecordedPlan::stop(rounds.round_index, began, Stop::Timeout, Vec::new());
-            return Ok(respond(plans.shown(&plan, sink), Planned::nothing()));
+            return Ok(respond(planning.shown(&plan, sink), Planned::nothing()));
         };
-        let result = plans.result(rounds, began, &planned, sink);
+        let result = planning.result(rounds, began, &planned, sink);
         Ok(respond(result, planned))
     }
 
     async fn answer(
         &self,
-        plans: &Plans,
+        planning: &PlanningLoop,
         turn: &Turn<'_>,
         mut request: LlmRequest<'_>,
         sink: &dyn LlmSink,
@@ -140,12 +140,12 @@ impl PlanningLlm {
             let logs = json!({ "tool_logs": turn.rounds.done_plans, "stopped": stop });
             sink.custom(TOOL_LOGS_CHUNK, &Json::from(logs));
         }
-        let messages = inject::conversation(turn, plans.options.max_result_bytes);
-        let tools = inject::completion_tools(request.tools, &plans.completion);
+        let messages = inject::conversation(turn, planning.options.max_result_bytes);
+        let tools = inject::completion_tools(request.tools, &planning.completion);
         request.messages = &messages;
         request.tools = &tools;
         let mut response = self.model.generate_step(request, sink).await?;
-        plans.keep_offered(&mut response.result);
+        planning.keep_offered(&mut response.result);
         Ok(response)
     }
 }
@@ -174,18 +174,18 @@ impl LlmAdapter for PlanningLlm {
         request: LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
-        let plans = self.plans(request.agent).filter(|plans| plans.options.enabled);
-        let Some(plans) = plans else {
+        let planning = self.planning(request.agent).filter(|planning| planning.options.enabled);
+        let Some(planning) = planning else {
             return self.model.generate_step(request, sink).await;
         };
         let turn = Turn::of(request.messages);
-        let tools = plans.tools(request.tools.specs());
-        if let Some(stop) = plans.answer_due(&turn, &request, !tools.is_empty()) {
-            return self.answer(plans, &turn, request, sink, stop).await;
+        let tools = planning.tools(request.tools.specs());
+        if let Some(stop) = planning.answer_due(&turn, &request, !tools.is_empty()) {
+            return self.answer(planning, &turn, request, sink, stop).await;
         }
         let round =
-            Round { turn: &turn, request: &request, options: &plans.options, tools: &tools };
-        self.plan_step(plans, &round, sink).await
+            Round { turn: &turn, request: &request, options: &planning.options, tools: &tools };
+        self.plan_step(planning, &round, sink).await
     }
 
     fn check(&self, config: &LlmConfig) -> Result<()> {

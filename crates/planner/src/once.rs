@@ -11,8 +11,8 @@ use crate::command::Command;
 use crate::llm::PlanningLlm;
 use crate::options::{PlanOptions, completion_tools};
 use crate::plan::Problem;
-use crate::planning::{Outcome, PLAN_RETRIES, Round, no_usable_plan};
-use crate::plans::Plans;
+use crate::planning_loop::PlanningLoop;
+use crate::planning_round::{Outcome, PLAN_RETRIES, Round, no_usable_plan};
 use crate::round::Turn;
 
 impl PlanningLlm {
@@ -49,15 +49,15 @@ impl PlanningLlm {
     /// ```
     pub async fn plan_once(&self, agent: &AgentDefinition, input: &str) -> Result<Vec<Command>> {
         let own;
-        let plans = match self.plans(agent.name()) {
-            Some(plans) => plans,
+        let planning = match self.planning(agent.name()) {
+            Some(planning) => planning,
             None => {
                 let completion = completion_tools(agent);
-                own = Plans { options: PlanOptions::default(), completion };
+                own = PlanningLoop { options: PlanOptions::default(), completion };
                 &own
             }
         };
-        let tools = plans.tools(agent.effective_tools().specs());
+        let tools = planning.tools(agent.effective_tools().specs());
         if tools.is_empty() {
             return Ok(Vec::new());
         }
@@ -69,12 +69,12 @@ impl PlanningLlm {
             .agent(agent.name())
             .tools(agent.effective_tools());
         let round =
-            Round { turn: &turn, request: &request, options: &plans.options, tools: &tools };
+            Round { turn: &turn, request: &request, options: &planning.options, tools: &tools };
         let mut problem = None;
         for _ in 0..=PLAN_RETRIES {
             match round.plan(self.model(), &NoSink, problem).await?.outcome {
                 Outcome::Decided(decision) => {
-                    return Ok(plans.commands(&decision.execution_commands));
+                    return Ok(planning.commands(&decision.execution_commands));
                 }
                 Outcome::Unusable(found) => problem = Some(found),
                 Outcome::Failed { error, .. } => return Err(error.to_error(ErrorCode::ModelError)),

@@ -16,7 +16,7 @@ use helix_agents::terminal::{Screen, Style, notice};
 use helix_agents::usage::Usage;
 
 use super::plain::MAX_MESSAGE_BYTES;
-use crate::ask::Approver;
+use crate::approver::Approver;
 use crate::drive;
 use crate::exit::Exit;
 use crate::run_view::RunView;

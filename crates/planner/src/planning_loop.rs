@@ -16,7 +16,7 @@ use crate::command::Command;
 use crate::executor::EXECUTE_COMMANDS;
 use crate::options::PlanOptions;
 use crate::plan::{RecordedPlan, Stop};
-use crate::planning::{Outcome, PLAN_RETRIES, Planned, no_usable_plan};
+use crate::planning_round::{Outcome, PLAN_RETRIES, Planned, no_usable_plan};
 use crate::round::{RoundState, Turn};
 
 /// The name of the `custom` chunk that shows a plan.
@@ -24,14 +24,14 @@ pub const PLAN_CHUNK: &str = "plan";
 
 /// The planning loop of one agent.
 #[derive(Debug)]
-pub(crate) struct Plans {
+pub(crate) struct PlanningLoop {
     pub(crate) options: PlanOptions,
     /// The tools that complete the agent. They cannot be commands, and only they are offered for an
     /// answer.
     pub(crate) completion: Vec<Arc<str>>,
 }
 
-impl Plans {
+impl PlanningLoop {
     /// Returns the reason to answer now, if there is one. It is checked before a plan is requested,
     /// to avoid a useless plan.
     pub(crate) fn answer_due(
