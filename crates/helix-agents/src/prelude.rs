@@ -5,7 +5,8 @@ pub use crate::budget::Budget;
 pub use crate::error::{Error, ErrorCode, ErrorKind};
 pub use crate::event::ToolOutcome;
 pub use crate::executor::{
-    AgentExecutor, AgentExecutorExt, AgentResult, ExecuteOptions, Input, ResumeOptions, RunHandle,
+    AgentExecutor, AgentExecutorExt, AgentResult, ExecuteOptions, Input, Resumable, ResumeOptions,
+    RunHandle,
 };
 pub use crate::hooks::{AgentHooks, HookContext, HookDecision, HookResult, ToolCallView};
 pub use crate::id::{RunId, SessionId};

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use helix_agents::executor::Resumable;
 use helix_agents::prelude::*;
 use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;

@@ -9,7 +9,6 @@ mod shop;
 use std::time::Duration;
 
 use anyhow::Result;
-use helix_agents::executor::Resumable;
 use helix_agents::prelude::*;
 use helix_agents::tool::ReconcileOutcome;
 use helix_agents_test::{Reply, ScriptedLlm};
