@@ -150,8 +150,8 @@ impl StreamManager for PostgresStore {
             let CachedStream { state, trimmed, revision, .. } =
                 located(known, "stream::forget", &session)?;
             let info = state.info(trimmed);
-            if info == StreamInfo::default() || info != seen {
-                return Ok(info == StreamInfo::default());
+            if info.is_empty() || info != seen {
+                return Ok(info.is_empty());
             }
             let forgotten = drive!(store.inner.connections, |connection| {
                 delete::forget_stream(connection, statements, &session, revision)

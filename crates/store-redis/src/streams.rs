@@ -73,8 +73,8 @@ impl StreamManager for RedisStore {
         session.check().map_err(&of)?;
         let known = stream_state::lookup(&self.inner, session, &[]).await.map_err(&of)?.known;
         let info = known.state.info(known.trimmed);
-        if info == StreamInfo::default() || info != *seen {
-            return Ok(info == StreamInfo::default());
+        if info.is_empty() || info != *seen {
+            return Ok(info.is_empty());
         }
         let (keys, revision) = (self.inner.keys.of(session).stream(), known.revision.to_string());
         let arguments = [revision.as_bytes()];

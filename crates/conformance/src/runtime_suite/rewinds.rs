@@ -269,7 +269,7 @@ pub async fn a_fork_or_rewind_to_no_checkpoint_is_refused(harness: &impl Runtime
         fork(S, options().checkpoint(at + 1)).await.unwrap_err().code(),
         fork(S, options().checkpoint(0)).await.unwrap_err().code(),
         fork(S, options().checkpoint(1000)).await.unwrap_err().code(),
-        fork("nobody", options()).await.unwrap_err().code(),
+        fork("missing", options()).await.unwrap_err().code(),
         fork(S, options().session(S)).await.unwrap_err().code(),
         fork(S, options().session("x-sub-1.0")).await.unwrap_err().code(),
     ];

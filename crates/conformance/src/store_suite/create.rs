@@ -148,7 +148,7 @@ pub async fn a_child_of_a_missing_session_is_not_created(harness: &impl StoreHar
 /// `read_log`, `append` and `renew` fail with `session_not_found` for a session that does not exist.
 pub async fn an_unknown_session_is_not_found(harness: &impl StoreHarness) {
     let store = harness.open().await;
-    let session = id("nobody");
+    let session = id("missing");
     assert_eq!(store.head(&session).await.unwrap(), None);
     let codes = [
         store.read_log(&session, 0, 10).await.unwrap_err().code(),

@@ -194,7 +194,7 @@ pub async fn a_fork_from_where_the_original_never_was_is_refused(harness: &impl 
     }
     let code = |outcome: helix_agents_core::error::Result<ForkOutcome>| outcome.unwrap_err().code();
     let good = first_of_fork(&session, &at(2, "a"), "f");
-    assert_eq!(code(fork(&id("nobody"), good.clone()).await), ErrorCode::SessionNotFound);
+    assert_eq!(code(fork(&id("missing"), good.clone()).await), ErrorCode::SessionNotFound);
     for bad in [
         first(&session, "f"),
         Append { summary: None, ..good.clone() },

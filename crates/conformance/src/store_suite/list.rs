@@ -135,7 +135,7 @@ pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
     let store = mixed(harness).await;
     let cases = [
         (any().agent("child"), "asks child grandchild"),
-        (any().agent("nobody"), ""),
+        (any().agent("missing"), ""),
         (any().status(SessionStatus::Failed), "failed grandchild remote"),
         (any().status(SessionStatus::Aborted), ""),
         (any().root("idle"), "child grandchild idle"),

@@ -114,10 +114,10 @@ pub async fn a_snapshot_beyond_the_log_is_not_kept(harness: &impl StoreHarness) 
     let beyond = Position { version: 2, append: "never".into() };
     save(&store, &writer.session, &snapshot_at(&beyond, "beyond")).await;
     assert_eq!(snapshot_text(&store, &writer.session).await, None);
-    save(&store, &id("nobody"), &snapshot_at(&writer.position, "of no session")).await;
-    assert_eq!(snapshot_text(&store, &id("nobody")).await, None);
-    Writer::create(&store, "nobody").await;
-    assert_eq!(snapshot_text(&store, &id("nobody")).await, None);
+    save(&store, &id("missing"), &snapshot_at(&writer.position, "of no session")).await;
+    assert_eq!(snapshot_text(&store, &id("missing")).await, None);
+    Writer::create(&store, "missing").await;
+    assert_eq!(snapshot_text(&store, &id("missing")).await, None);
 }
 
 /// Deleting or purging a session removes its snapshot. A new session with the same id starts without a snapshot and can

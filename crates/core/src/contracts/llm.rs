@@ -147,7 +147,8 @@ pub struct LlmRequest<'a> {
 }
 
 impl<'a> LlmRequest<'a> {
-    /// Creates a request without tools, with the retries of the configuration.
+    /// Creates a request without tools and with an empty agent name. `max_retries` is that of the
+    /// configuration, or its default.
     #[must_use]
     pub fn new(
         session: &'a SessionId,

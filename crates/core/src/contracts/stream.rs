@@ -72,6 +72,12 @@ pub struct StreamInfo {
 }
 
 impl StreamInfo {
+    /// Returns `true` if the stream does not exist: nothing was written to it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Returns the log version of the last watermark of the session that was created at this time;
     /// 0 if there is none. A watermark of a deleted session with the same id does not count.
     #[must_use]

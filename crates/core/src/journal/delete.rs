@@ -45,10 +45,9 @@ pub async fn clear_stream(
     }
     for _ in 0..MAX_CONFLICTS {
         let info = streams.info(session).await?;
-        let is_empty = info.last_seq == 0 && info.marked.is_empty() && info.open.is_empty();
         // The head is read after the stream, because a session writes to its stream only after its
         // creation. If it is created and writes after this, the stream is no longer as it was read.
-        if is_empty || store.head(session).await?.is_some() {
+        if info.is_empty() || store.head(session).await?.is_some() {
             return Ok(());
         }
         if streams.forget(session, &info).await? {

@@ -70,7 +70,7 @@ pub(super) fn forget_if(
     seen: &StreamInfo,
 ) -> Result<bool, Failure> {
     let info = read::info(tables.connection, session)?;
-    if info != *seen && info != StreamInfo::default() {
+    if info != *seen && !info.is_empty() {
         return Ok(false);
     }
     forget(tables, session)?;
