@@ -3,15 +3,14 @@
 use futures_util::StreamExt as _;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::executor::{AgentExecutor, RunHandle};
-use helix_agents_core::id::SessionId;
+use helix_agents_core::executor::RunHandle;
 use helix_agents_core::session::StreamStatus;
 use helix_agents_core::stream::StreamManagerExt as _;
 use helix_agents_core::stream::{Chunk, ChunkKind, StoredChunk, StreamInfo, Watermark};
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 
 use super::support::{
-    S, asks, check_stream, child, end, helper, report, run, scripts, start_run, teller,
+    S, asks, check_stream, child, end, found, helper, report, run, scripts, start_run, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::ids::batch_id;
@@ -20,11 +19,6 @@ use crate::ids::batch_id;
 async fn all(handle: &RunHandle) -> Vec<StoredChunk> {
     let chunks = within(handle.stream()).await.unwrap();
     within(chunks.map(Result::unwrap).collect()).await
-}
-
-/// Returns the last run of a session, as another process gets it.
-async fn found(executor: &dyn AgentExecutor, session: &SessionId) -> RunHandle {
-    executor.handle(session).await.unwrap()
 }
 
 /// Deleting a session through the executor deletes its stream. The next session with the same id has only its own

@@ -225,3 +225,8 @@ pub(super) async fn chunks(handle: &RunHandle) -> Vec<StoredChunk> {
     }
     chunks
 }
+
+/// Returns the last run of a session, as another process gets it.
+pub(super) async fn found(executor: &dyn AgentExecutor, session: &SessionId) -> RunHandle {
+    executor.handle(session).await.unwrap()
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use expect_test::expect;
+use futures_util::StreamExt as _;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::executor::{
@@ -11,13 +12,14 @@ use helix_agents_core::executor::{
 };
 use helix_agents_core::session::{RunStatus, Submission};
 use helix_agents_core::store::SessionStatus;
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
 
 use super::support::{
-    S, Word, all_crashed, asks, check_log, child, completes, delegate, end, expire_leases, fold,
-    fold_of, helper, options, report, resume, resume_to_end, scripts, start_run, status,
-    stored_status, submit, teller, until, word,
+    S, Word, all_crashed, asks, check_log, child, chunks, completes, delegate, end, expire_leases,
+    fold, fold_of, found, helper, options, report, resume, resume_to_end, scripts, start_run,
+    status, stored_status, submit, teller, until, until_shown, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -354,6 +356,45 @@ pub async fn a_child_left_over_by_an_abort_is_aborted_by_a_sweep(harness: &impl 
     assert!(other.recover().await.unwrap().is_empty());
     assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Aborted);
     assert_eq!(payments.load(Ordering::SeqCst), 1);
+}
+
+/// A child ends, and its owner is killed before it shows the end. Another process aborts the parent and is killed before
+/// it reaches the child. A reader of the parent's run makes the stream show the end of the child.
+pub async fn an_abort_leaves_no_ended_child_without_an_end_in_the_stream(
+    harness: &impl RuntimeHarness,
+) {
+    let agent = teller().sub_agent(&helper("helper").build().unwrap()).build().unwrap();
+    let (reported, child_ended, parent_ended) = (Gate::new(), Gate::new(), Gate::new());
+    let held = |gate: &Gate| {
+        FaultStore::new(harness.store()).on("run_ended", Fault::HoldAfter(gate.clone()))
+    };
+    let llm = || {
+        let never = Gate::new();
+        let replies = [asks(&["helper"]), Reply::text("done").at_gate(&never)];
+        scripts(replies, [report().at_gate(&reported)])
+    };
+    let owner = harness.boot(World::new(llm()).on(held(&child_ended))).await;
+    start_run(&*owner, &agent, "go").await;
+    within(reported.reached()).await;
+    until_shown(&found(&*owner, &child("1.0")).await, |kind| *kind == ChunkKind::RunStarted).await;
+    reported.open();
+    within(child_ended.reached()).await;
+    all_crashed(harness).await;
+    let world = World::new(llm()).on(held(&parent_ended)).registered(&agent);
+    let crashing = harness.boot(world).await;
+    let aborting = tokio::spawn(async move { crashing.abort(&S.into(), None).await });
+    within(parent_ended.reached()).await;
+    harness.kill().await;
+    aborting.abort();
+    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
+    // Reading the run repairs the stream.
+    chunks(&found(&*other, &S.into()).await).await;
+    let streams = harness.streams();
+    let last = streams.info(&S.into()).await.unwrap().last_seq;
+    let shown = streams.read(&S.into(), 1).await.unwrap().take(usize::try_from(last).unwrap());
+    let shown: Vec<_> = within(shown.map(Result::unwrap).collect()).await;
+    let of_child = shown.iter().filter(|stored| stored.chunk.session == child("1.0"));
+    assert!(of_child.last().unwrap().chunk.kind.ends_run(), "{shown:?}");
 }
 
 /// If a session cannot be resumed, because the factory of its agent fails, a sweep still resumes the sessions that it

@@ -230,8 +230,8 @@ fn is_abort(events: &[RecordedEvent], id: Option<&RunId>) -> bool {
 }
 
 /// Brings the stream of a session without a current run into line with the log. Its writer may have
-/// crashed right after the last append. Children that the session waits for are repaired first,
-/// because they ended first.
+/// crashed right after the last append. Children that the session waits for, or waited for when it was
+/// aborted, are repaired first, because they ended first.
 ///
 /// # Errors
 /// Returns the errors of the store and the stream manager.
@@ -249,9 +249,11 @@ pub async fn repair_ended_stream(
     let open = info.open.iter().any(|open| open.session == *session);
     let in_line =
         info.watermark_version(session, head.created_at) >= head.position.version && !open;
-    // Without a current run, only a session that waits for calls or children has this status.
-    let waits = head.summary.status == SessionStatus::Active;
-    if in_line && !waits {
+    // Without a current run, only a session that waits for calls or children is active. The process that aborted a
+    // session may have crashed before it reached the children.
+    let may_have_children =
+        matches!(head.summary.status, SessionStatus::Active | SessionStatus::Aborted);
+    if in_line && !may_have_children {
         return Ok(());
     }
     // The log is read after the stream, so it contains the start of every run whose attempts were
@@ -261,7 +263,8 @@ pub async fn repair_ended_stream(
         // A run has started meanwhile. It repairs the stream itself.
         return Ok(());
     }
-    for child in fold.open_children() {
+    let aborted = fold.children_to_abort().map_or_else(Vec::new, |(children, _)| children);
+    for child in fold.open_children().chain(&aborted) {
         Box::pin(repair_ended_stream(logs, streams, clock, ids, &child.session)).await?;
     }
     if in_line {
