@@ -151,7 +151,7 @@ async fn end(args: &AbortArgs, store: &AnyStore, screen: &Screen) -> Result<()> 
     // The run may have ended by itself in the meantime.
     let message =
         format!("the run ended as {} in the meantime and was not aborted", head.summary.status);
-    Err(Error::new(ErrorCode::NothingToResume, message).with_context("session", &session).into())
+    Err(Error::new(ErrorCode::NothingToStop, message).with_context("session", &session).into())
 }
 
 fn report(screen: &Screen, session: &SessionId, aborted: bool) -> Result<()> {
@@ -169,5 +169,5 @@ fn report(screen: &Screen, session: &SessionId, aborted: bool) -> Result<()> {
 
 fn nothing_runs(action: &str, reason: &str, head: &Head) -> Error {
     let message = format!("no run can be {action}: {reason}");
-    Error::new(ErrorCode::NothingToResume, message).with_context("session", &head.session)
+    Error::new(ErrorCode::NothingToStop, message).with_context("session", &head.session)
 }

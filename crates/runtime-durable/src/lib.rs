@@ -10,15 +10,15 @@
 
 mod builder;
 mod config;
+mod database_check;
 mod engine;
 mod failure;
 mod guarantees;
 mod history;
 mod limiter;
 mod name;
+mod run_loop;
 mod runtime;
-mod server;
-mod step_site;
 mod workflow;
 
 pub use builder::DurableRuntimeBuilder;

@@ -7,10 +7,10 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_runtime::{Runtime, RuntimeContext};
 
 use crate::config::Database;
+use crate::database_check;
 use crate::engine::DurableEngine;
 use crate::failure;
 use crate::history;
-use crate::server;
 
 /// The timeout for connecting to the database and migrating DBOS's tables.
 const LAUNCH: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ pub(crate) async fn launch(
 }
 
 async fn launched(context: Arc<RuntimeContext>, database: Database) -> Result<Arc<DurableEngine>> {
-    server::check(&database.url).await?;
+    database_check::check(&database.url).await?;
     let engine = DurableEngine::new(context, &database)?;
     let launched = engine.dbos().launch().await;
     launched.map_err(|error| failure::from_dbos("launch", &error))?;

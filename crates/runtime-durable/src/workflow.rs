@@ -1,4 +1,4 @@
-//! The workflow type that executes every run. Its steps are built in `step_site`.
+//! The workflow type that executes every run. Its steps are built in `run_loop`.
 
 use std::sync::{Arc, Weak};
 
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::{DurableEngine, WeakEngine};
 use crate::failure::{self, Failure, Stopped};
-use crate::step_site::RunExecution;
+use crate::run_loop::RunExecution;
 
 /// The version of the workflow body. Increase it when the steps or their order change: DBOS hands a workflow only to
 /// processes with the same version; other processes take over the run after lease expiry.

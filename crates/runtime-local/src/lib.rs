@@ -5,8 +5,8 @@
 
 mod builder;
 mod guarantees;
+mod run_loop;
 mod runtime;
-mod step_site;
 
 pub use builder::LocalRuntimeBuilder;
 pub use helix_agents_runtime::{RuntimeBuilder, SystemIds, TokioClock};

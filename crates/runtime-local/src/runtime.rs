@@ -8,7 +8,7 @@ use helix_agents_runtime::{
     Engine, LiveRun, RunRef, RunRegistration, Runtime, RuntimeContext, StartedRun,
 };
 
-use crate::step_site;
+use crate::run_loop;
 
 /// A runtime that executes runs as tasks of this process. Cheap to clone.
 ///
@@ -61,7 +61,7 @@ impl Engine for LocalEngine {
         // Ends all waits for the run even if the task is dropped or panics.
         let registration = RunRegistration::new(&self.context, &live);
         // Boxed here, because a run's future is large and would otherwise be moved several times.
-        let driven = Box::pin(step_site::drive(started));
+        let driven = Box::pin(run_loop::drive(started));
         let task = async move {
             let result = driven.await;
             let run = registration.run();

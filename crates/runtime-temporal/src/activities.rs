@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::failure;
 use crate::payloads::{CallInput, FollowInput, PerformInput, PerformOutput};
 use crate::pending_children::{ChildCollector, PendingChildren};
-use crate::server::Server;
+use crate::server_client::ServerClient;
 
 /// The heartbeat interval of an activity without a heartbeat timeout.
 const USUAL_BEAT: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ const CROWDED_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Activities {
     runtime: Runtime,
-    server: Server,
+    server: ServerClient,
     pending_children: PendingChildren,
     signals: Signals,
     /// The maximum number of concurrent activities of the worker.
@@ -60,7 +60,7 @@ pub(crate) struct Signals {
 impl Activities {
     pub(crate) fn new(
         runtime: Runtime,
-        server: Server,
+        server: ServerClient,
         pending_children: PendingChildren,
         signals: Signals,
         slots: usize,

@@ -12,7 +12,7 @@ use temporalio_client::{ClientOptions, ConnectionOptions, GrpcCompression, Url};
 use crate::guarantees;
 use crate::payloads::RunLimits;
 use crate::runtime::{TemporalEngine, TemporalRuntime};
-use crate::server::{self, Server};
+use crate::server_client::{self, ServerClient};
 
 const TARGET: &str = "http://localhost:7233";
 const NAMESPACE: &str = "default";
@@ -204,8 +204,9 @@ impl TemporalRuntimeBuilder {
                 "workers on other machines cannot access this store; run all workers on this machine"
             );
         }
-        let client = Box::pin(server::connect(&connection, &client, self.connect_timeout)).await?;
-        let server = Server { client, queue: self.queue, prefix: self.prefix, limits };
+        let client =
+            Box::pin(server_client::connect(&connection, &client, self.connect_timeout)).await?;
+        let server = ServerClient { client, queue: self.queue, prefix: self.prefix, limits };
         let engine = TemporalEngine::new(server, self.own_queue);
         Ok(TemporalRuntime::new(context, Arc::new(engine)))
     }

@@ -16,7 +16,7 @@ pub mod options;
 mod payloads;
 mod pending_children;
 mod runtime;
-mod server;
+mod server_client;
 mod worker;
 mod workflow;
 

@@ -8,7 +8,7 @@ use helix_agents_runtime::{Engine, LiveRun, RunRef, Runtime, StartedRun};
 use temporalio_client::WorkflowExecutionStatus;
 
 use crate::pending_children::PendingChildren;
-use crate::server::{Server, WorkflowStatus};
+use crate::server_client::{ServerClient, WorkflowStatus};
 
 /// A runtime that starts runs and has them executed by the [workers](crate::TemporalWorker) of its task queue, in this
 /// process or other processes. Cheap to clone.
@@ -46,14 +46,14 @@ pub type TemporalRuntime = Runtime<TemporalEngine>;
 /// An engine that executes each run as a Temporal workflow.
 #[derive(Debug)]
 pub struct TemporalEngine {
-    pub(crate) server: Server,
+    pub(crate) server: ServerClient,
     pub(crate) pending_children: PendingChildren,
     /// `true` if only workers of this process poll the task queue.
     own_queue: bool,
 }
 
 impl TemporalEngine {
-    pub(crate) fn new(server: Server, own_queue: bool) -> Self {
+    pub(crate) fn new(server: ServerClient, own_queue: bool) -> Self {
         Self { server, pending_children: PendingChildren::default(), own_queue }
     }
 

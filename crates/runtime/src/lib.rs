@@ -22,7 +22,6 @@ mod lease_keeper;
 mod lease_view;
 mod live;
 mod model;
-mod recover;
 mod run_ref;
 mod run_stream;
 mod runtime;
@@ -33,6 +32,7 @@ mod start;
 mod start_queue;
 mod stream_wait;
 mod stream_writer;
+mod sweep;
 mod sweeper;
 mod tasks;
 #[cfg(test)]

@@ -200,7 +200,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
-    /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
+    /// [`NothingToStop`](helix_agents_core::error::ErrorCode::NothingToStop) if no run is in progress.
     pub async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
         request(self.request_context(), session, None, StopKind::Interrupt, reason).await.map(drop)
     }
@@ -210,7 +210,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
-    /// [`NothingToResume`](helix_agents_core::error::ErrorCode::NothingToResume) if no run is in progress.
+    /// [`NothingToStop`](helix_agents_core::error::ErrorCode::NothingToStop) if no run is in progress.
     pub async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
         request(self.request_context(), session, None, StopKind::Abort, reason).await.map(drop)
     }

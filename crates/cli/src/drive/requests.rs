@@ -56,7 +56,7 @@ impl<'a> Requests<'a> {
                 Ok(())
             }
             // The run has ended meanwhile.
-            Err(error) if error.code() == ErrorCode::NothingToResume => Ok(()),
+            Err(error) if error.code() == ErrorCode::NothingToStop => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

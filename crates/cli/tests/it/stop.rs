@@ -23,7 +23,7 @@ async fn a_run_of_another_process_is_interrupted_and_resumed() {
     assert!(log.stdout.contains("run_ended interrupted lunch"), "{log:?}");
     // No run is active any more.
     let again = dir.helix(&["interrupt", &session, "--json"]).await;
-    assert_eq!((again.code, &again.json_error()["code"]), (1, &"nothing_to_resume".into()));
+    assert_eq!((again.code, &again.json_error()["code"]), (1, &"nothing_to_stop".into()));
     assert_eq!(dir.helix(&["resume", &session]).await.code, 0);
 }
 
@@ -37,7 +37,7 @@ async fn a_run_of_another_process_is_aborted() {
     assert_eq!((done.code, done.json()), (0, expected));
     assert_eq!(demo.end().await.code, 4);
     let again = dir.helix(&["abort", &session, "--json"]).await;
-    assert_eq!((again.code, &again.json_error()["code"]), (1, &"nothing_to_resume".into()));
+    assert_eq!((again.code, &again.json_error()["code"]), (1, &"nothing_to_stop".into()));
 }
 
 #[tokio::test]

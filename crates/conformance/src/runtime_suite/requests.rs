@@ -145,8 +145,8 @@ pub async fn a_request_to_an_ended_run_is_refused(harness: &impl RuntimeHarness)
     let handle = start_run(&*executor, &agent, "go").await;
     end(&handle).await;
     let before = fold(harness).await.position().version;
-    assert_eq!(handle.interrupt(None).await.unwrap_err().code(), ErrorCode::NothingToResume);
-    assert_eq!(handle.abort(None).await.unwrap_err().code(), ErrorCode::NothingToResume);
+    assert_eq!(handle.interrupt(None).await.unwrap_err().code(), ErrorCode::NothingToStop);
+    assert_eq!(handle.abort(None).await.unwrap_err().code(), ErrorCode::NothingToStop);
     assert_eq!(fold(harness).await.position().version, before);
 }
 

@@ -124,9 +124,9 @@ impl<O> RunHandle<O> {
     /// Requests that the run stop at the next step boundary. It can be resumed.
     ///
     /// # Errors
-    /// Returns the errors of the store; [`NothingToResume`] if the run has ended.
+    /// Returns the errors of the store; [`NothingToStop`] if the run has ended.
     ///
-    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
+    /// [`NothingToStop`]: crate::error::ErrorCode::NothingToStop
     pub async fn interrupt(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
         self.control.interrupt(reason.into()).await
     }
@@ -134,9 +134,9 @@ impl<O> RunHandle<O> {
     /// Requests that the run stop immediately. Running effects are cancelled.
     ///
     /// # Errors
-    /// Returns the errors of the store; [`NothingToResume`] if the run has ended.
+    /// Returns the errors of the store; [`NothingToStop`] if the run has ended.
     ///
-    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
+    /// [`NothingToStop`]: crate::error::ErrorCode::NothingToStop
     pub async fn abort(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
         self.control.abort(reason.into()).await
     }
@@ -312,21 +312,21 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// Requests that the session's current run stop at the next step boundary.
     ///
     /// # Errors
-    /// Returns [`NothingToResume`] if the session has no current run, and errors of the store.
+    /// Returns [`NothingToStop`] if the session has no current run, and errors of the store.
     ///
-    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
+    /// [`NothingToStop`]: crate::error::ErrorCode::NothingToStop
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
     /// Requests that the session's current run stop immediately. If no run is live, the session
     /// ends as aborted.
     ///
     /// # Errors
-    /// Returns [`NothingToResume`] if the last turn is complete or aborted already,
+    /// Returns [`NothingToStop`] if the last turn is complete or aborted already,
     /// [`AgentNotFound`] if no run is live and the session's agent, whose hooks have to run, is not
     /// registered, and errors of the store.
     ///
     /// [`AgentNotFound`]: crate::error::ErrorCode::AgentNotFound
-    /// [`NothingToResume`]: crate::error::ErrorCode::NothingToResume
+    /// [`NothingToStop`]: crate::error::ErrorCode::NothingToStop
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
     /// Records an answer to a pending call of this session or of one of its descendants. An

@@ -129,6 +129,7 @@ pub fn has_nothing_to_start(error: &Error) -> bool {
         ErrorCode::AlreadyRunning
             | ErrorCode::AlreadyResumed
             | ErrorCode::NothingToResume
+            | ErrorCode::NothingToStop
             | ErrorCode::Superseded
             | ErrorCode::Suspended
     )

@@ -31,7 +31,7 @@ pub struct RequestContext<'a> {
 /// that received the request: this one and its descendants.
 ///
 /// # Errors
-/// Returns [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the given run has
+/// Returns [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToStop`] if the given run has
 /// ended (or, without a given run, if no run is current), and the errors of the store.
 pub async fn request(
     request_context: RequestContext<'_>,
@@ -60,7 +60,7 @@ async fn request_tree(
         let current = fold.current_run().map(|current| &current.id);
         let Some(current) = current.filter(|current| run.is_none_or(|run| run == *current)) else {
             return Err(Error::new(
-                ErrorCode::NothingToResume,
+                ErrorCode::NothingToStop,
                 "the run has already ended; there is nothing to stop",
             )
             .with_context("session", session));
@@ -104,7 +104,7 @@ pub async fn pass_down(
             Err(error)
                 if matches!(
                     error.code(),
-                    ErrorCode::NothingToResume | ErrorCode::SessionNotFound
+                    ErrorCode::NothingToStop | ErrorCode::SessionNotFound
                 ) => {}
             Err(error) => tracing::warn!(session = %child, %error, "a request was not passed down"),
         }

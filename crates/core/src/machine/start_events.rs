@@ -191,7 +191,7 @@ fn queued<'a>(
 /// append.
 ///
 /// # Errors
-/// Returns [`ErrorCode::NothingToResume`] if the session has already ended.
+/// Returns [`ErrorCode::NothingToStop`] if the session has already ended.
 pub fn abort_events(
     session: &Session,
     start: &StartRun,
@@ -201,7 +201,7 @@ pub fn abort_events(
     if matches!(session.status(), SessionStatus::Completed | SessionStatus::Aborted) {
         let message = format!("the session is {}: there is nothing to abort", session.status());
         return Err(
-            Error::new(ErrorCode::NothingToResume, message).with_context("session", session.id())
+            Error::new(ErrorCode::NothingToStop, message).with_context("session", session.id())
         );
     }
     Ok(terminate_events(session, start, request, reason))

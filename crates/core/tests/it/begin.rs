@@ -229,7 +229,7 @@ fn a_session_that_has_not_ended_is_aborted_and_one_that_has_is_not() {
         take(&mut session, "r2", &events);
     }
     for session in [completed(), aborted()] {
-        assert_eq!(code(abort(&session)), "nothing_to_resume");
+        assert_eq!(code(abort(&session)), "nothing_to_stop");
     }
 }
 

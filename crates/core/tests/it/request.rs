@@ -47,13 +47,13 @@ async fn a_request_to_a_missing_run_is_refused() {
     assert_eq!(code(ask(&world, None, StopKind::Abort).await), "session_not_found");
     let mut journal = world.create().await;
     let other = ask(&world, Some("r9"), StopKind::Interrupt).await;
-    assert_eq!(code(other), "nothing_to_resume");
+    assert_eq!(code(other), "nothing_to_stop");
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
     for kind in [StopKind::Interrupt, StopKind::Abort] {
-        assert_eq!(code(ask(&world, None, kind).await), "nothing_to_resume");
-        assert_eq!(code(ask(&world, Some("r1"), kind).await), "nothing_to_resume");
+        assert_eq!(code(ask(&world, None, kind).await), "nothing_to_stop");
+        assert_eq!(code(ask(&world, Some("r1"), kind).await), "nothing_to_stop");
     }
     assert_eq!(world.session().await.status(), SessionStatus::Completed);
 }

@@ -108,7 +108,7 @@ async fn a_program_without_a_runtime_moves_forks_and_deletes_sessions() {
     let handle = runtime.execute(clerk(), "go".into(), options).await.unwrap();
     within(handle.result()).await.unwrap();
     let stopped = sessions.abort(&session, None).await.unwrap_err();
-    assert_eq!(stopped.code(), ErrorCode::NothingToResume);
+    assert_eq!(stopped.code(), ErrorCode::NothingToStop);
 
     let fork = sessions.fork(&session, &ForkOptions::default()).await.unwrap();
     let texts = async |id| sessions.get(id).await.unwrap().transcript().len();

@@ -127,7 +127,7 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
             };
             match done.as_ref().map_err(Error::code) {
                 // The run has ended or was suspended concurrently, or another run has started.
-                Err(ErrorCode::NothingToResume) if is_leased => {}
+                Err(ErrorCode::NothingToStop) if is_leased => {}
                 Err(ErrorCode::AlreadyRunning) => {}
                 _ => return done,
             }

@@ -78,6 +78,7 @@ pub fn is_expected(code: ErrorCode) -> bool {
         ErrorCode::AlreadyRunning
             | ErrorCode::AlreadyResumed
             | ErrorCode::NothingToResume
+            | ErrorCode::NothingToStop
             | ErrorCode::Suspended
             | ErrorCode::RunUnfinished
             | ErrorCode::SessionNotFound

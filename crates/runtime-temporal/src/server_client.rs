@@ -29,7 +29,7 @@ const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// A client of a Temporal namespace and task queue. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub(crate) struct ServerClient {
     pub client: Client,
     pub queue: String,
     pub prefix: String,
@@ -47,10 +47,10 @@ pub(crate) enum WorkflowStatus {
     Absent,
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ServerClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { queue, prefix, limits, .. } = self;
-        let mut out = f.debug_struct("Server");
+        let mut out = f.debug_struct("ServerClient");
         out.field("queue", queue).field("prefix", prefix).field("terms", limits);
         out.finish_non_exhaustive()
     }
@@ -93,7 +93,7 @@ pub(crate) async fn connect(
     })
 }
 
-impl Server {
+impl ServerClient {
     /// Starts the workflow of a run. Succeeds if the workflow has already been started. `recovered` states that an
     /// earlier workflow of the run, which the server no longer knows, may have executed part of it.
     ///
