@@ -22,6 +22,7 @@ mod lease_keeper;
 mod lease_view;
 mod live;
 mod model;
+mod recover;
 mod run_ref;
 mod run_stream;
 mod runtime;
@@ -32,7 +33,6 @@ mod start;
 mod start_queue;
 mod stream_wait;
 mod stream_writer;
-mod sweep;
 mod sweeper;
 mod tasks;
 #[cfg(test)]
