@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use helix_agents_core::mutants::select;
+use helix_agents_core::mutants::{ALL, MutantTest, select};
 use helix_agents_tests_sim::{
     ALL_REACHED_AFTER, Failure, Fault, HEAD, Plan, Story, hunt_all, known_lines, run_many, simplest,
 };
@@ -34,6 +34,8 @@ struct Options {
     /// Whether to run the mutants: all of them, or only `mutant`.
     mutants: bool,
     mutant: Option<String>,
+    /// Whether to print the mutants that no story detects, each with the package and the name of its test.
+    mutant_tests: bool,
 }
 
 fn main() -> ExitCode {
@@ -55,10 +57,15 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
         commit: "unknown".to_owned(),
         mutants: false,
         mutant: None,
+        mutant_tests: false,
     };
     while let Some(name) = args.next() {
         if name == "--mutants" {
             options.mutants = true;
+            continue;
+        }
+        if name == "--mutant-tests" {
+            options.mutant_tests = true;
             continue;
         }
         let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -88,6 +95,14 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
 }
 
 fn run(options: &Options) -> ExitCode {
+    if options.mutant_tests {
+        for mutant in ALL {
+            if let Some(MutantTest { package, name }) = mutant.test {
+                println!("{} {package} {name}", mutant.name);
+            }
+        }
+        return ExitCode::SUCCESS;
+    }
     if options.mutants {
         return hunt(options);
     }

@@ -21,7 +21,7 @@ pub struct Hunted {
 }
 
 impl Hunted {
-    /// Returns `true` if a story failed, or if a named test notices the mutant.
+    /// Returns `true` if a story failed, or if the mutant is left to a test. `cargo xtask sim --mutants` runs these tests.
     #[must_use]
     pub fn is_noticed(&self) -> bool {
         self.found.is_some() || self.mutant.test.is_some()
@@ -35,7 +35,7 @@ impl fmt::Display for Hunted {
         write!(f, "| `{}` | {} | ", mutant.name, mutant.does)?;
         match (found, mutant.test) {
             (Some((after, by)), _) => write!(f, "{after} | {by} |"),
-            (None, Some(test)) => write!(f, "outside | the test `{test}` |"),
+            (None, Some(test)) => write!(f, "outside | the test `{}` |", test.name),
             (None, None) => write!(f, "not within {stories} | |"),
         }
     }

@@ -1,5 +1,7 @@
 //! `sim`: builds the simulation and runs stories on all cores.
 
+use std::process::Command;
+
 use anyhow::{Result, bail};
 
 use crate::process;
@@ -8,6 +10,9 @@ const PACKAGE: &str = "helix-agents-tests-sim";
 
 /// The file of the stories that failed. Every test run runs them again.
 const KNOWN: &str = "tests-sim/known.txt";
+
+/// The exit code of nextest if a test failed.
+const TEST_FAILED: i32 = 100;
 
 /// Runs the simulation, with these arguments. Without a seed among them, the first seed follows from the commit, so
 /// that every commit is tested with different stories.
@@ -20,14 +25,43 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     if !args.contains(&"--seed") {
         own.extend(["--seed", &seed]);
     }
-    let run =
-        ["run", "--quiet", "--profile", "sim", "--package", PACKAGE, "--bin", "helix-sim", "--"];
-    let mut cargo = process::cargo(run.iter().chain(&own).chain(args));
-    // This setting lets tokio use a seed, so that a story can be repeated.
-    cargo.env("RUSTFLAGS", "--cfg tokio_unstable");
-    if !cargo.status()?.success() {
+    own.extend(args);
+    if !simulation(&own).status()?.success() {
         bail!("a story failed, or a situation was never reached");
     }
+    if args.contains(&"--mutants") { run_mutant_tests() } else { Ok(()) }
+}
+
+fn simulation(args: &[&str]) -> Command {
+    let run =
+        ["run", "--quiet", "--profile", "sim", "--package", PACKAGE, "--bin", "helix-sim", "--"];
+    let mut cargo = process::cargo(run.iter().chain(args));
+    // This setting lets tokio use a seed, so that a story can be repeated.
+    cargo.env("RUSTFLAGS", "--cfg tokio_unstable");
+    cargo
+}
+
+/// Runs the tests of the mutants that no story detects. Each test must pass without its mutant and fail with it.
+fn run_mutant_tests() -> Result<()> {
+    let tests = process::capture(&mut simulation(&["--mutant-tests"]))?;
+    for line in tests.lines() {
+        let [mutant, package, test] = line.split(' ').collect::<Vec<_>>()[..] else {
+            bail!("`{line}` does not name a mutant, a package and a test");
+        };
+        let filter = format!("test(={test})");
+        let features = match package {
+            "helix-agents-core" => "mutants",
+            _ => "helix-agents-core/mutants",
+        };
+        let nextest =
+            ["nextest", "run", "--package", package, "--features", features, "-E", &filter];
+        process::run(&mut process::cargo(nextest))?;
+        let status = process::cargo(nextest).env("HELIX_MUTANT", mutant).status()?;
+        if status.code() != Some(TEST_FAILED) {
+            bail!("the test `{test}` does not detect the mutant `{mutant}`");
+        }
+    }
+    println!("all {} tests detect their mutants", tests.lines().count());
     Ok(())
 }
 

@@ -259,6 +259,7 @@ macro_rules! runtime_suite {
             requests: executing_on_a_live_session_is_refused;
             requests: a_run_elsewhere_can_be_followed_and_interrupted;
             requests: a_dead_session_can_be_aborted;
+            requests: an_abort_that_an_append_reads_waits_for_results;
             takeovers: an_abort_outlives_the_owner_of_its_run;
             takeovers: an_interrupt_outlives_the_owner_of_its_run;
             takeovers: nothing_clears_an_abort;

@@ -25,7 +25,8 @@ const MAX_ATTEMPTS: u32 = 6;
 /// The wait before the first retry. It doubles with each further retry.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// The maximum wait before a retry, even if the error requests a longer one.
+/// The maximum of each of the two waits before a retry: the one that the error requests, and then DBOS's own, which
+/// doubles.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// The maximum time that one step waits for a child before another step continues the wait. A completed step shows
@@ -40,9 +41,8 @@ pub(crate) struct RunExecution<'a> {
     workflow: &'a str,
     /// The limit on concurrent runs. `None` if the run needs no permits.
     limiter: Option<&'a ConcurrencyLimiter>,
-    /// `true` if no earlier execution can have started the next step: this is the first execution, or it ran the
-    /// previous step itself. A later execution replays the recorded steps without running them, so this is `false`
-    /// until it has run a step.
+    /// `true` if no earlier execution can have started the next step: this is the first execution, or it has completed
+    /// a step itself. While a later execution replays recorded steps, this is `false`.
     is_first: AtomicBool,
 }
 
@@ -77,7 +77,7 @@ impl<'a> RunExecution<'a> {
     }
 
     async fn item(&self, item: &WorkItem) -> Result<NextWork, Stopped> {
-        // A companion call may wait for runs that need permits themselves.
+        // A companion call may wait for another run, which needs a permit as well.
         let _permit = match item {
             WorkItem::Companions => None,
             _ => self.permit().await,
@@ -105,8 +105,8 @@ impl<'a> RunExecution<'a> {
         children: &[ChildRef],
     ) -> Result<(), Stopped> {
         let at_once = at_once.max(1);
-        // Calls start in order. A crashed execution had therefore started at most the first `at_once` calls that
-        // have no result.
+        // Calls start in order. A crashed execution had therefore started at most the first `at_once` calls whose DBOS
+        // step has no result.
         let previously_started = if self.is_first.load(Ordering::Relaxed) { 0 } else { at_once };
         let previously_started = &AtomicUsize::new(previously_started);
         // All steps are built before any starts, because the build order determines their positions.
@@ -152,8 +152,8 @@ impl<'a> RunExecution<'a> {
         })
     }
 
-    /// Returns a function that returns `true` on its first call if no earlier execution can have started the step, and
-    /// `false` on all later calls.
+    /// Returns a function whose first call returns `true` if no earlier execution can have started the step. Every
+    /// later call returns `false`.
     fn first_try(&self) -> impl Fn() -> bool + use<> {
         let is_first = AtomicBool::new(self.is_first.load(Ordering::Relaxed));
         move || is_first.swap(false, Ordering::Relaxed)
@@ -170,7 +170,7 @@ impl<'a> RunExecution<'a> {
             Err(error) => error,
         };
         if self.is_shut_down(&error) {
-            // Nothing is recorded, so the process that continues the run executes the item.
+            // DBOS records no result for this step, so the process that continues the run executes the item.
             return Err(Stopped::Interrupted { workflow_id: self.workflow.to_owned() });
         }
         if error.is_retryable()
@@ -186,7 +186,8 @@ impl<'a> RunExecution<'a> {
     }
 }
 
-/// Returns the retry options of a step. A long step is dropped while running when its workflow is cancelled.
+/// Returns the retry options of a step. If its workflow is cancelled, a long step is stopped while it runs; a short one
+/// finishes.
 fn options(is_long: bool) -> StepOptions<Failure> {
     let options = StepOptions {
         max_attempts: MAX_ATTEMPTS,

@@ -46,7 +46,7 @@ async fn steps(driver: &mut Driver, lease: &mut LeaseKeeper, start_events: &[Eve
     }
 }
 
-/// The outcome of a call of a phase.
+/// The end of one of the calls of `run_calls`.
 #[derive(Debug)]
 enum Settled {
     /// A tool call with its result.
@@ -80,7 +80,7 @@ impl Settled {
 /// for a long time.
 struct Running<C> {
     calls: C,
-    /// `None` in a phase without children, which is nearly every one.
+    /// `None` until children are added: most steps have none.
     children: Option<FuturesUnordered<BoxFuture<'static, Settled>>>,
 }
 
@@ -184,10 +184,10 @@ async fn run_calls(
                 settled.extend(more);
             }
             if is_aborted(driver) {
-                // An append read an abort request, which answered the open calls.
+                // An append read an abort request.
                 cancel.cancel();
-                collect_late(driver, lease, running).await?;
-                return driver.record(lease, Vec::new()).await;
+                settled.extend(collect_late(driver, lease, running).await?);
+                return abort_calls(driver, lease, settled, recorded).await;
             }
         }
     }
@@ -242,7 +242,7 @@ async fn while_running(
 ) -> Result<Vec<Settled>> {
     let mut more = Vec::new();
     loop {
-        // During this time, only the append renews the lease.
+        // While `work` runs, only `work` renews the lease.
         let mut next = running.next();
         let next = lease_view.while_owned(Pin::new(&mut next));
         tokio::select! {
@@ -253,7 +253,7 @@ async fn while_running(
     }
 }
 
-/// Records the calls that completed in time. The abort request answers the others.
+/// Records the results of the calls that completed in time. The abort gives the others an error as their result.
 async fn abort_calls(
     driver: &mut Driver,
     lease: &mut LeaseKeeper,
@@ -291,7 +291,7 @@ async fn collect_late(
     Ok(late)
 }
 
-/// Waits for results and for calls that request the recording of their starts. Returns all that are ready together.
+/// Waits until a result arrives or a call requests the recording of its start. Returns all that are ready together.
 async fn next_ready(
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
     starts: &StartQueue,

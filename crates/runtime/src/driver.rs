@@ -335,8 +335,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Records facts while other calls of the same phase are running: concurrent tools and sub-agents, or finish tools.
-    /// These open calls prevent the append from ending the run.
+    /// Records facts while other calls of the same step are running. If the append reads an abort request, these calls
+    /// stay open, so that their results can be recorded if they stop in time.
     ///
     /// # Errors
     /// Returns the errors of [`record`](Self::record).
@@ -346,9 +346,13 @@ impl Driver {
         facts: Vec<Event>,
     ) -> Result<()> {
         if self.calls_result_hooks(&facts) {
-            self.record_facts(lease, &facts).await.map(drop)
+            return self.record_facts(lease, &facts).await.map(drop);
+        }
+        self.journal.apply_facts(&facts)?;
+        if self.journal.is_due() {
+            self.record_facts(lease, &[]).await.map(drop)
         } else {
-            self.record(lease, facts).await
+            self.record(lease, Vec::new()).await
         }
     }
 

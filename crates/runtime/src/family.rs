@@ -54,7 +54,8 @@ pub(crate) fn stop<'a>(
     .boxed()
 }
 
-/// Propagates the outcome of a session's last run to its parent and its children. Repeating this is harmless.
+/// Notifies the parent if the session is a background companion, and stops the children if the last run was aborted.
+/// Repeating this is harmless.
 pub(crate) async fn propagate_end(
     runtime: &Runtime,
     agent: &AnyAgent,
@@ -105,7 +106,8 @@ pub(crate) async fn interrupt_below(
 /// Notifies the parent of a background companion that a turn has ended.
 async fn notify(context: &RuntimeContext, fold: &SessionOverview) {
     let Some(notice) = CompletionNotice::of(fold) else { return };
-    // The parent reads the message between two steps, or polls its children when it resumes.
+    // The parent reads the message between two steps. If it cannot be sent, the parent checks its companions when it
+    // resumes, so the error is only logged.
     if let Err(error) = notice.send(context.request_context()).await {
         tracing::warn!(session = %fold.id(), %error, "the parent was not notified");
     }

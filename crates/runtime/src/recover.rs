@@ -1,5 +1,5 @@
-//! Finds sessions that need work: runs of crashed processes, expired deadlines, newly answered calls and ended
-//! children.
+//! Finds sessions that need work, and resumes or aborts them: runs of crashed processes, expired deadlines, newly
+//! answered calls and ended children.
 
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{ResumeOptions, Resumption, RunHandle};
@@ -41,7 +41,7 @@ impl Runtime {
                     let (session, code) = (&head.session, error.code().as_str());
                     tracing::warn!(%session, code, %error, "the session could not be resumed");
                     if error.is_retryable() {
-                        // Stop if the store is unavailable.
+                        // If the store is unavailable, this fails as well and ends the sweep.
                         store.head(session).await?;
                     }
                 }
@@ -52,9 +52,10 @@ impl Runtime {
 
     async fn handle_session(&self, head: &Head) -> Result<Option<RunHandle>> {
         if let Some(parent) = &head.created.parent {
-            // A parent that waits for the child resumes it itself. During an import the parent may not exist yet.
+            // During an import the parent may not exist yet.
             let Some(above) = self.context().store.head(parent).await? else { return Ok(None) };
             let fold = self.context().logs().overview(&head.session).await?;
+            // A parent that waits for the child resumes it itself.
             if has_waiter(&above, &fold) {
                 return Ok(None);
             }
@@ -96,7 +97,7 @@ impl Runtime {
         family::stop(self, agent, &head.session, reason, false, &above).await
     }
 
-    /// Returns `true` if the engine recovers the run of a session without a valid lease by itself.
+    /// Returns `true` if the engine itself recovers the run of a session, which has no valid lease.
     pub(crate) async fn engine_recovers(&self, head: &Head) -> Result<bool> {
         let Some(run) = &head.summary.run else { return Ok(false) };
         let fold = self.context().logs().overview(&head.session).await?;

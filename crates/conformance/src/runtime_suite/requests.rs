@@ -12,8 +12,8 @@ use helix_agents_test::{Gate, Reply, ScriptedLlm};
 use serde_json::json;
 
 use super::support::{
-    S, Word, check_log, check_stream, completes, end, fold, options, resume, run, shout, start_run,
-    teller,
+    S, Word, check_log, check_stream, completes, end, fold, held, options, resume, run, shout,
+    start_run, teller, word,
 };
 use super::{RuntimeHarness, World};
 
@@ -136,6 +136,50 @@ pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl Runti
         step 1 closed
         end aborted None
     "#]]).await;
+}
+
+/// The owner of a run reads an abort request only when it appends the result of a tool. Another tool stops when it is
+/// cancelled, and its result is recorded.
+pub async fn an_abort_that_an_append_reads_waits_for_results(harness: &impl RuntimeHarness) {
+    let (gate, started) = (Gate::new(), Gate::new());
+    let polite_gate = started.clone();
+    let polite = Tool::function("polite", "Stops when asked.", move |_: Word, cx: ToolContext| {
+        let gate = polite_gate.clone();
+        async move {
+            tokio::select! {
+                () = gate.pass() => Ok("finished"),
+                () = cx.cancellation().cancelled() => Ok("stopped when asked"),
+            }
+        }
+    });
+    let agent = teller().tool(held("held", &gate)).tool(polite).build().unwrap();
+    let llm = ScriptedLlm::new([Reply::calls([("held", word("x")), ("polite", word("x"))])]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    gate.reached().await;
+    started.reached().await;
+    // Another process appends the request, so the owner does not notice it before its append.
+    let other = harness.boot(World::new(ScriptedLlm::new([]))).await;
+    other.abort(&S.into(), None).await.unwrap();
+    gate.open();
+    assert_eq!(end(&handle).await.status, RunStatus::Aborted);
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 held({"word":"x"})
+          call 1.1 polite({"word":"x"})
+        abort requested None
+          result 1.0 "x"
+          result 1.1 "stopped when asked"
+        step 1 closed
+        end aborted None
+        "#]],
+    )
+    .await;
 }
 
 /// An interrupt or abort of a run that has ended is refused and writes nothing.

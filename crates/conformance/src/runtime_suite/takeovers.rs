@@ -393,8 +393,8 @@ pub async fn an_abort_leaves_no_ended_child_without_an_end_in_the_stream(
     let last = streams.info(&S.into()).await.unwrap().last_seq;
     let shown = streams.read(&S.into(), 1).await.unwrap().take(usize::try_from(last).unwrap());
     let shown: Vec<_> = within(shown.map(Result::unwrap).collect()).await;
-    let of_child = shown.iter().filter(|stored| stored.chunk.session == child("1.0"));
-    assert!(of_child.last().unwrap().chunk.kind.ends_run(), "{shown:?}");
+    let mut of_child = shown.iter().filter(|stored| stored.chunk.session == child("1.0"));
+    assert!(of_child.next_back().unwrap().chunk.kind.ends_run(), "{shown:?}");
 }
 
 /// If a session cannot be resumed, because the factory of its agent fails, a sweep still resumes the sessions that it

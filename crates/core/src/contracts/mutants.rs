@@ -3,15 +3,22 @@
 //!
 //! A guard that can be disabled checks [`mutant!`](crate::mutant) by name. Without the feature
 //! `mutants` the macro is the constant `false`, and nothing else is compiled. With the feature it
-//! is `false` until a program [selects](select) the mutant. Production builds never enable the
-//! feature.
+//! is `false` until a program [selects](select) the mutant, or the environment variable
+//! [`HELIX_MUTANT`](ENVIRONMENT) names it. Production builds never enable the feature.
 
 #[cfg(feature = "mutants")]
 mod selected {
+    use std::sync::LazyLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    /// The environment variable with the name of the mutant that is selected at first.
+    pub const ENVIRONMENT: &str = "HELIX_MUTANT";
+
     /// The index of the selected mutant plus one; 0 if none is selected.
-    static SELECTED: AtomicUsize = AtomicUsize::new(0);
+    static SELECTED: LazyLock<AtomicUsize> = LazyLock::new(|| {
+        let name = std::env::var(ENVIRONMENT).ok();
+        AtomicUsize::new(number_of(name.as_deref()).unwrap_or(0))
+    });
 
     /// A guard that can be disabled.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +28,16 @@ mod selected {
         /// The effect of the mutant.
         pub does: &'static str,
         /// The test that detects the mutant, if no simulated story can.
-        pub test: Option<&'static str>,
+        pub test: Option<MutantTest>,
+    }
+
+    /// A test that fails with a mutant.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct MutantTest {
+        /// The package of the test.
+        pub package: &'static str,
+        /// The path of the test in its package.
+        pub name: &'static str,
     }
 
     const fn mutant(name: &'static str, does: &'static str) -> Mutant {
@@ -29,8 +45,12 @@ mod selected {
     }
 
     /// Creates a mutant that is detected by a test, not by a story.
-    const fn tested(name: &'static str, does: &'static str, test: &'static str) -> Mutant {
+    const fn tested(name: &'static str, does: &'static str, test: MutantTest) -> Mutant {
         Mutant { name, does, test: Some(test) }
+    }
+
+    const fn test_of(package: &'static str, name: &'static str) -> MutantTest {
+        MutantTest { package, name }
     }
 
     /// All mutants.
@@ -43,11 +63,14 @@ mod selected {
         tested(
             "batch-renamed",
             "a batch of a stream is written again under another id *",
-            "late_batch::a_batch_whose_response_is_lost_is_shown_once",
+            test_of(
+                "helix-agents-runtime-local",
+                "late_batch::a_batch_whose_response_is_lost_is_shown_once",
+            ),
         ),
         mutant("stream-left", "a deleted session leaves its stream *"),
         mutant("stream-waited-for", "runs wait for unavailable streams *"),
-        mutant("answers-forgotten", "a stream forgets which batches it has *"),
+        mutant("answers-forgotten", "a stream writes a repeated batch again *"),
         mutant("mark-first", "the stream is marked before the append"),
         mutant("fence-ignored", "a superseded run continues"),
         mutant("lease-taken", "a run starts although another one has the lease"),
@@ -65,8 +88,8 @@ mod selected {
         mutant("interrupt-ignored", "a step starts although the run was interrupted"),
         tested(
             "attempts-left",
-            "a takeover does not discard the previous run's chunks",
-            "align::a_replaced_run_discards_nothing_of_its_successor",
+            "a takeover neither commits nor discards the previous run's attempts",
+            test_of("helix-agents-core", "align::a_replaced_run_discards_nothing_of_its_successor"),
         ),
         mutant(
             "boundaries-repeated",
@@ -80,26 +103,34 @@ mod selected {
         tested(
             "late-result-repeated",
             "a late result of a call that runs again is shown twice",
-            "late_results::a_late_result_of_a_call_that_runs_again_is_shown_once",
+            test_of(
+                "helix-agents-runtime-local",
+                "late_results::a_late_result_of_a_call_that_runs_again_is_shown_once",
+            ),
         ),
         mutant("child-end-not-shown", "a parent does not show the end of a child"),
         tested(
             "lease-from-answer",
             "the lease is timed from the reply, not from the request",
-            "lease_view::tests::the_lease_counts_from_the_time_of_sending",
+            test_of(
+                "helix-agents-runtime",
+                "lease_view::tests::the_lease_counts_from_the_time_of_sending",
+            ),
         ),
     ];
 
     /// Selects the mutant with this name, or none. Returns `false` if there is no such mutant.
     pub fn select(name: Option<&str>) -> bool {
-        let place = match name {
-            None => Some(0),
-            Some(name) => ALL.iter().position(|mutant| mutant.name == name).map(|place| place + 1),
-        };
-        if let Some(place) = place {
-            SELECTED.store(place, Ordering::Relaxed);
+        let number = number_of(name);
+        if let Some(number) = number {
+            SELECTED.store(number, Ordering::Relaxed);
         }
-        place.is_some()
+        number.is_some()
+    }
+
+    fn number_of(name: Option<&str>) -> Option<usize> {
+        let Some(name) = name else { return Some(0) };
+        ALL.iter().position(|mutant| mutant.name == name).map(|index| index + 1)
     }
 
     /// Returns `true` if the mutant with this name is selected.
@@ -111,7 +142,7 @@ mod selected {
 }
 
 #[cfg(feature = "mutants")]
-pub use selected::{ALL, Mutant, is_selected, select};
+pub use selected::{ALL, ENVIRONMENT, Mutant, MutantTest, is_selected, select};
 
 /// Whether the mutant with this name is selected: `false`, unless the feature `mutants` is enabled.
 #[cfg(feature = "mutants")]

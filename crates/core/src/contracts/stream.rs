@@ -35,7 +35,7 @@ pub struct OpenAttempt {
     pub fencing_token: u64,
 }
 
-/// The last watermark of a session in a stream.
+/// The last watermark of a session in a stream that raised the log version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionWatermark {
     /// The log version of the watermark.
@@ -43,7 +43,7 @@ pub struct SessionWatermark {
     /// The sequence number of the last chunk when the watermark was written, including its
     /// announcements and boundaries.
     pub seq: u64,
-    /// The greatest fencing token of the [writers](Writer) of the session's watermarks.
+    /// The greatest fencing token of the [writers](Writer) of all watermarks of the session.
     pub fencing_token: u64,
 }
 
@@ -97,8 +97,8 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///
 /// `stream_suite!` of `helix-agents-conformance` is the executable form of this section.
 ///
-/// - Sequence numbers start at 1 and have no gaps when written. They become visible in order: until a `stream_resync`
-///   chunk, the numbers that a reader gets increase.
+/// - Chunks are numbered from 1 without gaps. The numbers that a reader gets increase until a `stream_resync` chunk;
+///   numbers of discarded chunks are missing.
 /// - The operations of one [`write`](Self::write) are written atomically and in order: all of them,
 ///   or none if the write fails.
 /// - A batch that failed with an error of kind `unavailable`, or whose future was dropped, may have been written. It
@@ -107,22 +107,22 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   [64](crate::stream::Receipts::KEPT) batches of each of the thousand streams that it wrote last, and of every
 ///   stream with a batch in flight. This memory ends with the process, because no other process repeats a batch.
 /// - The sessions of one tree share the root session's stream. Attempts and watermarks of different sessions are
-///   independent. `Begin` and `Watermark` belong to the session of their `origin`, chunks to the session of their
-///   attempt.
-/// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces that
-///   with a `step_discarded` chunk, and gets a higher number.
+///   independent. `Begin` and `Watermark` belong to the session of their `origin`, which is that of the writer. Chunks
+///   belong to the session of their attempt.
+/// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect and announces that with a
+///   `step_discarded` chunk. The new attempt gets a higher number.
 /// - Chunks of an attempt that was settled, discarded or never started are dropped, and the receipt
 ///   lists the attempt as [refused](BatchReceipt::refused). The rest of the batch is written.
 /// - A batch has one [`Writer`]. The whole batch is dropped, and the receipt is
-///   [superseded](BatchReceipt::is_superseded), if the writer's session has a watermark or an open
-///   attempt of a writer with a greater fencing token. Therefore a process that stalled during a
-///   takeover of its session cannot write into its successor's stream.
+///   [superseded](BatchReceipt::is_superseded), if the writer's session has a watermark or an open attempt of a writer
+///   with a greater fencing token. A process that stalled during a takeover of its session therefore cannot write any
+///   more once its successor has started an attempt or written a watermark.
 /// - A watermark also discards each open attempt of its session that it does not settle and that was started with a
 ///   lower fencing token. Workers of the same run have the same token, so they do not affect each other.
 /// - Chunks of a settled attempt and chunks without an attempt are never discarded.
-/// - [`read`](Self::read) first catches up and then follows, without gaps or duplicates. It omits
-///   chunks of attempts that are discarded by the time they are read. A reader that already saw
-///   some of them gets the announcement.
+/// - [`read`](Self::read) first catches up and then follows, without gaps or duplicates. It omits chunks of attempts
+///   that are discarded by the time they are read. Every reader gets the announcement, so a reader that has already
+///   seen some of the chunks can remove them.
 /// - A reader that asks for trimmed chunks gets one `stream_resync` chunk, whose `seq` is the last
 ///   trimmed sequence number, and then the chunks that are kept. A reader whose cursor is beyond
 ///   the next chunk comes from an earlier incarnation of the stream. It also gets a
@@ -133,11 +133,11 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   `stream_resync` with `seq` 0, and then the next stream of that session from its first chunk.
 /// - A slow reader never slows down a writer: a reader that falls behind catches up from the kept
 ///   chunks.
-/// - Watermarks never go back. If the version of a watermark is not above the last one, only its attempts are settled
-///   and discarded. A [boundary](Boundary) is a chunk with the log version that it shows. Boundaries of versions up to
-///   the last watermark exist already and are skipped; newer ones are written. Two processes can therefore bring a
-///   stream into line with the log at the same time, even if one has read less of the log, without showing a chunk
-///   twice.
+/// - Watermarks never go back. A watermark whose version is not above the last one writes no boundaries. It still
+///   settles and discards its attempts, and can raise the fencing token. A [boundary](Boundary) is a chunk with the log
+///   version that it shows. Boundaries of versions up to the last watermark exist already and are skipped; newer ones
+///   are written. Two processes can therefore bring a stream into line with the log at the same time, even if one has
+///   read less of the log, without showing a chunk twice.
 ///
 /// # Durability
 ///
@@ -164,8 +164,8 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns [`ErrorCode::InputInvalid`] if an [`AttemptRef::Started`] does not refer to an earlier `Begin` of the
-    /// batch, or if it contains attempts or watermarks of a session other than its writer's, and the errors of the
-    /// backend. After an error of kind `unavailable`, the batch may have been written.
+    /// batch, or if a `Begin` or `Watermark` of the batch belongs to a session other than its writer's, and the errors
+    /// of the backend. After an error of kind `unavailable`, the batch may have been written.
     ///
     /// # Cancel safety
     /// If the future is dropped, the batch may or may not have been written, but never only a part
@@ -199,9 +199,9 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// Returns the errors of the backend.
     async fn reset(&self, stream: &SessionId) -> Result<()>;
 
-    /// Deletes the stream and its numbers if its [`info`](Self::info) still equals `seen`, because
-    /// its session was deleted. Nothing of it is kept. A later session with the same id has a new
-    /// stream, which starts with chunk 1.
+    /// Deletes the stream and its numbers if its [`info`](Self::info) still equals `seen`. Its session must have been
+    /// deleted before. Nothing of the stream is kept. A later session with the same id has a new stream, which starts
+    /// with chunk 1.
     ///
     /// Returns `true` if the stream does not exist afterwards, and `false` if it has changed since
     /// and was kept. The comparison and the deletion are atomic: a session that was created in the
@@ -213,7 +213,7 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     async fn forget(&self, stream: &SessionId, seen: &StreamInfo) -> Result<bool>;
 }
 
-/// Single-operation batches [without a run](Writer::without_run), for tests and tools. A run writes
+/// Single-operation batches [without a run](Writer::without_run), for tests and maintenance programs. A run writes
 /// batches that name the run.
 #[async_trait]
 pub trait StreamManagerExt: StreamManager {

@@ -21,17 +21,18 @@ use crate::stream::{
 /// The operations that bring a stream into line with the log after its writer crashed.
 #[derive(Debug, Default)]
 pub struct StreamRepair {
-    /// Open attempts whose outcome is in the log.
+    /// Open attempts whose outcome was recorded in time by the run that started them.
     pub settled: Vec<Attempt>,
-    /// Open attempts whose outcome will never be in the log.
+    /// All other open attempts of the session: their effect has no outcome, or another run recorded it, or it was
+    /// recorded late.
     pub discarded: Vec<Attempt>,
-    /// Chunks that no attempt has shown, for events after the last watermark.
+    /// Chunks without an attempt that show the events of the log after the last watermark.
     pub boundaries: Vec<Boundary>,
 }
 
-/// Computes which parts of the log up to `version` the stream lacks, for the run that is about to
-/// continue the session. If the stream contains nothing of the session, the repair covers only the
-/// turn in progress, if there is one. Earlier events are available from the log.
+/// Computes which parts of the log up to `version` the stream lacks, for the run that is about to continue the session.
+/// If the stream contains nothing of the session, the repair covers only the events since the last run that ended.
+/// Earlier events are available from the log.
 ///
 /// # Errors
 /// Returns the errors of the store and the stream manager.
@@ -43,7 +44,7 @@ pub async fn plan_stream_repair(
     version: u64,
 ) -> Result<StreamRepair> {
     let mut info = streams.info(session.root()).await?;
-    // Attempts of a later run belong to that run.
+    // A later run may have started since the session was read. It settles or discards its attempts itself.
     let Writer { fencing_token, .. } = session.stream_writer();
     info.open.retain(|open| open.fencing_token <= fencing_token);
     missing_operations(store, clock, session, version, info).await
@@ -75,7 +76,7 @@ async fn missing_operations(
         .filter(|(seq, _)| *seq > shown_before && *seq <= version)
         .map(|(seq, finish)| (seq, &finish.call))
         .collect();
-    // A late result is shown together with the start of its call, without an attempt.
+    // Late results are shown by chunks without an attempt, so an open attempt of such a call is discarded.
     let is_late = |effect: &Effect| match effect {
         Effect::Model { .. } => false,
         Effect::Tool { call } | Effect::Child { call } => {
@@ -142,8 +143,8 @@ async fn load_own_events(store: &dyn StateStore, session: &Session) -> Result<Ve
     if is_own { Ok(events) } else { Err(not_found(session.id())) }
 }
 
-/// Returns `true` if the outcome of an attempt is recorded, and possibly not by the run that started the attempt. Only
-/// the log tells which run recorded it.
+/// Returns `true` if the effect of an attempt has an outcome, and only the log tells whether the run that started the
+/// attempt has recorded it.
 fn may_be_recorded_by_another(session: &Session, open: &OpenAttempt) -> bool {
     let has_several_runs = match &open.effect {
         // Only results of calls are recorded by superseded runs.
@@ -166,8 +167,8 @@ fn has_recorded(session: &Session, events: &[RecordedEvent], open: &OpenAttempt)
         .any(|recorded| run(recorded).is_some_and(|run| run.fencing_token == open.fencing_token))
 }
 
-/// Returns `true` if an event is the outcome of an attempt of an effect. A call that was answered
-/// without running its tool has a result, but no outcome of an attempt.
+/// Returns `true` if an event is the outcome of an attempt of an effect. For a tool call, a result without an execution
+/// does not count. For a child, every result of its call counts.
 #[must_use]
 pub fn is_outcome(event: &Event, effect: &Effect) -> bool {
     match (effect, event) {
@@ -198,10 +199,10 @@ fn late_results(events: &[RecordedEvent]) -> impl Iterator<Item = (u64, &ToolFin
     })
 }
 
-/// Returns the version at which the open turn starts: just before the first run after the last run that ended. Every
-/// run since then took over from its predecessor. There are two exceptions: a last run that only aborted the session is
-/// skipped, because the runs before it have shown nothing of the abort. In a fork none of whose own runs has ended, the
-/// turn starts at the fork event, which shows the shared run as interrupted.
+/// Returns the version before the first run after the last run that ended, or `None` if there is no such run. Every run
+/// since then took over from its predecessor. There are two exceptions. If the last run only aborted the session, its
+/// end does not count, so that the crashed runs before it are covered as well. In a fork none of whose own runs has
+/// ended, the result is the version before the fork event, which shows the shared run as interrupted.
 fn version_before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
     let mut first = None;
     let mut is_last_run = true;
@@ -212,7 +213,7 @@ fn version_before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u6
                 is_last_run = false;
             }
             Event::Forked { .. } => return Some(recorded.seq - 1),
-            // Messages may be queued after the end of the last run.
+            // This is not necessarily the last event: messages may be queued after the end of a run.
             Event::RunEnded { .. } if is_last_run && is_abort(events, recorded.run.as_ref()) => {}
             Event::RunEnded { .. } => break,
             _ => {}
@@ -229,9 +230,9 @@ fn is_abort(events: &[RecordedEvent], id: Option<&RunId>) -> bool {
     })
 }
 
-/// Brings the stream of a session without a current run into line with the log. Its writer may have
-/// crashed right after the last append. Children that the session waits for, or waited for when it was
-/// aborted, are repaired first, because they ended first.
+/// Brings the stream of a session without a current run into line with the log. Its writer may have crashed right after
+/// the last append. Its open children, and those that an abort has to stop, are repaired first, so that their ends are
+/// shown before that of the session.
 ///
 /// # Errors
 /// Returns the errors of the store and the stream manager.
@@ -256,8 +257,7 @@ pub async fn repair_ended_stream(
     if in_line && !may_have_children {
         return Ok(());
     }
-    // The log is read after the stream, so it contains the start of every run whose attempts were
-    // open there.
+    // The log is read after the stream, so it contains the start of every run that has an open attempt in `info`.
     let fold = logs.load(session).await?;
     if fold.current_run().is_some() {
         // A run has started meanwhile. It repairs the stream itself.
@@ -277,7 +277,8 @@ pub async fn repair_ended_stream(
     let origin = Arc::new(origin);
     let watermark = Watermark { version, settled, discarded, origin, boundaries };
     let watermark = StreamOp::Watermark(Box::new(watermark));
-    // The stream ignores this if a run has started meanwhile. That run repairs the stream itself.
+    // The stream ignores this if a later run has already written to it. A later run that has not written yet repairs
+    // the stream itself, and skips the boundaries that exist.
     streams
         .write(stream, Batch::new(ids.batch(), fold.stream_writer(), [watermark]))
         .await

@@ -26,8 +26,8 @@ pub struct RequestContext<'a> {
     pub folds: Option<&'a SessionCache>,
 }
 
-/// Requests that a run stop. Its owner handles the request with its next append, or earlier if it
-/// is notified. If the owner has crashed, the run that takes over handles it. Returns the sessions
+/// Asks a run to stop. Its owner handles the request with its next append, or earlier if it is
+/// notified. If the owner has crashed, the run that takes over handles it. Returns the sessions
 /// that received the request: this one and its descendants.
 ///
 /// # Errors

@@ -10,7 +10,11 @@ use crate::id::{BatchId, SessionId};
 
 /// The receipts of the last batches of one stream, for retries.
 #[derive(Debug, Default)]
-pub struct Receipts(VecDeque<(BatchId, BatchReceipt)>);
+pub struct Receipts {
+    /// The batches, newest first. Every write searches them, so they are kept apart from the larger receipts.
+    batches: VecDeque<BatchId>,
+    receipts: VecDeque<BatchReceipt>,
+}
 
 impl Receipts {
     /// The maximum number of receipts.
@@ -19,13 +23,16 @@ impl Receipts {
     /// Returns the receipt of this batch, if it is one of the last ones.
     #[must_use]
     pub fn find(&self, batch: BatchId) -> Option<&BatchReceipt> {
-        self.0.iter().find(|(id, _)| *id == batch).map(|(_, written)| written)
+        let index = self.batches.iter().position(|id| *id == batch)?;
+        self.receipts.get(index)
     }
 
     /// Stores the receipt of this batch.
     pub fn insert(&mut self, batch: BatchId, written: BatchReceipt) {
-        self.0.truncate(Self::KEPT - 1);
-        self.0.push_front((batch, written));
+        self.batches.truncate(Self::KEPT - 1);
+        self.receipts.truncate(Self::KEPT - 1);
+        self.batches.push_front(batch);
+        self.receipts.push_front(written);
     }
 }
 
