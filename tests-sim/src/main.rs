@@ -2,7 +2,7 @@
 //! [--commit ID] [--mutant NAME]` runs stories on all cores.
 //!
 //! `helix-sim --mutants [--mutant NAME]` removes guards of the product, one at a time, and prints the number of stories
-//! until a story failed.
+//! until a story failed. `helix-sim --mutant-tests` prints the mutants that no story detects, with their tests.
 //!
 //! `helix-sim --story TEXT` runs one story again, simplifies it if it fails, and prints its trace.
 //!
@@ -163,8 +163,9 @@ fn run_one(story: Story, simplify: bool) -> ExitCode {
 fn hunt(options: &Options) -> ExitCode {
     println!("{HEAD}");
     let hunted = hunt_all(&options.plan, options.mutant.as_deref(), |hunted| println!("{hunted}"));
-    let missed = hunted.iter().filter(|hunted| !hunted.is_noticed()).count();
-    println!("\n{} mutants, {missed} not noticed", hunted.len());
+    let missed = hunted.iter().filter(|hunted| !hunted.is_noticed_or_tested()).count();
+    let tested = hunted.iter().filter(|hunted| hunted.mutant.test.is_some()).count();
+    println!("\n{} mutants, {missed} not noticed, {tested} left to tests", hunted.len());
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

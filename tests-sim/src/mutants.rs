@@ -21,9 +21,10 @@ pub struct Hunted {
 }
 
 impl Hunted {
-    /// Returns `true` if a story failed, or if the mutant is left to a test. `cargo xtask sim --mutants` runs these tests.
+    /// Returns `true` if a story failed, or if the mutant is left to a test. `cargo xtask sim --mutants` runs these
+    /// tests.
     #[must_use]
-    pub fn is_noticed(&self) -> bool {
+    pub fn is_noticed_or_tested(&self) -> bool {
         self.found.is_some() || self.mutant.test.is_some()
     }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::process;
+use crate::{process, tools};
 
 const PACKAGE: &str = "helix-agents-tests-sim";
 
@@ -29,7 +29,8 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     if !simulation(&own).status()?.success() {
         bail!("a story failed, or a situation was never reached");
     }
-    if args.contains(&"--mutants") { run_mutant_tests() } else { Ok(()) }
+    let all_mutants = args.contains(&"--mutants") && !args.contains(&"--mutant");
+    if all_mutants { run_mutant_tests() } else { Ok(()) }
 }
 
 fn simulation(args: &[&str]) -> Command {
@@ -43,7 +44,11 @@ fn simulation(args: &[&str]) -> Command {
 
 /// Runs the tests of the mutants that no story detects. Each test must pass without its mutant and fail with it.
 fn run_mutant_tests() -> Result<()> {
+    tools::NEXTEST.ensure()?;
     let tests = process::capture(&mut simulation(&["--mutant-tests"]))?;
+    if tests.is_empty() {
+        bail!("no mutant is left to a test");
+    }
     for line in tests.lines() {
         let [mutant, package, test] = line.split(' ').collect::<Vec<_>>()[..] else {
             bail!("`{line}` does not name a mutant, a package and a test");
@@ -56,6 +61,7 @@ fn run_mutant_tests() -> Result<()> {
         let nextest =
             ["nextest", "run", "--package", package, "--features", features, "-E", &filter];
         process::run(&mut process::cargo(nextest))?;
+        println!("the same test with the mutant `{mutant}`, which has to fail:");
         let status = process::cargo(nextest).env("HELIX_MUTANT", mutant).status()?;
         if status.code() != Some(TEST_FAILED) {
             bail!("the test `{test}` does not detect the mutant `{mutant}`");

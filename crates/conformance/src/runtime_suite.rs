@@ -272,6 +272,7 @@ macro_rules! runtime_suite {
             takeovers: a_takeover_that_is_to_stop_starts_no_child;
             takeovers: a_child_left_over_by_an_abort_is_aborted_by_a_sweep;
             takeovers: an_abort_leaves_no_ended_child_without_an_end_in_the_stream;
+            takeovers: a_turn_after_an_abort_shows_the_end_of_an_ended_child;
             takeovers: a_session_that_cannot_be_resumed_keeps_no_other_from_a_sweep;
             approvals: a_step_waits_for_answers_and_continues_with_them;
             approvals: a_denied_call_is_not_run_and_an_edited_one_runs_as_edited;

@@ -49,8 +49,8 @@ pub use committed::Committed;
 pub use conflicts::{MAX_CONFLICTS, too_many_conflicts};
 pub use delete::{clear_stream, delete_session};
 pub use family::{
-    CompletionNotice, Lineage, child_status, deliver_missed_notices, has_nothing_to_start,
-    has_ready_child, has_waiter, lineage, overview_and_status, session_and_status,
+    CompletionNotice, Lineage, child_status, deliver_missed_notices, has_ready_child, has_waiter,
+    is_already_done, lineage, overview_and_status, session_and_status,
 };
 pub use first_model::first_model;
 pub use fork::fork;

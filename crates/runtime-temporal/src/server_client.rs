@@ -51,7 +51,7 @@ impl fmt::Debug for ServerClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { queue, prefix, limits, .. } = self;
         let mut out = f.debug_struct("ServerClient");
-        out.field("queue", queue).field("prefix", prefix).field("terms", limits);
+        out.field("queue", queue).field("prefix", prefix).field("limits", limits);
         out.finish_non_exhaustive()
     }
 }

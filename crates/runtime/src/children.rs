@@ -13,8 +13,8 @@ use helix_agents_core::hooks::{HookContext, HookPoint};
 use helix_agents_core::id::{CallId, RequestId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    ChildStatus, MAX_CONFLICTS, SessionOverview, StopKind, has_nothing_to_start,
-    overview_and_status, too_many_conflicts,
+    ChildStatus, MAX_CONFLICTS, SessionOverview, StopKind, is_already_done, overview_and_status,
+    too_many_conflicts,
 };
 use helix_agents_core::step::{
     ChildSpec, ChildTask, child_outcome, child_refused, child_start_failed,
@@ -340,7 +340,7 @@ impl ChildWait {
             () = self.cancel.cancelled() => {
                 match self.runtime.append_request(&self.start.session, StopKind::Abort, None).await {
                     Ok(()) => {}
-                    Err(error) if has_nothing_to_start(&error) => {}
+                    Err(error) if is_already_done(&error) => {}
                     Err(error) => {
                         let session = &self.start.session;
                         tracing::warn!(%session, %error, "the abort request was not passed to the child");

@@ -350,10 +350,9 @@ impl Driver {
         }
         self.journal.apply_facts(&facts)?;
         if self.journal.is_due() {
-            self.record_facts(lease, &[]).await.map(drop)
-        } else {
-            self.record(lease, Vec::new()).await
+            self.record_facts(lease, &[]).await?;
         }
+        Ok(())
     }
 
     /// Adds results to the fold. They are recorded immediately if hooks have to be called for them, otherwise with the

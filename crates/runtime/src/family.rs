@@ -10,7 +10,7 @@ use helix_agents_core::event::ChildStart;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
     CompletionNotice, MAX_CONFLICTS, Session, SessionOverview, StopAction, StopKind, StopRequest,
-    child_status, has_nothing_to_start, pass_down, too_many_conflicts,
+    child_status, is_already_done, pass_down, too_many_conflicts,
 };
 
 use crate::context::RuntimeContext;
@@ -45,7 +45,7 @@ pub(crate) fn stop<'a>(
             };
             match stopped {
                 // The child has started or ended a run concurrently.
-                Err(error) if has_nothing_to_start(&error) => {}
+                Err(error) if is_already_done(&error) => {}
                 stopped => return stopped,
             }
         }

@@ -16,8 +16,8 @@ use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
     Journal, JournalConfig, MAX_CONFLICTS, RunRecord, RunStatus, Session, StartOutcome, StartRun,
-    abort_events, execute_events, has_nothing_to_start, has_ready_child, resume_events,
-    rewind_events, terminate_events, too_many_conflicts,
+    abort_events, execute_events, has_ready_child, is_already_done, resume_events, rewind_events,
+    terminate_events, too_many_conflicts,
 };
 use helix_agents_core::step::UndeliveredResults;
 use helix_agents_core::store::{Head, NewSession};
@@ -309,7 +309,7 @@ pub(crate) async fn resume_if_first(
 ) -> Result<Option<RunHandle>> {
     match resume(runtime, agent, session, options, above, by).await {
         Ok(handle) => Ok(Some(handle)),
-        Err(error) if has_nothing_to_start(&error) => {
+        Err(error) if is_already_done(&error) => {
             tracing::debug!(%session, %error, "another process was first");
             Ok(None)
         }
@@ -404,7 +404,9 @@ async fn prepare_start(
             let in_line =
                 known.watermark_version(fold.id(), fold.created_at()) >= fold.position().version;
             let ended = exists && fold.current_run().is_none();
-            if ended && (!in_line || fold.open_children().next().is_some()) {
+            let has_children =
+                fold.open_children().next().is_some() || fold.children_to_abort().is_some();
+            if ended && (!in_line || has_children) {
                 // Missing chunks of the previous run must not appear as part of this run.
                 context.show_end(fold.id()).await;
                 let known = context.stream_info(root).await.unwrap_or(known);

@@ -358,11 +358,30 @@ pub async fn a_child_left_over_by_an_abort_is_aborted_by_a_sweep(harness: &impl 
     assert_eq!(payments.load(Ordering::SeqCst), 1);
 }
 
-/// A child ends, and its owner is killed before it shows the end. Another process aborts the parent and is killed before
-/// it reaches the child. A reader of the parent's run makes the stream show the end of the child.
+/// A child ends, and its owner is killed before it shows the end. Another process aborts the parent and is killed
+/// before it reaches the child. A reader of the parent's run makes the stream show the end of the child.
 pub async fn an_abort_leaves_no_ended_child_without_an_end_in_the_stream(
     harness: &impl RuntimeHarness,
 ) {
+    let agent = aborted_after_its_child_ended(harness).await;
+    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
+    // Reading the run repairs the stream.
+    chunks(&found(&*other, &S.into()).await).await;
+    assert_child_end_is_shown(harness).await;
+}
+
+/// As before, but the next turn of the parent starts before anyone reads the aborted run.
+pub async fn a_turn_after_an_abort_shows_the_end_of_an_ended_child(harness: &impl RuntimeHarness) {
+    let agent = aborted_after_its_child_ended(harness).await;
+    let llm = scripts([asks(&["helper"]), Reply::text("again")], []);
+    let other = harness.boot(World::new(llm).registered(&agent)).await;
+    completes(&start_run(&*other, &agent, "Something else.").await).await;
+    assert_child_end_is_shown(harness).await;
+}
+
+/// Runs a parent with a child that ends. Its owner is killed before it shows the end. Another process aborts the
+/// parent and is killed before it reaches the child.
+async fn aborted_after_its_child_ended(harness: &impl RuntimeHarness) -> Agent {
     let agent = teller().sub_agent(&helper("helper").build().unwrap()).build().unwrap();
     let (reported, child_ended, parent_ended) = (Gate::new(), Gate::new(), Gate::new());
     let held = |gate: &Gate| {
@@ -386,9 +405,10 @@ pub async fn an_abort_leaves_no_ended_child_without_an_end_in_the_stream(
     within(parent_ended.reached()).await;
     harness.kill().await;
     aborting.abort();
-    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
-    // Reading the run repairs the stream.
-    chunks(&found(&*other, &S.into()).await).await;
+    agent
+}
+
+async fn assert_child_end_is_shown(harness: &impl RuntimeHarness) {
     let streams = harness.streams();
     let last = streams.info(&S.into()).await.unwrap().last_seq;
     let shown = streams.read(&S.into(), 1).await.unwrap().take(usize::try_from(last).unwrap());

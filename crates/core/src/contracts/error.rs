@@ -113,7 +113,7 @@ codes! {
     AlreadyResumed = "already_resumed", Conflict;
     /// The last turn is complete: there is nothing to resume.
     NothingToResume = "nothing_to_resume", Conflict;
-    /// The run has ended: there is nothing to interrupt or abort.
+    /// The run is not in progress any more: there is nothing to interrupt or abort.
     NothingToStop = "nothing_to_stop", Conflict;
     /// The last run stopped without ending and must be resumed before a new turn.
     RunUnfinished = "run_unfinished", Conflict;

@@ -17,7 +17,10 @@ mod selected {
     /// The index of the selected mutant plus one; 0 if none is selected.
     static SELECTED: LazyLock<AtomicUsize> = LazyLock::new(|| {
         let name = std::env::var(ENVIRONMENT).ok();
-        AtomicUsize::new(number_of(name.as_deref()).unwrap_or(0))
+        let number = number_of(name.as_deref());
+        AtomicUsize::new(
+            number.unwrap_or_else(|| panic!("{ENVIRONMENT} names no mutant: {name:?}")),
+        )
     });
 
     /// A guard that can be disabled.

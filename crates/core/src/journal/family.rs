@@ -120,10 +120,10 @@ pub fn has_waiter(parent: &Head, fold: &SessionOverview) -> bool {
     parent.summary.run.is_some() && !fold.is_background()
 }
 
-/// Returns `true` if a run was not started because it had nothing to do: another process was first,
-/// or nothing that the session waits for has arrived.
+/// Returns `true` if an error means that a run need not be started or stopped any more: another
+/// process was first, or nothing that the session waits for has arrived.
 #[must_use]
-pub fn has_nothing_to_start(error: &Error) -> bool {
+pub fn is_already_done(error: &Error) -> bool {
     matches!(
         error.code(),
         ErrorCode::AlreadyRunning

@@ -163,8 +163,8 @@ impl Journal {
         }
     }
 
-    /// Returns `true` if the fold, including staged events, already contains this fact: the reply of the same step, or
-    /// the start, result or usage of the same call.
+    /// Returns `true` if the fold, including staged events, already contains this fact or makes it obsolete: the reply
+    /// of the same step, or the start, result or usage of the same call.
     fn is_known(&self, event: &Event) -> bool {
         let (step, last) = (self.session().open_step(), self.session().last_step());
         let open = |call| step.and_then(|step| step.call(call));
@@ -193,8 +193,8 @@ impl Journal {
                         call.finish.is_some() || call.started.as_ref().is_some_and(tried)
                     })
             }
-            // A call that has received its result is not retried.
-            Event::PartRepeated { call: Some(call) } => {
+            // A call that has received its result is not retried, and does not wait for its child.
+            Event::PartRepeated { call: Some(call) } | Event::ChildWaiting { call } => {
                 closed(call) || open(call).is_some_and(|call| call.finish.is_some())
             }
             // The usage precedes its call's result, in the same append.

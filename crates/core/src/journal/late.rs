@@ -52,14 +52,17 @@ impl Journal {
     }
 
     /// Returns `true` if the successor has the same call and needs the result. If the reply of this
-    /// run was never recorded, or was removed by a rewind, the id may be that of another call.
+    /// run was never recorded, or was removed by a rewind, the id may be that of another call. If the
+    /// successor has started a child for the call, the result comes from the child.
     fn accepts(&self, LateResult { event, call }: &LateResult) -> bool {
         let Some(call) = call else { return false };
         let current = self.session().tool_call(&call.id);
         let is_same = current.is_some_and(|current| {
             current.name == call.name && current.arguments == call.arguments
         });
-        is_same && self.session().check(event, Some(&self.run), false).is_ok()
+        let mut open_children = self.session().open_children();
+        let has_child = open_children.any(|child| child.call == call.id);
+        is_same && !has_child && self.session().check(event, Some(&self.run), false).is_ok()
     }
 
     /// Appends facts only. Head and lease belong to the successor.

@@ -12,7 +12,7 @@ use crate::id::{RunId, SessionId};
 use crate::machine::session::Session;
 use crate::machine::session::event_chunks::{late_end, push_event_chunks};
 use crate::mutant;
-use crate::store::{SessionStatus, StateStore};
+use crate::store::{Head, SessionStatus, StateStore};
 use crate::stream::{
     Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, OpenAttempt, StreamInfo, StreamManager,
     StreamOp, Watermark, Writer,
@@ -47,7 +47,7 @@ pub async fn plan_stream_repair(
     // A later run may have started since the session was read. It settles or discards its attempts itself.
     let Writer { fencing_token, .. } = session.stream_writer();
     info.open.retain(|open| open.fencing_token <= fencing_token);
-    missing_operations(store, clock, session, version, info).await
+    missing_operations(store, clock, session, version, &info).await
 }
 
 /// Computes the missing stream operations of a session. If `info` was read after the session, the caller must first
@@ -57,11 +57,12 @@ async fn missing_operations(
     clock: &dyn Clock,
     session: &Session,
     version: u64,
-    info: StreamInfo,
+    info: &StreamInfo,
 ) -> Result<StreamRepair> {
     let mut found = StreamRepair::default();
     let marked = info.watermark_version(session.id(), session.created_at());
-    let open: Vec<_> = info.open.into_iter().filter(|open| open.session == *session.id()).collect();
+    let open = info.open.iter().filter(|open| open.session == *session.id());
+    let open: Vec<_> = open.cloned().collect();
     let needs_log = |open: &OpenAttempt| may_be_recorded_by_another(session, open);
     let events = if marked < version || open.iter().any(needs_log) {
         load_own_events(store, session).await?
@@ -230,9 +231,10 @@ fn is_abort(events: &[RecordedEvent], id: Option<&RunId>) -> bool {
     })
 }
 
-/// Brings the stream of a session without a current run into line with the log. Its writer may have crashed right after
-/// the last append. Its open children, and those that an abort has to stop, are repaired first, so that their ends are
-/// shown before that of the session.
+/// Brings the stream of a session without a current run into line with the log. Its writer may have
+/// crashed right after the last append. The session's open children, and those that an abort has to
+/// stop, are repaired first, so that their ends are shown before that of the session. A child that
+/// still runs shows its end itself. A child whose log cannot be read is skipped.
 ///
 /// # Errors
 /// Returns the errors of the store and the stream manager.
@@ -243,46 +245,80 @@ pub async fn repair_ended_stream(
     ids: &dyn IdSource,
     session: &SessionId,
 ) -> Result<()> {
+    let Some(head) = ended_head(logs, session).await? else { return Ok(()) };
+    let info = streams.info(&head.created.root).await?;
+    Repair { logs, streams, clock, ids, info }.session(head).await
+}
+
+/// Returns the head of a session without a current run.
+async fn ended_head(logs: SessionReader<'_>, session: &SessionId) -> Result<Option<Head>> {
     let head = logs.store.head(session).await?;
-    let Some(head) = head.filter(|head| head.summary.run.is_none()) else { return Ok(()) };
-    let stream = &head.created.root;
-    let info = streams.info(stream).await?;
-    let open = info.open.iter().any(|open| open.session == *session);
-    let in_line =
-        info.watermark_version(session, head.created_at) >= head.position.version && !open;
-    // Without a current run, only a session that waits for calls or children is active. The process that aborted a
-    // session may have crashed before it reached the children.
-    let may_have_children =
-        matches!(head.summary.status, SessionStatus::Active | SessionStatus::Aborted);
-    if in_line && !may_have_children {
-        return Ok(());
+    Ok(head.filter(|head| head.summary.run.is_none()))
+}
+
+/// The repair of a session and its children.
+struct Repair<'a> {
+    logs: SessionReader<'a>,
+    streams: &'a dyn StreamManager,
+    clock: &'a dyn Clock,
+    ids: &'a dyn IdSource,
+    /// The state of the tree's stream. The logs are read after it, so they contain the start of every run that has an
+    /// open attempt in it.
+    info: StreamInfo,
+}
+
+impl Repair<'_> {
+    async fn session(&self, head: Head) -> Result<()> {
+        let session = &head.session;
+        let open = self.info.open.iter().any(|open| open.session == *session);
+        let marked = self.info.watermark_version(session, head.created_at);
+        let in_line = marked >= head.position.version && !open;
+        // Without a current run, only a session that waits for calls or children is active. The process that aborted a
+        // session may have crashed before it reached the children.
+        if matches!(head.summary.status, SessionStatus::Active | SessionStatus::Aborted) {
+            self.children(session).await?;
+        }
+        if in_line {
+            return Ok(());
+        }
+        let fold = self.logs.load(session).await?;
+        if fold.current_run().is_some() {
+            // A run has started meanwhile. It repairs the stream itself.
+            return Ok(());
+        }
+        let version = fold.position().version;
+        let StreamRepair { settled, discarded, boundaries } =
+            missing_operations(self.logs.store, self.clock, &fold, version, &self.info).await?;
+        let origin = chunk(self.clock, &fold, None, ChunkKind::Checkpoint { version });
+        let origin = Arc::new(origin);
+        let watermark = Watermark { version, settled, discarded, origin, boundaries };
+        let watermark = StreamOp::Watermark(Box::new(watermark));
+        // The stream ignores this if a later run has already written to it. A later run that has not written yet repairs
+        // the stream itself, and skips the boundaries that exist.
+        let batch = Batch::new(self.ids.batch(), fold.stream_writer(), [watermark]);
+        self.streams.write(&head.created.root, batch).await.map(drop)
     }
-    // The log is read after the stream, so it contains the start of every run that has an open attempt in `info`.
-    let fold = logs.load(session).await?;
-    if fold.current_run().is_some() {
-        // A run has started meanwhile. It repairs the stream itself.
-        return Ok(());
+
+    async fn children(&self, session: &SessionId) -> Result<()> {
+        // The overview does not require reading the whole log.
+        let fold = self.logs.overview(session).await?;
+        if fold.current_run().is_some() {
+            return Ok(());
+        }
+        let to_abort = fold.children_to_abort().map_or_else(Vec::new, |(children, _)| children);
+        for child in fold.open_children().chain(&to_abort) {
+            let repaired = async {
+                match ended_head(self.logs, &child.session).await? {
+                    Some(head) => Box::pin(self.session(head)).await,
+                    None => Ok(()),
+                }
+            };
+            if let Err(error) = repaired.await {
+                tracing::warn!(session = %child.session, %error, "the stream of a child could not be repaired");
+            }
+        }
+        Ok(())
     }
-    let aborted = fold.children_to_abort().map_or_else(Vec::new, |(children, _)| children);
-    for child in fold.open_children().chain(&aborted) {
-        Box::pin(repair_ended_stream(logs, streams, clock, ids, &child.session)).await?;
-    }
-    if in_line {
-        return Ok(());
-    }
-    let version = fold.position().version;
-    let StreamRepair { settled, discarded, boundaries } =
-        missing_operations(logs.store, clock, &fold, version, info).await?;
-    let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
-    let origin = Arc::new(origin);
-    let watermark = Watermark { version, settled, discarded, origin, boundaries };
-    let watermark = StreamOp::Watermark(Box::new(watermark));
-    // The stream ignores this if a later run has already written to it. A later run that has not written yet repairs
-    // the stream itself, and skips the boundaries that exist.
-    streams
-        .write(stream, Batch::new(ids.batch(), fold.stream_writer(), [watermark]))
-        .await
-        .map(drop)
 }
 
 fn chunk(clock: &dyn Clock, session: &Session, run: Option<&RunId>, kind: ChunkKind) -> Chunk {

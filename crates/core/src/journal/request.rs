@@ -61,7 +61,7 @@ async fn request_tree(
         let Some(current) = current.filter(|current| run.is_none_or(|run| run == *current)) else {
             return Err(Error::new(
                 ErrorCode::NothingToStop,
-                "the run has already ended; there is nothing to stop",
+                "the run is not in progress; there is nothing to stop",
             )
             .with_context("session", session));
         };

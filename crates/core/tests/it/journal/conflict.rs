@@ -286,6 +286,19 @@ async fn a_late_result_is_not_recorded_without_the_companion_that_the_call_start
     assert_eq!(world.log().await[2..], ["run_started", "tool_finished 1.1"]);
 }
 
+/// The result of a call with a child comes from the child.
+#[tokio::test]
+async fn a_late_result_is_not_recorded_for_a_call_whose_child_the_successor_started() {
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    let mut old = world.answered(calls(&["search", "search"])).await;
+    let mut new = world.taken_over("r2").await;
+    new.stage(&[child_of("1.0")]).unwrap();
+    new.commit().await.unwrap();
+    old.stage(&[result("1.0", json!("refused")), result("1.1", json!("found"))]).unwrap();
+    assert_eq!(code(old.commit().await), "superseded");
+    assert_eq!(world.log().await[2..], ["run_started", "child_started", "tool_finished 1.1"]);
+}
+
 #[tokio::test]
 async fn a_run_of_a_deleted_session_appends_nothing_to_the_next_one() {
     let world = World::new();
@@ -386,6 +399,20 @@ async fn a_child_of_a_call_that_was_answered_meanwhile_is_not_recorded() {
     let started: Vec<_> =
         session.open_children().map(|child| child.call.as_str().to_owned()).collect();
     assert_eq!(started, ["1.1"]);
+}
+
+/// Another worker of the run has recorded the call's result.
+#[tokio::test]
+async fn a_child_of_a_call_that_was_answered_meanwhile_is_not_recorded_as_waiting() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search", "search"])).await;
+    journal.append_facts(&[child_of("1.0"), child_of("1.1")]).await.unwrap();
+    let mut other = world.journal("r1").await;
+    other.append_facts(&[result("1.0", json!({}))]).await.unwrap();
+    let waits = |call: &str| Event::ChildWaiting { call: call.into() };
+    let committed = journal.append_facts(&[waits("1.0"), waits("1.1")]).await.unwrap();
+    assert_eq!(names(&committed.events), "child_waiting");
+    assert_eq!(world.log().await.last().unwrap(), "child_waiting");
 }
 
 /// A worker that was taken for crashed may hold events without a key while another worker of its
