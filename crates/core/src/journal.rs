@@ -434,9 +434,13 @@ impl Journal {
             return Ok(());
         }
         let decided = self.decide()?;
-        let answers = decided.iter().any(|event| matches!(event, Event::ToolFinished(_)));
-        // The new decisions answered calls. Their hooks must run before the run ends, so its end is not staged yet.
-        if was_ended && !answers { self.end_run() } else { Ok(()) }
+        if decided.iter().any(|event| matches!(event, Event::ToolFinished(_))) {
+            // Hooks receive results before their step is closed. The next `stage` decides and returns the decisions to
+            // its caller, which calls the hooks.
+            let facts = self.roll_back().into_facts();
+            return self.hold(&facts, Oversize::Replaced);
+        }
+        if was_ended { self.end_run() } else { Ok(()) }
     }
 
     /// Removes the staged events from the fold and returns them.

@@ -64,14 +64,18 @@ async fn a_concurrent_interrupt_ends_the_run_at_the_boundary() {
     assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Interrupted, Some("stop")));
 }
 
+/// Hooks receive all results before the step is closed, so the commit that reads the abort records only the fact.
 #[tokio::test]
-async fn a_concurrent_abort_answers_the_open_calls() {
+async fn a_concurrent_abort_answers_the_open_calls_with_the_next_decisions() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search", "search"])).await;
     journal.stage(&[result("1.1", json!({}))]).unwrap();
     ask(&world, StopKind::Abort).await.unwrap();
     let committed = journal.commit().await.unwrap();
-    assert_eq!(names(&committed.events), "tool_finished 1.1, tool_finished 1.0, step_closed");
+    assert_eq!(names(&committed.events), "tool_finished 1.1");
+    let decided = journal.stage(&[]).unwrap();
+    assert_eq!(names(&decided), "tool_finished 1.0, step_closed");
+    assert_eq!(names(&journal.commit().await.unwrap().events), names(&decided));
     assert!(matches!(journal.next(), Action::End(_)));
 }
 
@@ -94,6 +98,8 @@ async fn an_answer_that_was_accepted_in_time_replaces_the_staged_expiry_of_its_c
     let expired = journal.stage(&[]).unwrap();
     clock.now_ms.store(1_000, Ordering::Relaxed);
     submit(world.request_context(), &id(), &answer("1.0")).await.unwrap();
+    assert_eq!(names(&journal.commit().await.unwrap().events), "");
+    journal.stage(&[]).unwrap();
     let committed = journal.commit().await.unwrap();
     let is_failure = |event: &&Event| match event {
         Event::UsageRecorded { success, .. } => !success,
@@ -158,7 +164,7 @@ async fn catching_up_applies_requests_and_keeps_staged_events() {
     journal.catch_up().await.unwrap();
     assert!(journal.session().abort_request().is_some());
     let committed = journal.commit().await.unwrap();
-    assert_eq!(names(&committed.events), "tool_finished 1.1, tool_finished 1.0, step_closed");
+    assert_eq!(names(&committed.events), "tool_finished 1.1");
     journal.catch_up().await.unwrap();
     assert_eq!(journal.session().position(), world.session().await.position());
 }
