@@ -39,7 +39,8 @@ async fn weather(place: Place) -> Result<String, ToolError> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let question = std::env::args().nth(1).unwrap_or_else(|| QUESTION.to_owned());
+    let mut args = std::env::args();
+    let question = args.nth(1).unwrap_or_else(|| QUESTION.to_owned());
 
     let agent = Agent::builder("{{name}}")
         .system_prompt("Look at the weather, then say whether to take an umbrella.")
@@ -57,7 +58,8 @@ async fn main() -> Result<(), Error> {
         .build()?;
 
     // First resumes the runs that an earlier process left unfinished.
-    let sessions = store.list(&SessionFilter::default(), &Page::default()).await?;
+    let (all, page) = (SessionFilter::default(), Page::default());
+    let sessions = store.list(&all, &page).await?;
     if let Some(head) = sessions.iter().find(|head| head.is_leased()) {
         let (session, seconds) = (&head.session, LEASE.as_secs());
         eprintln!(

@@ -151,7 +151,8 @@ async fn the_project_compiles_and_its_agent_runs() {
     let done = dir.helix(&["init", "--rust", project.to_str().unwrap()]).await;
     assert_eq!(done.code, 0, "{done:?}");
     let formatted = Command::new("rustfmt")
-        .args(["--check", "--edition", "2024"])
+        // The settings of a project outside of this repository.
+        .args(["--check", "--edition", "2024", "--config", "use_small_heuristics=Default"])
         .arg(project.join("src/main.rs"))
         .output();
     if let Ok(output) = formatted.await {
