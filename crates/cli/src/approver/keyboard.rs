@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use helix_agents::terminal::output::{self, Output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::signals::Signals;
@@ -29,7 +30,7 @@ pub(super) enum Reply {
 /// Asks a question. Input typed before the question was shown is discarded.
 pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<Reply> {
     let keyboard = io::stdin();
-    tcflush(&keyboard, QueueSelector::IFlush)?;
+    retry_on_intr(|| tcflush(&keyboard, QueueSelector::IFlush))?;
     output::write(Output::Err, question)?;
     let reply = tokio::select! {
         biased;
@@ -54,7 +55,7 @@ async fn line(keyboard: &Stdin) -> Result<Option<String>> {
         tokio::time::sleep(LOOK).await;
     }
     let mut bytes = vec![0; MAX_BYTES];
-    let read = rustix::io::read(keyboard, &mut bytes[..])?;
+    let read = retry_on_intr(|| rustix::io::read(keyboard, &mut bytes[..]))?;
     bytes.truncate(read);
     Ok((read > 0).then(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
@@ -63,5 +64,6 @@ async fn line(keyboard: &Stdin) -> Result<Option<String>> {
 fn is_there(keyboard: &Stdin) -> Result<bool> {
     let now = Timespec::try_from(Duration::ZERO)?;
     let mut wanted = [PollFd::new(keyboard, PollFlags::IN)];
-    Ok(poll(&mut wanted, Some(&now))? > 0)
+    // The signals that cancel a question interrupt system calls as well.
+    Ok(retry_on_intr(|| poll(&mut wanted, Some(&now)))? > 0)
 }
