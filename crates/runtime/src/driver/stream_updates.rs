@@ -51,6 +51,9 @@ impl Driver {
         let is_late = |attempt: &mut AttemptHandle| {
             late_calls.iter().any(|call| writer.is_call(*attempt, call))
         };
+        if mutant!("late-result-repeated") {
+            return;
+        }
         let lost: Vec<_> = self.unsettled.extract_if(.., is_late).collect();
         self.stream_writer.discard(step, &lost);
     }
