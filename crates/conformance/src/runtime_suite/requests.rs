@@ -95,19 +95,24 @@ pub async fn an_abort_cancels_the_model_call(harness: &impl RuntimeHarness) {
     .await;
 }
 
-/// An abort cancels the active tools. Every open call has a result before the run ends.
-pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl RuntimeHarness) {
-    let gate = Gate::new();
-    let (polite_gate, rude_gate) = (gate.clone(), gate.clone());
-    let polite = Tool::function("polite", "Stops when asked.", move |_: Word, cx: ToolContext| {
-        let gate = polite_gate.clone();
+/// Returns a tool that waits at the gate, and stops with a result when it is cancelled.
+fn polite(gate: &Gate) -> Tool {
+    let gate = gate.clone();
+    Tool::function("polite", "Stops when asked.", move |_: Word, cx: ToolContext| {
+        let gate = gate.clone();
         async move {
             tokio::select! {
                 () = gate.pass() => Ok("finished"),
                 () = cx.cancellation().cancelled() => Ok("stopped when asked"),
             }
         }
-    });
+    })
+}
+
+/// An abort cancels the active tools. Every open call has a result before the run ends.
+pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let rude_gate = gate.clone();
     let rude = Tool::function("rude", "Does not listen.", move |_: Word, _: ToolContext| {
         let gate = rude_gate.clone();
         async move {
@@ -115,7 +120,7 @@ pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl Runti
             Ok("finished")
         }
     });
-    let agent = teller().tool(polite).tool(rude).build().unwrap();
+    let agent = teller().tool(polite(&gate)).tool(rude).build().unwrap();
     let word = json!({"word": "x"});
     let llm = ScriptedLlm::new([Reply::calls([("polite", word.clone()), ("rude", word)])]);
     let executor = harness.boot(World::new(llm)).await;
@@ -142,17 +147,7 @@ pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl Runti
 /// cancelled, and its result is recorded.
 pub async fn an_abort_that_an_append_reads_waits_for_results(harness: &impl RuntimeHarness) {
     let (gate, started) = (Gate::new(), Gate::new());
-    let polite_gate = started.clone();
-    let polite = Tool::function("polite", "Stops when asked.", move |_: Word, cx: ToolContext| {
-        let gate = polite_gate.clone();
-        async move {
-            tokio::select! {
-                () = gate.pass() => Ok("finished"),
-                () = cx.cancellation().cancelled() => Ok("stopped when asked"),
-            }
-        }
-    });
-    let agent = teller().tool(held("held", &gate)).tool(polite).build().unwrap();
+    let agent = teller().tool(held("held", &gate)).tool(polite(&started)).build().unwrap();
     let llm = ScriptedLlm::new([Reply::calls([("held", word("x")), ("polite", word("x"))])]);
     let executor = harness.boot(World::new(llm)).await;
     let handle = start_run(&*executor, &agent, "go").await;

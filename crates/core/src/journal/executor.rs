@@ -124,7 +124,7 @@ impl<O> RunHandle<O> {
     /// Requests that the run stop at the next step boundary. It can be resumed.
     ///
     /// # Errors
-    /// Returns the errors of the store; [`NothingToStop`] if the run has ended.
+    /// Returns the errors of the store; [`NothingToStop`] if the run is not in progress.
     ///
     /// [`NothingToStop`]: crate::error::ErrorCode::NothingToStop
     pub async fn interrupt(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
@@ -134,7 +134,7 @@ impl<O> RunHandle<O> {
     /// Requests that the run stop immediately. Running effects are cancelled.
     ///
     /// # Errors
-    /// Returns the errors of the store; [`NothingToStop`] if the run has ended.
+    /// Returns the errors of the store; [`NothingToStop`] if the run is not in progress.
     ///
     /// [`NothingToStop`]: crate::error::ErrorCode::NothingToStop
     pub async fn abort(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {

@@ -49,11 +49,9 @@ impl Driver {
         self.late_calls.extend(committed.late.iter().map(|(_, finish)| finish.call.clone()));
         let (late_calls, writer) = (&self.late_calls, &self.stream_writer);
         let is_late = |attempt: &mut AttemptHandle| {
-            late_calls.iter().any(|call| writer.is_call(*attempt, call))
+            let is_late = late_calls.iter().any(|call| writer.is_call(*attempt, call));
+            is_late && !mutant!("late-result-repeated")
         };
-        if mutant!("late-result-repeated") {
-            return;
-        }
         let lost: Vec<_> = self.unsettled.extract_if(.., is_late).collect();
         self.stream_writer.discard(step, &lost);
     }
@@ -69,15 +67,11 @@ impl Driver {
     ) {
         let mut settled = std::mem::take(&mut self.unsettled);
         let (session, in_work_items) = (self.journal.session(), self.in_work_items);
-        let late_calls = &self.late_calls;
         // Without work items, only this process records outcomes, but an append may have answered a call that was
         // already running, for example because the budget had been used up.
         let is_recorded = |effect: &Effect| match in_work_items {
             true => events.iter().any(|event| is_outcome(event, effect)),
-            false => {
-                let is_late = matches!(effect, Effect::Tool { call } if late_calls.contains(call));
-                session.has_outcome(effect) && (!is_late || mutant!("late-result-repeated"))
-            }
+            false => session.has_outcome(effect),
         };
         let is_lost = |attempt: &mut AttemptHandle| {
             self.stream_writer.effect(*attempt).is_some_and(|effect| !is_recorded(&effect))
