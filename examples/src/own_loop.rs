@@ -171,7 +171,7 @@ async fn start(journal: &mut Journal, events: Vec<Event>) -> Result<()> {
             Err(Error::new(ErrorCode::AlreadyResumed, "another caller started a run first"))
         }
         StartOutcome::Leased { until, .. } => {
-            let error = Error::new(ErrorCode::AlreadyRunning, "the session has a live run");
+            let error = Error::new(ErrorCode::AlreadyRunning, "the session has an active run");
             Err(error.with_context("lease_until", until))
         }
     }

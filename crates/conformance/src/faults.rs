@@ -14,7 +14,8 @@ use helix_agents_core::store::{
 };
 use helix_agents_test::Gate;
 
-/// The fault of a chosen operation: an append, or one of [`SNAPSHOT`], [`LIST`], [`HEAD`] and [`PAGE`]. A [`Gate`]
+/// The fault of a chosen operation: an append, or one of [`SNAPSHOT`], [`LIST`], [`HEAD`],
+/// [`DELETE`] and [`PAGE`]. A [`Gate`]
 /// holds an operation until the test opens it.
 #[derive(Debug, Clone)]
 pub enum Fault {
@@ -45,6 +46,9 @@ pub const LIST: &str = "list of sessions";
 
 /// The text of a rule for the next head of a session that is read.
 pub const HEAD: &str = "head of a session";
+
+/// The text of a rule for the next session that is deleted.
+pub const DELETE: &str = "deletion of a session";
 
 /// The text of a rule for the next page of a log that is read.
 pub const PAGE: &str = "page of a log";
@@ -249,7 +253,8 @@ impl StateStore for FaultStore {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        self.inner.delete(session).await
+        let fault = self.take_of(DELETE);
+        self.faulty(fault, self.inner.delete(session)).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -59,7 +59,7 @@ pub use oversize::recordable_result;
 pub use page::{SessionPage, StreamStatus, session_page};
 pub use pending_views::{PendingCallView, all_pending_calls, pending_call, pending_calls};
 pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
-pub use request::{RequestContext, pass_down, queue_message, request};
+pub use request::{RequestContext, pass_down, queue_message, queue_message_in_turn, request};
 pub use shared_stream::{CachedStream, SharedStream, StreamLookup, write_shared};
 pub use start_run::StartOutcome;
 pub use stream_cache::{BatchPosition, CacheEntry, PendingBatch, Receipts, StreamCache};
@@ -165,6 +165,11 @@ impl Journal {
         let overview = self.session().overview().clone();
         self.iterator.session_mut().snapshot_saved(overview.position().version);
         Some(overview)
+    }
+
+    /// Returns the late results that an earlier run has recorded since the last append of this run.
+    pub fn late_results(&self) -> impl Iterator<Item = &Arc<ToolFinish>> {
+        self.late.iter().map(|(_, finish)| finish)
     }
 
     /// Returns the next action.
@@ -387,7 +392,7 @@ impl Journal {
     /// Applies what others appended, then reapplies the facts that are still valid.
     fn rebase(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let held = self.roll_back();
-        let by_others_before = self.by_others.len();
+        let (by_others_before, late_before) = (self.by_others.len(), self.late.len());
         for append in missed {
             self.iterator.session_mut().apply_append(append)?;
             if append.run.is_none() {
@@ -434,7 +439,8 @@ impl Journal {
             return Ok(());
         }
         let decided = self.decide()?;
-        if decided.iter().any(|event| matches!(event, Event::ToolFinished(_))) {
+        let has_late = late_before < self.late.len();
+        if has_late || decided.iter().any(|event| matches!(event, Event::ToolFinished(_))) {
             // Hooks receive results before their step is closed. The next `stage` decides and returns the decisions to
             // its caller, which calls the hooks.
             let facts = self.roll_back().into_facts();

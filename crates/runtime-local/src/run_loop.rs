@@ -225,7 +225,12 @@ async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
     // A runtime that is shutting down starts no children.
     let Ok(Action::StartChildren(tasks)) = driver.next() else { return Ok((0, Vec::new())) };
     let lease_view = lease.view().clone();
-    let mut start = Box::pin(driver.start_children_concurrently(lease, &tasks));
+    let mut start = Box::pin(async {
+        driver.start_children_concurrently(lease, &tasks).await?;
+        // The owner may have read the request after it was passed on to the other children.
+        driver.forward_interrupt(lease).await;
+        Ok(())
+    });
     let ended = while_running(&lease_view, start.as_mut(), running).await?;
     drop(start);
     let children = driver.children(&tasks, cancel);

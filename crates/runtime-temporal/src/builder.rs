@@ -21,7 +21,7 @@ const PREFIX: &str = "helix";
 
 /// The default maximum number of work items in a history. A work item adds six events, so a history stays far below the
 /// server's limit of about 50,000 events.
-const PARTS_PER_HISTORY: u32 = 1_000;
+const WORK_ITEMS_PER_HISTORY: u32 = 1_000;
 
 const ATTEMPTS: u32 = 12;
 
@@ -49,7 +49,7 @@ pub struct TemporalRuntimeBuilder {
     identity: Option<String>,
     connect_timeout: Duration,
     attempts: u32,
-    parts_per_history: u32,
+    work_items_per_history: u32,
     execution: Option<Duration>,
     own_queue: bool,
 }
@@ -67,7 +67,7 @@ impl Default for TemporalRuntimeBuilder {
             identity: None,
             connect_timeout: CONNECT_TIMEOUT,
             attempts: ATTEMPTS,
-            parts_per_history: PARTS_PER_HISTORY,
+            work_items_per_history: WORK_ITEMS_PER_HISTORY,
             execution: None,
             own_queue: false,
         }
@@ -148,8 +148,8 @@ impl TemporalRuntimeBuilder {
 
     /// Sets the maximum number of work items in a history before the run continues in a new one. The server may suggest
     /// this earlier. Default: 1,000.
-    pub fn parts_per_history(mut self, count: u32) -> Self {
-        self.parts_per_history = count;
+    pub fn work_items_per_history(mut self, count: u32) -> Self {
+        self.work_items_per_history = count;
         self
     }
 
@@ -194,7 +194,7 @@ impl TemporalRuntimeBuilder {
         let limits = RunLimits {
             heartbeat_ms: millis(self.settings.lease.max(SHORTEST_HEARTBEAT)),
             attempts: self.attempts,
-            parts_per_history: self.parts_per_history,
+            work_items_per_history: self.work_items_per_history,
             follow_ms: millis(FOLLOW_LIMIT),
             execution_ms: self.execution.map(millis),
         };
@@ -223,8 +223,8 @@ impl TemporalRuntimeBuilder {
         if self.attempts == 0 {
             return invalid("`attempts` must be at least 1");
         }
-        if self.parts_per_history == 0 {
-            return invalid("`parts_per_history` must be at least 1");
+        if self.work_items_per_history == 0 {
+            return invalid("`work_items_per_history` must be at least 1");
         }
         if self.queue.is_empty() || self.prefix.is_empty() {
             return invalid("the task queue and the prefix of workflow ids must not be empty");

@@ -47,7 +47,8 @@ pub(crate) struct RunLimits {
     /// The maximum number of attempts of a work item.
     pub attempts: u32,
     /// The maximum number of work items in a history.
-    pub parts_per_history: u32,
+    #[serde(rename = "parts_per_history")]
+    pub work_items_per_history: u32,
     /// The maximum time that one activity waits for a child. The wait occupies a worker slot.
     pub follow_ms: u64,
     /// The execution timeout of the workflow. `None`: no timeout.

@@ -117,7 +117,7 @@ impl<'a> RunExecution<'a> {
                 let status = status.unwrap_or_else(|| "unknown".to_owned());
                 return Ok(Ended::Over(RunOutput { status, work_items: before + work_items }));
             }
-            let full = work_items >= u64::from(self.input.limits.parts_per_history);
+            let full = work_items >= u64::from(self.input.limits.work_items_per_history);
             if work_items > 0 && (full || self.cx.continue_as_new_suggested()) {
                 let step = self.names.borrow().step;
                 let continued_from =

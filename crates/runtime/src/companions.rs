@@ -9,7 +9,7 @@ use helix_agents_core::executor::{Input, ResumeOptions};
 use helix_agents_core::fault;
 use helix_agents_core::json::Json;
 use helix_agents_core::session::{
-    CallRecord, MAX_CONFLICTS, child_status, end_of_call, queue_message, recordable_result,
+    CallRecord, MAX_CONFLICTS, child_status, end_of_call, queue_message_in_turn, recordable_result,
     session_and_status,
 };
 use helix_agents_core::step::{
@@ -161,7 +161,11 @@ async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionOut
             }
             Delivery::Queued => {
                 let (request, message) = (&message.request, &message.message);
-                queue_message(context.request_context(), child, request, message, None).await?;
+                let queue = context.request_context();
+                if !queue_message_in_turn(queue, child, request, message).await? {
+                    // The turn has ended meanwhile, so the message starts another one.
+                    continue;
+                }
                 if child_status(context.logs(), child).await?.can_continue() {
                     let options = ResumeOptions::default();
                     let by = &StartedBy::Parent { cleared: None };

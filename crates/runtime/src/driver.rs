@@ -289,7 +289,7 @@ impl Driver {
             decided.extend(self.stage(&[])?);
         }
         if !self.hooks.is_empty() {
-            let results = self.results.take(&self.journal.next());
+            let results = self.results.take(self.journal.session(), &self.journal.next());
             let mut hook_call = Box::pin(self.result_hooks(&results, &decided));
             let changes = Box::pin(self.under_lease(lease, hook_call.as_mut())).await?;
             drop(hook_call);
@@ -322,6 +322,7 @@ impl Driver {
             }
         };
         let committed = committed?;
+        self.note_late(&committed);
         if committed.events.is_empty() {
             if self.in_work_items && is_staged && !has_recorded {
                 // Another process has recorded all of it.
@@ -388,6 +389,17 @@ impl Driver {
         self.save_snapshot();
     }
 
+    /// Notes late results that an append of this run has read. A work item gets them from the session instead, because
+    /// each item reads them again.
+    fn note_late(&mut self, committed: &Committed) {
+        if self.hooks.is_empty() || self.in_work_items {
+            return;
+        }
+        for (_, finish) in &committed.late {
+            self.results.note_one(self.journal.session(), &self.agent, finish);
+        }
+    }
+
     /// Records facts without taking decisions. Returns `false` if another process has recorded all of them.
     ///
     /// # Errors
@@ -409,6 +421,7 @@ impl Driver {
             self.stream_writer.flush_before(append).await
         };
         let committed = committed?;
+        self.note_late(&committed);
         if committed.events.is_empty() {
             if self.in_work_items {
                 self.discard();
@@ -453,6 +466,12 @@ impl Driver {
         if self.hooks.is_empty() {
             return self.journal.stage(facts);
         }
+        if !self.in_work_items {
+            let late: Vec<_> = self.journal.late_results().cloned().collect();
+            for finish in &late {
+                self.results.note_one(self.journal.session(), &self.agent, finish);
+            }
+        }
         self.journal.apply_facts(facts)?;
         // The calls have to be looked up before the step is closed.
         self.results.note(self.journal.session(), &self.agent, self.journal.staged());
@@ -461,14 +480,18 @@ impl Driver {
         Ok(decided)
     }
 
-    /// Stages the end of a run that only records the abort of its session. Before that, calls the hooks for the calls
-    /// that the abort answers. `progress` holds the results of the hook calls of earlier tries and receives those of
-    /// this one.
+    /// Stages the decisions and the end of a run that only records the abort of its session. Before that, calls the
+    /// hooks for the calls that the abort answers, and for the results that a crashed run has recorded. `progress`
+    /// holds the results of the hook calls of earlier tries and receives those of this one.
     pub(crate) async fn answer_aborted(&mut self, progress: &mut HookProgress) -> Result<()> {
-        if !self.hooks.is_empty() {
+        if self.hooks.is_empty() {
+            self.journal.stage(&[])?;
+        } else {
             self.results = std::mem::take(&mut progress.results);
+            // A crashed run may have recorded results that hooks have not received.
+            self.results.note_open_step(self.journal.session(), &self.agent);
             self.stage(&[])?;
-            let results = self.results.take(&self.journal.next());
+            let results = self.results.take(self.journal.session(), &self.journal.next());
             progress.changes.extend(self.result_hooks(&results, &[]).await);
             progress.results = std::mem::take(&mut self.results);
             self.journal.stage(&progress.changes)?;

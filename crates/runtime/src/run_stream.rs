@@ -77,9 +77,20 @@ impl RunStream {
     }
 
     /// Returns `true` if the chunk starts another run of the session.
-    fn is_next_run(&self, stored: &StoredChunk) -> bool {
+    fn is_other_start(&self, stored: &StoredChunk) -> bool {
         let is_start = matches!(stored.chunk.kind, ChunkKind::RunStarted | ChunkKind::RunResumed);
         is_start && stored.chunk.session == self.session && stored.chunk.run != self.run
+    }
+
+    /// Returns `true` if this run ended before that of the chunk. The chunk may also belong to an earlier run that
+    /// crashed before it wrote to the stream: its successor shows its start.
+    async fn has_ended_before(&self, stored: &StoredChunk) -> bool {
+        let Ok(session) = self.context.logs().load(&self.session).await else { return true };
+        let number = |run: &RunId| session.runs().position(|record| record.id == *run);
+        match (number(&self.run), number(&stored.chunk.run)) {
+            (Some(own), Some(other)) => own < other,
+            _ => true,
+        }
     }
 }
 
@@ -103,7 +114,7 @@ impl Reader {
                 },
                 () = clock.sleep(left) => continue,
             };
-            if self.target.is_next_run(&stored) {
+            if self.target.is_other_start(&stored) && self.target.has_ended_before(&stored).await {
                 return None;
             }
             self.cursor = stored.seq + 1;

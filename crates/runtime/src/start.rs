@@ -338,8 +338,8 @@ async fn wait_for_lease(
     Ok(false)
 }
 
-/// Marks a session without a live run as aborted. With `permanently`, a completed session is aborted, too, so that it
-/// accepts no further messages. `above` contains the hooks of the ancestor sessions.
+/// Marks a session without an active run as aborted. With `permanently`, a completed session is aborted, too, so that
+/// it accepts no further messages. `above` contains the hooks of the ancestor sessions.
 pub(crate) async fn abort(
     runtime: &Runtime,
     agent: AnyAgent,
@@ -368,7 +368,7 @@ pub(crate) async fn abort(
             abort_events(&fold, &start, request, reason)?
         };
         let mut journal = journal(context, &agent, fold, &run);
-        journal.stage(&events)?;
+        journal.apply_facts(&events)?;
         let hooks = HookChain::new(above, &agent, &[]);
         let mut driver = driver(runtime, Arc::clone(&agent), journal, hooks);
         driver.answer_aborted(&mut progress).await?;
@@ -404,9 +404,7 @@ async fn prepare_start(
             let in_line =
                 known.watermark_version(fold.id(), fold.created_at()) >= fold.position().version;
             let ended = exists && fold.current_run().is_none();
-            let has_children =
-                fold.open_children().next().is_some() || fold.children_to_abort().is_some();
-            if ended && (!in_line || has_children) {
+            if ended && (!in_line || !fold.children_to_show().is_empty()) {
                 // Missing chunks of the previous run must not appear as part of this run.
                 context.show_end(fold.id()).await;
                 let known = context.stream_info(root).await.unwrap_or(known);
@@ -575,7 +573,7 @@ impl Launch {
 }
 
 fn running(session: &SessionId) -> Error {
-    Error::new(ErrorCode::AlreadyRunning, "the session has a live run")
+    Error::new(ErrorCode::AlreadyRunning, "the session has an active run")
         .with_context("session", session)
 }
 

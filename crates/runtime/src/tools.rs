@@ -272,7 +272,8 @@ impl CallRun {
         if let Some(changed) = &changed
             && let Err(violations) = self.tool.validate(&changed.to_value())
         {
-            let message = format!("a hook's arguments do not fit: {}", violations.join("; "));
+            let message =
+                format!("a hook's arguments do not match the schema: {}", violations.join("; "));
             return Err(AttemptOutcome::failed(ErrorCode::ToolInputInvalid, message));
         }
         let before = cx.changes();

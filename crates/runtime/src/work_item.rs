@@ -322,7 +322,16 @@ impl AttachedRun {
             (WorkItem::Settle(calls), next) => self.settle(calls, &next, is_first).await,
             (WorkItem::Call(call), _) => match self.call(call).await? {
                 Some(facts) => self.driver.record(&mut self.lease, facts).await,
-                None => Ok(()),
+                None => {
+                    let driver = &mut self.driver;
+                    if is_first && !driver.hooks.is_empty() {
+                        // Another process may have recorded the result first.
+                        let calls = std::slice::from_ref(call);
+                        driver.results =
+                            UndeliveredResults::of_calls(driver.session(), driver.agent(), calls);
+                    }
+                    Ok(())
+                }
             },
             // The item is not due: another event was recorded first, or the item was completed and the engine lost its
             // result.

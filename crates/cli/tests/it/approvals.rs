@@ -256,7 +256,7 @@ async fn an_unchanged_or_invalid_edit_approves_nothing() {
     // Invalid arguments are rejected, and the edit is kept.
     let message = edit("sh -c 'echo {\\\"path\\\": 1} > \"$1\"' x").await;
     assert!(
-        message.contains("the answer does not fit") && message.contains("your edit was saved"),
+        message.contains("the answer does not match") && message.contains("your edit was saved"),
         "{message}"
     );
     let kept = message.split("--arguments - < ").nth(1).unwrap().split(':').next().unwrap();

@@ -290,9 +290,9 @@ pub async fn mistakes_with_companions_are_reported_to_the_model(harness: &impl R
         tool companion__spawnAgent {"name":"critic-1","session":"story-agent-critic-1","status":"running"}
         tool companion__spawnAgent {"error":"a child with this name already exists; send it a message"}
         tool companion__spawnAgent {"name":"critic-2","session":"story-agent-critic-2","status":"running"}
-        tool companion__getChildStatus {"error":"there is no child `rex`; there are: critic-1, critic-2"}
+        tool companion__getChildStatus {"error":"there is no companion `rex`; there are: critic-1, critic-2"}
         tool companion__waitForResult {"error":"there is no tool `companion__waitForResult`; the tools are: shout, companion__spawnAgent, companion__sendMessage, companion__listChildren, companion__getChildStatus, companion__terminateChild"}
-        tool companion__sendMessage {"error":"the arguments do not fit: invalid type: integer `7`, expected a string at line 1 column 9"}
+        tool companion__sendMessage {"error":"the arguments do not match the schema: invalid type: integer `7`, expected a string at line 1 column 9"}
     "#]]
     .assert_eq(&tool_results(harness, "").await);
 }
@@ -310,7 +310,7 @@ pub async fn the_number_of_companions_is_limited(harness: &impl RuntimeHarness) 
     expect![[r#"
         tool companion__spawnAgent {"name":"one","status":"completed","output":{"answer":"hm","score":1}}
         tool companion__spawnAgent {"name":"two","status":"completed","output":{"answer":"hm","score":1}}
-        tool companion__spawnAgent {"error":"there are 2 children already, and no more are allowed"}
+        tool companion__spawnAgent {"error":"there are 2 companions already, which is the limit"}
         tool companion__spawnAgent {"name":"one","status":"completed","output":{"answer":"hm","score":2}}
     "#]]
     .assert_eq(&tool_results(harness, "").await);

@@ -140,7 +140,7 @@ pub async fn unknown_tools_and_bad_arguments_are_answered_without_running(
           call 1.0 whisper({})
           call 1.1 shout({"word":7})
           result 1.0 error tool_unknown: there is no tool `whisper`; the tools are: shout
-          result 1.1 error tool_input_invalid: the arguments do not fit: at /word: 7 is not of type "string"
+          result 1.1 error tool_input_invalid: the arguments do not match the schema: at /word: 7 is not of type "string"
         step 1 closed
         step 2 reply ToolUse in=10 out=5
           call 2.0 shout({"word": "unend)
@@ -158,7 +158,7 @@ pub async fn unknown_tools_and_bad_arguments_are_answered_without_running(
         args {"word":7}
         tool_error 1.0 tool_unknown: there is no tool `whisper`; the tools are: shout
         tool_end 1.0 success=false
-        tool_error 1.1 tool_input_invalid: the arguments do not fit: at /word: 7 is not of type "string"
+        tool_error 1.1 tool_input_invalid: the arguments do not match the schema: at /word: 7 is not of type "string"
         tool_end 1.1 success=false
         checkpoint
         tool_arg 0 shout

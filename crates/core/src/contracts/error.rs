@@ -107,7 +107,7 @@ codes! {
     CheckpointNotFound = "checkpoint_not_found", NotFound;
     /// A session with this id exists already.
     SessionExists = "session_exists", Conflict;
-    /// The session has a live run.
+    /// The session has an active run.
     AlreadyRunning = "already_running", Conflict;
     /// Another caller resumed the session first.
     AlreadyResumed = "already_resumed", Conflict;

@@ -254,7 +254,7 @@ pub trait StreamManagerExt: StreamManager {
         match written.refused.first() {
             None => Ok(written.last_seq),
             Some(attempt) => {
-                let message = "the attempt was settled, discarded or never started";
+                let message = "the attempt was committed, discarded or never started";
                 Err(Error::new(ErrorCode::AttemptDiscarded, message)
                     .with_context("session", stream)
                     .with_context("attempt", attempt.0))

@@ -31,7 +31,7 @@ pub enum Resumable {
     /// `resume` continues the session: its run stopped without ending, was interrupted or failed,
     /// or something that a suspended run waits for has arrived.
     Yes,
-    /// The session has a live run.
+    /// The session has an active run.
     Running,
     /// The session is suspended, and nothing that it waits for has arrived.
     Waiting,
@@ -233,7 +233,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// enter the turn when the step in progress is done.
     ///
     /// # Errors
-    /// Returns [`AlreadyRunning`] if the session has a live run, [`RunUnfinished`] if its run
+    /// Returns [`AlreadyRunning`] if the session has an active run, [`RunUnfinished`] if its run
     /// stopped without ending, [`Suspended`] if it waits for answers or children, [`AgentMismatch`]
     /// if it belongs to another agent, [`InputInvalid`] if the input has no message or an
     /// unsuitable state, [`StateInvalid`] if the recorded state does not fit the agent, the
@@ -387,7 +387,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     async fn recover(&self) -> Result<Vec<RunHandle>>;
 
     /// Does what [`recover`](Self::recover) does, and also resumes every suspended session that can
-    /// continue and has no live run: because a call was answered or its deadline has passed, or
+    /// continue and has no active run: because a call was answered or its deadline has passed, or
     /// because a child session has ended. Call it periodically: nothing waits in memory for a
     /// deadline.
     ///

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::delete::clear_stream;
 use super::load::not_found;
 use super::{SessionReader, load_events};
 use crate::clock::IdSourceExt as _;
@@ -296,7 +297,13 @@ impl Repair<'_> {
         // The stream ignores this if a later run has already written to it. A later run that has not written yet repairs
         // the stream itself, and skips the boundaries that exist.
         let batch = Batch::new(self.ids.batch(), fold.stream_writer(), [watermark]);
-        self.streams.write(&head.created.root, batch).await.map(drop)
+        let root = &head.created.root;
+        self.streams.write(root, batch).await?;
+        // If the session was deleted after its log was read, the write has created its stream again.
+        match self.logs.store.head(root).await? {
+            Some(_) => Ok(()),
+            None => clear_stream(self.logs.store, self.streams, root).await,
+        }
     }
 
     async fn children(&self, session: &SessionId) -> Result<()> {
@@ -305,8 +312,7 @@ impl Repair<'_> {
         if fold.current_run().is_some() {
             return Ok(());
         }
-        let to_abort = fold.children_to_abort().map_or_else(Vec::new, |(children, _)| children);
-        for child in fold.open_children().chain(&to_abort) {
+        for child in fold.children_to_show() {
             let repaired = async {
                 match ended_head(self.logs, &child.session).await? {
                     Some(head) => Box::pin(self.session(head)).await,

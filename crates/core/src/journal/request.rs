@@ -124,12 +124,41 @@ pub async fn queue_message(
     message: &UserMessage,
     from: Option<&ChildNotice>,
 ) -> Result<()> {
-    let queue = |fold: &SessionOverview| {
-        let known = fold.knows_message(request);
-        let (request, message, from) = (request.clone(), message.clone(), from.cloned());
-        Ok((!known).then_some((Event::MessageQueued { request, message, from }, Guard::None)))
-    };
+    let queue = |fold: &SessionOverview| Ok(queued_message(fold, request, message, from));
     request_context.append(session, queue).await
+}
+
+/// Queues a message for a session whose turn has not ended. Returns `false` and queues nothing if the
+/// turn has ended. A message with the same `request` is queued only once.
+///
+/// # Errors
+/// Returns the errors of [`queue_message`].
+pub async fn queue_message_in_turn(
+    request_context: RequestContext<'_>,
+    session: &SessionId,
+    request: &RequestId,
+    message: &UserMessage,
+) -> Result<bool> {
+    let mut is_in_turn = true;
+    let queue = |fold: &SessionOverview| {
+        let ended = fold.last_run().is_none_or(|run| run.status.ends_turn());
+        is_in_turn = !ended || fold.knows_message(request);
+        Ok(if is_in_turn { queued_message(fold, request, message, None) } else { None })
+    };
+    request_context.append(session, queue).await?;
+    Ok(is_in_turn)
+}
+
+/// Returns the event that queues a message, or `None` if the session has received it before.
+fn queued_message(
+    fold: &SessionOverview,
+    request: &RequestId,
+    message: &UserMessage,
+    from: Option<&ChildNotice>,
+) -> Option<(Event, Guard)> {
+    let (request, message, from) = (request.clone(), message.clone(), from.cloned());
+    let is_known = fold.knows_message(&request);
+    (!is_known).then_some((Event::MessageQueued { request, message, from }, Guard::None))
 }
 
 impl<'a> RequestContext<'a> {

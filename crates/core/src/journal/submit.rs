@@ -274,7 +274,7 @@ fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission)
         Some(outline) => {
             let (session, call) = (fold.id(), &pending.call);
             tracing::warn!(%session, %call, "client_tool.validation_failed");
-            let message = format!("the answer does not fit: {outline}");
+            let message = format!("the answer does not match the schema: {outline}");
             Err(Error::new(ErrorCode::AnswerInvalid, message))
         }
     }

@@ -187,8 +187,8 @@ fn queued<'a>(
     })
 }
 
-/// Returns the events that abort a session without a live run. They form a run of their own, in one
-/// append.
+/// Returns the events that abort a session without an active run. They form a run of their own, in
+/// one append.
 ///
 /// # Errors
 /// Returns [`ErrorCode::NothingToStop`] if the session has already ended.
@@ -313,7 +313,7 @@ pub(crate) fn check_after(session: &Session, after: Option<&RunId>) -> Result<()
 fn waiting(session: &Session) -> Error {
     let calls: Vec<_> = session.pending_calls().map(|pending| pending.call.as_str()).collect();
     let children: Vec<_> = session.open_children().map(|child| child.session.as_str()).collect();
-    let message = "the session has pending calls: submit answers to them, or abort it";
+    let message = "the session waits for answers or children: submit the answers, or abort it";
     let mut error = Error::new(ErrorCode::Suspended, message).with_context("session", session.id());
     if !calls.is_empty() {
         error = error.with_context("calls", calls.join(", "));
@@ -326,7 +326,7 @@ fn waiting(session: &Session) -> Error {
 
 fn unfinished(session: &Session, alive: bool) -> Error {
     let (code, message) = if alive {
-        (ErrorCode::AlreadyRunning, "the session has a live run")
+        (ErrorCode::AlreadyRunning, "the session has an active run")
     } else {
         (ErrorCode::RunUnfinished, "the last run stopped without ending; resume it first")
     };

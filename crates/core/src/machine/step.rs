@@ -34,7 +34,7 @@ pub use finish::synthesize_finish_tool_result;
 pub use iterator::{Action, CallTask, ChildTask, StepIterator};
 pub use messages::{LlmMessages, build_messages_for_llm, find_unpaired_finish_call_id};
 pub use output::repair_output;
-pub use plan::{PlanOptions, StatusUpdate, StepPlan, plan_step_processing};
+pub use plan::{StatusUpdate, StepPlan, StepPlanOptions, plan_step_processing};
 pub use results::{CallResult, ResultKind, UndeliveredResults};
 pub use stop::{
     FinalStatus, StopCause, StopConfig, determine_final_status, is_error_stop_reason,

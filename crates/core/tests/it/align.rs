@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use expect_test::expect;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
+use helix_agents_conformance::faults::{Fault, PAGE};
 use helix_agents_conformance::ids::batch_id;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{ErrorCode, ErrorRecord, Result};
@@ -15,8 +16,8 @@ use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Journal, SessionReader, StartOutcome, StreamRepair, abort_events, plan_stream_repair,
-    queue_message, repair_ended_stream, rewind_events,
+    Journal, SessionReader, StartOutcome, StreamRepair, abort_events, delete_session,
+    plan_stream_repair, queue_message, repair_ended_stream, rewind_events,
 };
 use helix_agents_core::store::StateStore as _;
 use helix_agents_core::stream::{
@@ -24,6 +25,7 @@ use helix_agents_core::stream::{
     StreamOp, Watermark, Writer,
 };
 use helix_agents_store_memory::MemoryStore;
+use helix_agents_test::Gate;
 use serde_json::json;
 
 use crate::support::{World, agent, calls, first_events, id, reply, result, start_run, text};
@@ -372,6 +374,9 @@ async fn a_late_result_discards_the_attempt_of_the_later_run() {
     stalled.stage(&[result("1.0", json!({"found": 1}))]).unwrap();
     assert_eq!(stalled.commit().await.unwrap_err().code(), ErrorCode::Superseded);
     journal.stage(&[result("1.0", json!({"found": 2}))]).unwrap();
+    let committed = journal.commit().await.unwrap();
+    assert!(committed.events.is_empty(), "hooks receive the late result before the step is closed");
+    journal.stage(&[]).unwrap();
     journal.commit().await.unwrap();
 
     let (session, version) = (world.session().await, journal.acknowledged());
@@ -413,4 +418,31 @@ async fn an_outcome_settles_only_attempts_of_the_run_that_recorded_it() {
         let found = if recorded_by_first { [settled, discarded] } else { [discarded, settled] };
         assert_eq!(found, expected, "recorded by the first run: {recorded_by_first}");
     }
+}
+
+/// A reader repairs the stream of a run whose process crashed, and the session is deleted after the reader has read its
+/// log.
+#[tokio::test]
+async fn a_repair_leaves_no_stream_of_a_session_that_is_deleted_meanwhile() {
+    let world = world();
+    let mut journal = world.answered(text("Done.")).await;
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    let (memory, read) = (MemoryStore::new(), Gate::new());
+    // The first two pages are read for the session, the next one for its events.
+    for _ in 0..2 {
+        world.faults.strike(PAGE, Fault::HoldAfter(Gate::opened()));
+    }
+    world.faults.strike(PAGE, Fault::HoldAfter(read.clone()));
+    let reader = SessionReader::of(&world.faults);
+    let session = id();
+    let repaired = repair_ended_stream(reader, &memory, &*world.clock, &*world.counter, &session);
+    let deleted = async {
+        read.reached().await;
+        assert!(delete_session(&world.faults, &memory, &session).await.unwrap());
+        read.open();
+    };
+    let (repaired, ()) = tokio::join!(repaired, deleted);
+    repaired.unwrap();
+    assert!(memory.info(&session).await.unwrap().is_empty());
 }

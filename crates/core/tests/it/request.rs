@@ -1,16 +1,24 @@
 //! Tests of requests from outside a run, and of reading a log.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use helix_agents_conformance::faults::{DELETE, Fault, FaultStore, HEAD};
 use helix_agents_core::error::Result;
+use helix_agents_core::id::RequestId;
+use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    RequestContext, StartRun, StopKind, StopRequest, load, load_events, pass_down, request,
+    RequestContext, StartRun, StopKind, StopRequest, load, load_events, pass_down,
+    queue_message_in_turn, request,
 };
 use helix_agents_core::step::Action;
 use helix_agents_core::store::{SessionStatus, StateStore};
+use helix_agents_store_memory::{MemoryOptions, MemoryStore};
+use helix_agents_test::Gate;
 use serde_json::json;
 
-use crate::support::{World, calls, code, id, reply, result, start_run, text};
+use crate::support::{NoWait, World, calls, code, id, reply, result, start_run, text};
 
 async fn ask(world: &World, run: Option<&str>, kind: StopKind) -> Result<()> {
     let run = run.map(Into::into);
@@ -145,4 +153,63 @@ async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
     let after = load(&world.faults, &id()).await.unwrap();
     assert_eq!(after.position().version, before + 1);
     assert!(after.interrupt_request().is_some());
+}
+
+/// The reply to a deletion is lost. Before the deletion is repeated, another session is created with the id.
+#[tokio::test]
+async fn a_repeated_deletion_does_not_delete_the_next_session() {
+    let mut world = World::new();
+    let memory =
+        MemoryStore::with_clock(MemoryOptions::default(), Arc::<NoWait>::clone(&world.clock));
+    world.faults = FaultStore::new(Arc::new(memory));
+    world.create().await;
+    let gate = Gate::new();
+    world.faults.strike(DELETE, Fault::LoseReply);
+    // The first head is that of the deleted session.
+    world.faults.strike(HEAD, Fault::HoldAfter(Gate::opened()));
+    world.faults.strike(HEAD, Fault::HoldBefore(gate.clone()));
+    let store = world.retrying_store();
+    let session = id();
+    let deleted = store.delete(&session);
+    let created = async {
+        gate.reached().await;
+        world.clock.now_ms.store(1, Ordering::Relaxed);
+        world.create().await;
+        gate.open();
+    };
+    let (deleted, ()) = tokio::join!(deleted, created);
+    assert!(deleted.unwrap(), "the first session existed");
+    assert!(world.faults.head(&session).await.unwrap().is_some());
+}
+
+/// A deletion whose reply was lost is not repeated in vain.
+#[tokio::test]
+async fn a_deletion_whose_reply_is_lost_reports_that_the_session_existed() {
+    let world = World::new();
+    world.create().await;
+    world.faults.strike(DELETE, Fault::LoseReply);
+    assert!(world.retrying_store().delete(&id()).await.unwrap());
+    assert!(!world.retrying_store().delete(&id()).await.unwrap());
+}
+
+/// A message for a turn that has ended meanwhile has to start another turn.
+#[tokio::test]
+async fn a_message_for_a_turn_is_not_queued_after_its_end() {
+    let world = World::new();
+    let mut journal = world.create().await;
+    let queue = async |request: &str| {
+        let (request, message) = (RequestId::from(request), UserMessage::from("by the way"));
+        queue_message_in_turn(world.request_context(), &id(), &request, &message).await.unwrap()
+    };
+    assert!(queue("m1").await);
+    journal.catch_up().await.unwrap();
+    journal.stage(&[]).unwrap();
+    journal.commit().await.unwrap();
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    assert!(!queue("m2").await);
+    assert!(queue("m1").await, "the session has received it");
+    let queued = world.log().await.into_iter().filter(|line| line.contains("message_queued"));
+    assert_eq!(queued.count(), 1);
 }

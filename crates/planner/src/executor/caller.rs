@@ -42,7 +42,8 @@ impl ToolCaller {
         };
         let input = Value::Object(kwargs.clone());
         if let Err(violations) = tool.validate(&input) {
-            let message = format!("the arguments do not fit: {}", violations.join("; "));
+            let message =
+                format!("the arguments do not match the schema: {}", violations.join("; "));
             return Err(ToolError::new(message));
         }
         let input = Json::from(input);

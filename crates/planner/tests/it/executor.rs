@@ -97,7 +97,7 @@ async fn it_executes_a_round_as_one_recorded_call() {
     assert_eq!(records[0].result, "X");
     assert_eq!((outcomes[1], outcomes[2]), ((true, ""), (true, "")));
     assert_eq!(outcomes[3], (false, "the tool panicked: broke down"));
-    assert!(outcomes[4].1.starts_with("the arguments do not fit"), "{}", outcomes[4].1);
+    assert!(outcomes[4].1.starts_with("the arguments do not match"), "{}", outcomes[4].1);
     assert_eq!(outcomes[5].1, "there is no tool `whisper`; the tools are: shout, note, broken");
     assert_eq!(session.state()["notes"], json!(["noted", "noted"]));
     let keys = keys.lock().unwrap().clone();

@@ -148,7 +148,7 @@ async fn weakness_8_invalid_arguments_are_reported_and_not_run() {
     let (_, session, _) = run(&runtime, &agent, "go").await;
     let records = tool_logs(session.transcript());
     assert!(heard.lock().unwrap().is_empty());
-    assert!(records[0].error.contains("do not fit"), "{}", records[0].error);
+    assert!(records[0].error.contains("do not match"), "{}", records[0].error);
     assert!(records[1].error.contains("there is no tool `whisper`"), "{}", records[1].error);
     let records = &infos(&model)[1]["last_round_result"];
     assert_eq!(records[0]["success"], false);

@@ -3,8 +3,10 @@
 
 mod abort_while_starting;
 mod child_in_doubt;
+mod ended_meanwhile;
 mod guarantees;
 mod late_batch;
+mod late_hooks;
 mod late_results;
 mod lifecycle;
 mod open_attempts;
@@ -12,6 +14,7 @@ mod parity;
 mod per_step;
 mod sessions;
 mod slow_stream;
+mod stream_after_takeover;
 mod sweeper;
 mod trees;
 mod two_moments;

@@ -144,7 +144,7 @@ async fn an_expired_call_is_logged() {
     assert!(!lines.read().contains("secret"), "{}", lines.read());
 }
 
-/// The session has no live run.
+/// The session has no active run.
 #[tokio::test]
 async fn an_aborted_call_is_logged() {
     let (lines, _guard) = listen();

@@ -63,7 +63,7 @@ struct EndedRun {
 /// Executes a run of an agent, with this maximum number of work items per history.
 async fn execute(agent: &AnyAgent, llm: impl LlmAdapter, parts: u32) -> EndedRun {
     let here = Deployment::new().await;
-    let builder = here.runtime(llm, &[Arc::clone(agent)]).parts_per_history(parts);
+    let builder = here.runtime(llm, &[Arc::clone(agent)]).work_items_per_history(parts);
     let process = Process::new(builder.identity("recorded")).await;
     let handle = process.start(agent).await;
     within(handle.result()).await.unwrap();

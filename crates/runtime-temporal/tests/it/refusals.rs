@@ -48,7 +48,7 @@ async fn invalid_options_are_refused() {
     let runtime = || here.runtime(ScriptedLlm::new([]), &[]);
     for wrong in [
         runtime().attempts(0),
-        runtime().parts_per_history(0),
+        runtime().work_items_per_history(0),
         runtime().task_queue(""),
         runtime().target("nowhere"),
         runtime().lease(Duration::from_millis(1)),

@@ -53,7 +53,7 @@ impl<E: ?Sized> Runtime<E> {
         Ok(())
     }
 
-    /// Marks a session without a live run as aborted.
+    /// Marks a session without an active run as aborted.
     async fn end_aborted(&self, head: &Head, reason: Option<String>) -> Result<()> {
         let context = &self.context;
         let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;

@@ -227,7 +227,7 @@ impl CompanionTool {
     pub(crate) fn parse(self, arguments: &Json) -> Result<CompanionCall, String> {
         fn typed<T: DeserializeOwned>(arguments: &Json) -> Result<T, String> {
             arguments.to_typed().map_err(|error| {
-                format!("the arguments do not fit: {}", excerpt_of(error, MAX_QUOTED))
+                format!("the arguments do not match the schema: {}", excerpt_of(error, MAX_QUOTED))
             })
         }
         let of = |arguments, command| {

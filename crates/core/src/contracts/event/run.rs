@@ -22,7 +22,7 @@ pub enum Trigger {
     /// The previous run stopped without ending, and this run took over. Requests to the previous
     /// run apply to this one.
     Recover,
-    /// A caller aborted a session that had no live run.
+    /// A caller aborted a session that had no active run.
     Abort,
 }
 

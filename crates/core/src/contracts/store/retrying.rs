@@ -1,6 +1,7 @@
 //! A store wrapper that retries operations while the store is unavailable.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,7 +23,8 @@ use crate::retry_window::RetryWindow;
 /// with the same id and returns its first result. Operations that fail with a
 /// [retryable](crate::error::Error::is_retryable) error are repeated with backoff from 20 ms to one
 /// second, until the retry timeout; then the last error is returned. A deletion whose reply was
-/// lost is repeated, and then reports that nothing existed.
+/// lost is repeated only if the session still exists, unless another one has its id. A session that
+/// is created between this check and the repetition is deleted.
 ///
 /// Runtimes wrap their store in it, and its streams in
 /// [`RetryingStreams`](crate::stream::RetryingStreams). Neither the layers above nor the store
@@ -114,7 +116,19 @@ impl StateStore for RetryingStore {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        self.retry_window.retry(|| self.inner.delete(session)).await
+        let before = self.head(session).await?.map(|head| head.created_at);
+        let attempts = AtomicU32::new(0);
+        let delete = || async {
+            if attempts.fetch_add(1, Ordering::Relaxed) > 0 {
+                // An earlier attempt may have succeeded, and another session may have the id now.
+                let now = self.inner.head(session).await?.map(|head| head.created_at);
+                if now.is_none() || now != before {
+                    return Ok(before.is_some());
+                }
+            }
+            self.inner.delete(session).await
+        };
+        self.retry_window.retry(delete).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -34,6 +34,14 @@ impl SessionOverview {
         Some((of_step.chain(stay).cloned().collect(), run.reason.clone()))
     }
 
+    /// Returns the children whose ends the stream may still have to show when the session has no
+    /// current run: the open ones, and those that an abort has to stop.
+    #[must_use]
+    pub fn children_to_show(&self) -> Vec<Arc<ChildStart>> {
+        let to_abort = self.children_to_abort().map(|(children, _)| children);
+        self.open_children().cloned().chain(to_abort.into_iter().flatten()).collect()
+    }
+
     /// Returns the companions with their names.
     pub fn companions(&self) -> impl Iterator<Item = (&str, &CompanionRecord)> {
         self.fold_state.rare.companions.iter().map(|(name, record)| (name.as_str(), record))

@@ -81,7 +81,7 @@ fn spawn_task(
     }
     if let Some(record) = session.companion(&name) {
         if record.start.agent != *companion.agent().name() {
-            return Err(format!("a child `{name}` of another agent already exists"));
+            return Err(format!("a companion `{name}` of another agent already exists"));
         }
         // A companion that has ended starts another turn.
         let start = ChildStart { call: call.id.clone(), ..ChildStart::clone(&record.start) };
@@ -90,7 +90,7 @@ fn spawn_task(
     }
     let most = agent.limits().max_companions;
     if session.companions().count() >= most {
-        let message = format!("there are {most} children already, and no more are allowed");
+        let message = format!("there are {most} companions already, which is the limit");
         return Ok(CompanionTask::Done(failed(ErrorCode::CompanionLimit, message)));
     }
     let stays = CompanionRef { name, mode: companion.mode() };
@@ -110,7 +110,7 @@ fn command_task(
     let Some(record) = session.companion(name) else {
         let names: Vec<_> = session.companions().map(|(name, _)| name).collect();
         let name = excerpt(name, MAX_NAME);
-        return Err(format!("there is no child `{name}`; there are: {}", names.join(", ")));
+        return Err(format!("there is no companion `{name}`; there are: {}", names.join(", ")));
     };
     let start = ChildStart { call: call.id.clone(), ..ChildStart::clone(&record.start) };
     let Some(companion) = agent.companion(&start.agent) else {

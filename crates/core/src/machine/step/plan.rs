@@ -12,12 +12,12 @@ use crate::tool::FINISH_TOOL;
 /// The inputs of a plan besides the result.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
-pub struct PlanOptions<'a> {
+pub struct StepPlanOptions<'a> {
     /// The schema of the agent's output, if it has an output type.
     pub output_schema: Option<&'a Schema>,
 }
 
-impl<'a> PlanOptions<'a> {
+impl<'a> StepPlanOptions<'a> {
     /// Creates the options for an agent with this output schema, if it has an output type.
     #[must_use]
     pub const fn new(output_schema: Option<&'a Schema>) -> Self {
@@ -66,7 +66,7 @@ pub struct StatusUpdate {
 /// the step adds results for those calls. A `__finish__` that was cut off or whose output is
 /// invalid is not terminal, and the other calls are pending as usual.
 #[must_use]
-pub fn plan_step_processing(step: &StepResult, options: &PlanOptions<'_>) -> StepPlan {
+pub fn plan_step_processing(step: &StepResult, options: &StepPlanOptions<'_>) -> StepPlan {
     let mut plan = StepPlan {
         assistant_message_plan: None,
         tool_calls_to_run: Vec::new(),
@@ -113,7 +113,7 @@ fn plan_calls(
     plan: &mut StepPlan,
     tool_calls: &[ParsedToolCall],
     sub_agent_calls: &[ParsedSubAgentCall],
-    options: &PlanOptions<'_>,
+    options: &StepPlanOptions<'_>,
 ) {
     if let Some(finish) = tool_calls.iter().find(|call| *call.name == *FINISH_TOOL) {
         match (&finish.arguments, plan.stop_reason) {
@@ -134,7 +134,7 @@ fn plan_calls(
 }
 
 impl StepPlan {
-    fn take_output(&mut self, output: &Json, options: &PlanOptions<'_>) {
+    fn take_output(&mut self, output: &Json, options: &StepPlanOptions<'_>) {
         let fitting = match options.output_schema {
             None => Ok(output.clone()),
             Some(schema) => {

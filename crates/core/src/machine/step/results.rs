@@ -1,6 +1,6 @@
 //! The tool results that hooks receive, and when they receive them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::iterator::Action;
@@ -46,12 +46,13 @@ pub enum ResultKind {
 /// The results that the hooks of a run have not received yet.
 ///
 /// Hooks receive every result, however it was produced, once no call of the step's phase is open,
-/// in call order.
+/// in call order. If another process records a different result before that, hooks receive the
+/// recorded one. If it does so after that, they receive the recorded one as well.
 #[derive(Debug, Default)]
 pub struct UndeliveredResults {
     waiting: Vec<CallResult>,
-    /// The calls of the last step whose results are or were in `waiting`.
-    known: BTreeSet<CallId>,
+    /// The results of the last step that are or were in `waiting`.
+    known: BTreeMap<CallId, Arc<ToolFinish>>,
 }
 
 impl UndeliveredResults {
@@ -80,10 +81,16 @@ impl UndeliveredResults {
     #[must_use]
     pub fn of_open_step(session: &Session, agent: &AgentDefinition) -> Self {
         let mut results = Self::default();
-        if let Some(step) = session.open_step() {
-            results.note_undelivered(session, agent, step, |_| true);
-        }
+        results.note_open_step(session, agent);
         results
+    }
+
+    /// Notes all recorded results of an open step that hooks may not have received, in addition to
+    /// the noted ones.
+    pub fn note_open_step(&mut self, session: &Session, agent: &AgentDefinition) {
+        if let Some(step) = session.open_step() {
+            self.note_undelivered(session, agent, step, |_| true);
+        }
     }
 
     /// Notes the results of these calls of the step, except those that an earlier run delivered to
@@ -136,11 +143,22 @@ impl UndeliveredResults {
         }
     }
 
-    fn note_one(&mut self, session: &Session, agent: &AgentDefinition, finish: &Arc<ToolFinish>) {
-        if self.known.first().is_some_and(|known| known.step() != finish.call.step()) {
+    /// Notes a result that is recorded or about to be. A result that differs from the one that hooks
+    /// have received for the same call is noted as well.
+    pub fn note_one(
+        &mut self,
+        session: &Session,
+        agent: &AgentDefinition,
+        finish: &Arc<ToolFinish>,
+    ) {
+        let is_of_step = |known: &CallId| known.step() == finish.call.step();
+        if self.known.first_key_value().is_some_and(|(known, _)| !is_of_step(known)) {
             self.known.clear();
         }
-        if !self.known.insert(finish.call.clone()) {
+        let known = self.known.insert(finish.call.clone(), Arc::clone(finish));
+        let is_repeated = known.is_some_and(|known| known.outcome == finish.outcome);
+        if is_repeated || self.waiting().any(|call| *call == finish.call) {
+            // Results that wait are read again before they are delivered.
             return;
         }
         let Some(call) = session.tool_call(&finish.call) else { return };
@@ -162,12 +180,21 @@ impl UndeliveredResults {
         !self.waiting.is_empty() && !is_in_phase(next)
     }
 
-    /// Takes the results that hooks receive now, in call order. Returns none while calls of the
-    /// phase are open.
+    /// Takes the results that hooks receive now, in call order, as the session has them. Returns none
+    /// while calls of the phase are open.
     #[must_use]
-    pub fn take(&mut self, next: &Action) -> Vec<CallResult> {
+    pub fn take(&mut self, session: &Session, next: &Action) -> Vec<CallResult> {
         if is_in_phase(next) {
             return Vec::new();
+        }
+        let step = session.open_step().or(session.closed_step());
+        for result in &mut self.waiting {
+            let state = step.and_then(|step| step.call(&result.call.id));
+            // Another process may have recorded its own result of the call first.
+            if let Some(recorded) = state.and_then(|state| state.finish.as_ref()) {
+                self.known.insert(result.call.id.clone(), Arc::clone(recorded));
+                result.finish = Arc::clone(recorded);
+            }
         }
         self.waiting.sort_by_key(|result| (result.call.id.step(), result.call.id.index()));
         if mutant!("hooks-told-twice") {

@@ -3,17 +3,17 @@
 use super::crash_loop;
 use super::finish::synthesize_finish_tool_result;
 use super::pending_calls::submitted_or_expired_results;
-use super::plan::{PlanOptions, plan_step_processing};
+use super::plan::{StepPlanOptions, plan_step_processing};
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
 use crate::agent::{AgentDefinition, Completion};
 use crate::error::{ErrorCode, ErrorRecord};
-use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
+use crate::event::{Answer, FinishOutput, ToolFinish, ToolOutcome};
 use crate::id::CallId;
 use crate::llm::reply::StopReason;
-use crate::machine::session::{Session, StepRecord};
+use crate::machine::session::{CallRecord, Session, StepRecord};
 use crate::message::ToolCall;
 use crate::text::{MAX_NAME, excerpt};
-use crate::tool::FINISH_TOOL;
+use crate::tool::{EffectClass, FINISH_TOOL};
 
 /// Returns results for the open calls that are not executed. With `is_fit`, the calls of the reply
 /// have passed their checks already and are not refused again.
@@ -39,7 +39,7 @@ pub(super) fn answers(
         return finish_answers(agent, step, open());
     }
     if session.abort_request().is_some() {
-        return open().map(|call| aborted(step, call)).collect();
+        return open().map(|call| aborted(agent, step, call)).collect();
     }
     // Before the check for crash loops: a result that was submitted is valid even if processes have
     // crashed since.
@@ -58,9 +58,15 @@ pub(super) fn answers(
 }
 
 /// Returns the result of an open call of an aborted run.
-fn aborted(step: &StepRecord, call: &ToolCall) -> ToolFinish {
-    let state = step.call(&call.id);
-    if state.is_some_and(|state| state.waiting.is_some() && state.started.is_none()) {
+fn aborted(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> ToolFinish {
+    let has_not_run = |state: &CallRecord| {
+        // Only starts of at-most-once calls are recorded. Another approved call may be running.
+        let tool = agent.tool(&call.name);
+        let is_recorded = tool.is_none_or(|tool| tool.effect_class() == EffectClass::AtMostOnce);
+        let may_run = matches!(state.answer(), Some(Answer::Approved { .. })) && !is_recorded;
+        state.waiting.is_some() && state.started.is_none() && !may_run
+    };
+    if step.call(&call.id).is_some_and(has_not_run) {
         let message = "not run: the run was aborted while the call was pending";
         return error(call, ErrorCode::ToolNotRun, message);
     }
@@ -89,7 +95,7 @@ fn finish_answers<'a>(
     step: &StepRecord,
     open: impl Iterator<Item = &'a ToolCall>,
 ) -> Vec<ToolFinish> {
-    let options = PlanOptions::new(agent.output_schema());
+    let options = StepPlanOptions::new(agent.output_schema());
     let plan = plan_step_processing(&step.reply.to_step_result(), &options);
     let Some(output) = plan.output else {
         let message = format!("the output was not accepted: {}", plan.violations.join("; "));
@@ -147,7 +153,7 @@ fn refusal(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> Optio
         (Some(child), _) => child.validate(input).err()?,
         (None, tool) => tool?.input().ok()?.validate(&input.to_value()).err()?,
     };
-    let message = format!("the arguments do not fit: {}", violations.join("; "));
+    let message = format!("the arguments do not match the schema: {}", violations.join("; "));
     Some(error(call, ErrorCode::ToolInputInvalid, message))
 }
 

@@ -74,7 +74,7 @@ pub(super) fn fitting_output(agent: &AgentDefinition, output: &Json) -> Result<J
 /// Returns the error of a turn without its required output, with the violations of the last output
 /// if there is one.
 fn unfit(agent: &AgentDefinition, step: &StepRecord) -> ErrorRecord {
-    let mut message = "the model did not hand in an output that fits the output type".to_owned();
+    let mut message = "the model produced no output that matches the output type".to_owned();
     let (outline, violations) = match &step.reply.output {
         Some(output) => (
             agent.output_schema().and_then(|schema| schema.outline(&output.to_value())),

@@ -65,7 +65,11 @@ fn defaults_are_those_of_the_code() {
         ("| 30 s |", "crates/store-postgres/src/config.rs", "operation: Duration::from_secs(30) }"),
         ("| 10 s |", "crates/store-postgres/src/config.rs", "connection: Duration::from_secs(10),"),
         ("| 12 |", "crates/runtime-temporal/src/builder.rs", "ATTEMPTS: u32 = 12;"),
-        ("| 1,000 |", "crates/runtime-temporal/src/builder.rs", "PARTS_PER_HISTORY: u32 = 1_000;"),
+        (
+            "| 1,000 |",
+            "crates/runtime-temporal/src/builder.rs",
+            "WORK_ITEMS_PER_HISTORY: u32 = 1_000;",
+        ),
         ("| 200 |", "crates/runtime-temporal/src/worker.rs", "activities: 200,"),
         (
             "| 2 s |",

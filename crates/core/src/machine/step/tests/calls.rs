@@ -88,7 +88,7 @@ fn arguments_that_do_not_fit_are_answered_and_not_run() {
         vec![bad],
         &expect![[r#"
         reply 1: 1.0 search({"x":"one","y":2})
-        finished 1.0: error tool_input_invalid: the arguments do not fit: at /x: "one" is not of type "integer"; Additional properties are not allowed ('y' was unexpected)
+        finished 1.0: error tool_input_invalid: the arguments do not match the schema: at /x: "one" is not of type "integer"; Additional properties are not allowed ('y' was unexpected)
         closed 1
     "#]],
     );

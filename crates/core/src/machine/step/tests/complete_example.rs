@@ -89,7 +89,7 @@ fn the_analyst_searches_is_rejected_twice_and_submits() {
         finished 1.0: {"results":["about Rust"]}
         closed 1
         reply 2: 2.0 submit_analysis({"analysis":"Too short.","confidence":0.9})
-        finished 2.0: error tool_input_invalid: the arguments do not fit: at /analysis: "Too short." is shorter than 50 characters
+        finished 2.0: error tool_input_invalid: the arguments do not match the schema: at /analysis: "Too short." is shorter than 50 characters
         closed 2
         reply 3: 3.0 submit_analysis({"analysis":"Rust keeps its promises about memory, and that is what matters.","confidence":0.2})
         finished 3.0: error tool_failed: Confidence too low. Please gather more evidence.

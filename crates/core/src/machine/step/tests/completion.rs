@@ -143,7 +143,7 @@ fn an_output_that_never_fits_fails_after_the_retries() {
     assert_eq!(hand.session().last_step(), 3);
     assert_eq!(
         failure(&hand),
-        "output_invalid: the model did not hand in an output that fits the output type: the output \
+        "output_invalid: the model produced no output that matches the output type: the output \
          was not accepted: \"result\" is a required property"
     );
 }

@@ -263,6 +263,30 @@ fn an_aborted_session_drops_its_pending_calls() {
     assert!(result.contains("while the call was pending"), "{result}");
 }
 
+/// The start of an approved call is recorded only if the call is at-most-once.
+#[test]
+fn an_abort_does_not_claim_that_an_approved_call_has_not_run() {
+    for (class, expected) in [
+        (EffectClass::AtMostOnce, ErrorCode::ToolNotRun),
+        (EffectClass::Idempotent, ErrorCode::ToolOutcomeUnknown),
+    ] {
+        let tool = echo("guarded").requires_approval().effect(class);
+        let mut hand = Hand::new(&built(builder().tool(tool)));
+        hand.drive([calls([("guarded", json!({}))])]);
+        hand.answer("1.0", approved()).unwrap();
+        hand.start(Trigger::Resume).unwrap();
+        hand.decide();
+        assert!(matches!(hand.next(), Action::RunTools { .. }));
+        hand.abort();
+        hand.drive([]);
+        let step = hand.session().closed_step().unwrap();
+        let ToolOutcome::Error(error) = &step.calls[0].finish.as_ref().unwrap().outcome else {
+            panic!("{}", hand.story());
+        };
+        assert!(error.is(expected), "{class:?}: {error:?}");
+    }
+}
+
 #[test]
 fn an_approved_call_is_at_most_once_unless_its_tool_says_otherwise() {
     assert_eq!(echo("a").requires_approval().effect_class(), EffectClass::AtMostOnce);

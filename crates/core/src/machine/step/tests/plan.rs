@@ -6,20 +6,20 @@ use crate::error::{ErrorCode, ErrorRecord};
 use crate::message::{Arguments, Thinking};
 use crate::schema::Schema;
 use crate::step::{
-    AssistantMessageParts, FinalStatus, ParsedSubAgentCall, ParsedToolCall, PlanOptions,
-    StatusUpdate, StepPlan, StepResult, StopReason, plan_step_processing,
+    AssistantMessageParts, FinalStatus, ParsedSubAgentCall, ParsedToolCall, StatusUpdate, StepPlan,
+    StepPlanOptions, StepResult, StopReason, plan_step_processing,
 };
 use crate::testing::{
     calls, error_step, finish, more_text, output, raw_call, result_schema, stopped, text,
 };
 
 fn plan(step: &StepResult) -> StepPlan {
-    plan_step_processing(step, &PlanOptions::default())
+    plan_step_processing(step, &StepPlanOptions::default())
 }
 
 fn plan_for_result(step: &StepResult) -> StepPlan {
     let schema = Schema::from_value(result_schema()).unwrap();
-    plan_step_processing(step, &PlanOptions::new(Some(&schema)))
+    plan_step_processing(step, &StepPlanOptions::new(Some(&schema)))
 }
 
 /// A plan that requires nothing.
