@@ -103,7 +103,9 @@ pub struct JournalConfig {
 /// A *fact* is something that happened, such as a reply or a result. A *decision* follows from the facts. The journal
 /// applies facts to the session state (the *fold*), then the decisions that follow from them, and sends all of it in
 /// one append. On a conflict it rolls the fold back, applies the missed events, reapplies the facts that are still new
-/// and legal, and derives the decisions again.
+/// and legal, and derives the decisions again. If results of calls are among them or were recorded by another process,
+/// it appends only the facts, and the next [`stage`](Self::stage) makes the decisions: hooks receive results before
+/// their step is closed.
 ///
 /// Large batches take several appends. A run can continue from the log after each of them: it
 /// executes an effect again if its fact is missing, and derives the decisions from the recorded
@@ -167,9 +169,11 @@ impl Journal {
         Some(overview)
     }
 
-    /// Returns the late results that an earlier run has recorded since the last append of this run.
-    pub fn late_results(&self) -> impl Iterator<Item = &Arc<ToolFinish>> {
-        self.late.iter().map(|(_, finish)| finish)
+    /// Returns the late results that an earlier run has recorded since the last append of this run,
+    /// with their versions.
+    #[must_use]
+    pub fn late_results(&self) -> &[(u64, Arc<ToolFinish>)] {
+        &self.late
     }
 
     /// Returns the next action.
@@ -201,6 +205,17 @@ impl Journal {
     pub fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
         self.hold(facts, Oversize::Replaced)?;
         self.decide()
+    }
+
+    /// Applies facts to the fold, then only the results that follow from them, such as that of a
+    /// call that was denied. Returns these decisions. [`append_facts`](Self::append_facts) appends
+    /// all of it, so that hooks receive results that are recorded.
+    ///
+    /// # Errors
+    /// Returns the errors of [`stage`](Self::stage).
+    pub fn stage_results(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
+        self.hold(facts, Oversize::Replaced)?;
+        self.decide_once(StepIterator::decide_results)
     }
 
     /// Returns the events that are staged and not appended yet.
@@ -392,7 +407,7 @@ impl Journal {
     /// Applies what others appended, then reapplies the facts that are still valid.
     fn rebase(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let held = self.roll_back();
-        let (by_others_before, late_before) = (self.by_others.len(), self.late.len());
+        let by_others_before = self.by_others.len();
         for append in missed {
             self.iterator.session_mut().apply_append(append)?;
             if append.run.is_none() {
@@ -439,8 +454,9 @@ impl Journal {
             return Ok(());
         }
         let decided = self.decide()?;
-        let has_late = late_before < self.late.len();
-        if has_late || decided.iter().any(|event| matches!(event, Event::ToolFinished(_))) {
+        if !self.late.is_empty()
+            || decided.iter().any(|event| matches!(event, Event::ToolFinished(_)))
+        {
             // Hooks receive results before their step is closed. The next `stage` decides and returns the decisions to
             // its caller, which calls the hooks.
             let facts = self.roll_back().into_facts();
@@ -452,7 +468,7 @@ impl Journal {
     /// Removes the staged events from the fold and returns them.
     fn roll_back(&mut self) -> Batch {
         if let Some(savepoint) = self.savepoint.take() {
-            self.iterator.session_mut().rollback(savepoint);
+            self.iterator.session_to_roll_back().rollback(savepoint);
         }
         std::mem::take(&mut self.held)
     }

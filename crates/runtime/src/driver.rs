@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, Result};
-use helix_agents_core::event::{Event, RunOutcome, Trigger};
+use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
 use helix_agents_core::hooks::{HookContext, HookPlace};
 use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::message::Message;
@@ -47,6 +47,8 @@ pub struct Driver {
     /// The calls whose results an earlier run recorded after it was taken over. Attempts of these calls in this run are
     /// discarded, including attempts that end later.
     pub(crate) late_calls: Vec<CallId>,
+    /// The version of the log when the driver was created.
+    pub(crate) opened_at: u64,
     /// Results for which hooks have not been called yet.
     pub(crate) results: UndeliveredResults,
     /// `true` if the run is executed as work items, so another worker may execute the same work item.
@@ -269,12 +271,13 @@ impl Driver {
 
     /// Records facts and the decisions that follow from them, calls hooks, and updates the stream.
     ///
-    /// If hooks have to be called for results among the facts, this takes two appends. The first one contains the
-    /// facts. Then the hooks are called for these results, and for results that are decisions, such as that of a denied
-    /// call. The second append contains the decisions and the state changes of the hooks.
+    /// Results are recorded before hooks are called for them, whether they are facts or decisions, such as that of a
+    /// denied call. This takes two appends: the second one contains the remaining decisions and the state changes of the
+    /// hooks.
     ///
     /// # Errors
-    /// Returns the errors of [`Journal::commit`]. The run must stop then.
+    /// Returns the errors of [`Journal::commit`]. If the lease is lost meanwhile, returns `superseded`,
+    /// `session_not_found`, `store_unavailable` or `closed`. The run must stop then.
     pub async fn record(&mut self, lease: &mut LeaseKeeper, mut facts: Vec<Event>) -> Result<()> {
         let step = self.journal.session().last_step();
         let mut has_recorded = false;
@@ -282,14 +285,16 @@ impl Driver {
             has_recorded = Box::pin(self.record_facts(lease, &facts)).await?;
             facts.clear();
         }
-        let mut decided = self.stage(&facts)?;
+        has_recorded |= self.record_results(lease, &facts).await?;
+        let mut decided = self.stage(&[])?;
         if matches!(self.journal.pending_outcome(), Some(RunOutcome::Suspended { .. })) {
             // Deadlines are compared with the store's clock. Some may have expired already.
             self.journal.observe_clock().await?;
+            has_recorded |= self.record_results(lease, &[]).await?;
             decided.extend(self.stage(&[])?);
         }
         if !self.hooks.is_empty() {
-            let results = self.results.take(self.journal.session(), &self.journal.next());
+            let results = self.results.take(&self.journal.next());
             let mut hook_call = Box::pin(self.result_hooks(&results, &decided));
             let changes = Box::pin(self.under_lease(lease, hook_call.as_mut())).await?;
             drop(hook_call);
@@ -322,7 +327,7 @@ impl Driver {
             }
         };
         let committed = committed?;
-        self.note_late(&committed);
+        self.note_late(&committed.late);
         if committed.events.is_empty() {
             if self.in_work_items && is_staged && !has_recorded {
                 // Another process has recorded all of it.
@@ -334,6 +339,22 @@ impl Driver {
         lease.extended(sent);
         self.apply_commit(step, &committed);
         Ok(())
+    }
+
+    /// Adds facts to the fold. If hooks have to be called for results that follow from the fold, records these results
+    /// as well. Returns `true` if it recorded events.
+    async fn record_results(&mut self, lease: &mut LeaseKeeper, facts: &[Event]) -> Result<bool> {
+        self.journal.apply_facts(facts)?;
+        let mut has_recorded = false;
+        if self.hooks.is_empty() {
+            return Ok(has_recorded);
+        }
+        // A conflict drops decisions, which are made again.
+        while !self.journal.stage_results(&[])?.is_empty() {
+            has_recorded |= Box::pin(self.record_facts(lease, &[])).await?;
+        }
+        self.results.refresh(self.journal.session(), &self.agent);
+        Ok(has_recorded)
     }
 
     /// Records facts while other calls of the same step are running. If the append reads an abort request, these calls
@@ -389,13 +410,27 @@ impl Driver {
         self.save_snapshot();
     }
 
-    /// Notes late results that an append of this run has read. A work item gets them from the session instead, because
-    /// each item reads them again.
-    fn note_late(&mut self, committed: &Committed) {
-        if self.hooks.is_empty() || self.in_work_items {
+    /// Notes the recorded results of these calls for hooks, in the first execution of a work item. Later executions note
+    /// all results.
+    pub(crate) fn note_calls(&mut self, calls: &[CallId], is_first: bool) {
+        if is_first && !self.hooks.is_empty() {
+            self.results = UndeliveredResults::of_calls(self.session(), &self.agent, calls);
+        }
+    }
+
+    /// Notes all recorded results for which hooks may not have been called.
+    pub(crate) fn note_open_step(&mut self) {
+        if !self.hooks.is_empty() {
+            self.results = UndeliveredResults::of_open_step(self.session(), &self.agent);
+        }
+    }
+
+    /// Notes late results that an earlier run has recorded since this driver was created.
+    fn note_late(&mut self, late: &[(u64, Arc<ToolFinish>)]) {
+        if self.hooks.is_empty() {
             return;
         }
-        for (_, finish) in &committed.late {
+        for (_, finish) in late.iter().filter(|(version, _)| *version > self.opened_at) {
             self.results.note_one(self.journal.session(), &self.agent, finish);
         }
     }
@@ -421,7 +456,7 @@ impl Driver {
             self.stream_writer.flush_before(append).await
         };
         let committed = committed?;
-        self.note_late(&committed);
+        self.note_late(&committed.late);
         if committed.events.is_empty() {
             if self.in_work_items {
                 self.discard();
@@ -466,12 +501,8 @@ impl Driver {
         if self.hooks.is_empty() {
             return self.journal.stage(facts);
         }
-        if !self.in_work_items {
-            let late: Vec<_> = self.journal.late_results().cloned().collect();
-            for finish in &late {
-                self.results.note_one(self.journal.session(), &self.agent, finish);
-            }
-        }
+        let late = self.journal.late_results().to_vec();
+        self.note_late(&late);
         self.journal.apply_facts(facts)?;
         // The calls have to be looked up before the step is closed.
         self.results.note(self.journal.session(), &self.agent, self.journal.staged());
@@ -481,17 +512,23 @@ impl Driver {
     }
 
     /// Stages the decisions and the end of a run that only records the abort of its session. Before that, calls the
-    /// hooks for the calls that the abort answers, and for the results that a crashed run has recorded. `progress`
-    /// holds the results of the hook calls of earlier tries and receives those of this one.
-    pub(crate) async fn answer_aborted(&mut self, progress: &mut HookProgress) -> Result<()> {
+    /// hooks for the calls that the abort answers, and for the results that a run has recorded that has crashed.
+    /// `progress` holds the results of the hook calls of earlier tries and receives those of this one.
+    pub(crate) async fn answer_aborted(
+        &mut self,
+        progress: &mut HookProgress,
+        has_crashed: bool,
+    ) -> Result<()> {
         if self.hooks.is_empty() {
             self.journal.stage(&[])?;
         } else {
             self.results = std::mem::take(&mut progress.results);
-            // A crashed run may have recorded results that hooks have not received.
-            self.results.note_open_step(self.journal.session(), &self.agent);
+            if has_crashed {
+                // The run may have recorded results that hooks have not received.
+                self.results.note_open_step(self.journal.session(), &self.agent);
+            }
             self.stage(&[])?;
-            let results = self.results.take(self.journal.session(), &self.journal.next());
+            let results = self.results.take(&self.journal.next());
             progress.changes.extend(self.result_hooks(&results, &[]).await);
             progress.results = std::mem::take(&mut self.results);
             self.journal.stage(&progress.changes)?;

@@ -361,6 +361,7 @@ pub(crate) async fn abort(
         }
         let start = prepare_start(runtime, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
+        let has_crashed = fold.current_run().is_some();
         let (request, reason) = (context.ids.request(), reason.clone());
         let events = if permanently {
             terminate_events(&fold, &start, request, reason)
@@ -371,7 +372,7 @@ pub(crate) async fn abort(
         journal.apply_facts(&events)?;
         let hooks = HookChain::new(above, &agent, &[]);
         let mut driver = driver(runtime, Arc::clone(&agent), journal, hooks);
-        driver.answer_aborted(&mut progress).await?;
+        driver.answer_aborted(&mut progress, has_crashed).await?;
         match context.tasks.detach(Box::pin(start_and_end(driver))).await? {
             StartOutcome::Started => {
                 for pending in waiting {
@@ -452,6 +453,7 @@ pub(crate) fn driver(
     let run = journal.session().last_run().map(|run| run.id.clone());
     let run = run.unwrap_or_else(|| RunId::from(""));
     let stream_writer = stream_writer(context, &agent, journal.session(), run.clone());
+    let opened_at = journal.session().position().version;
     let mut driver = Box::new(Driver {
         context: Arc::clone(context),
         runtime: runtime.clone(),
@@ -463,6 +465,7 @@ pub(crate) fn driver(
         live: LiveRun::new(session, run),
         unsettled: Vec::new(),
         late_calls: Vec::new(),
+        opened_at,
         results: UndeliveredResults::default(),
         in_work_items: false,
     });

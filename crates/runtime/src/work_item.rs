@@ -21,7 +21,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, decode};
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::{Lineage, MAX_CONFLICTS, lineage, too_many_conflicts};
-use helix_agents_core::step::{Action, CallTask, ChildTask, UndeliveredResults};
+use helix_agents_core::step::{Action, CallTask, ChildTask};
 use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -275,7 +275,7 @@ impl AttachedRun {
         }
         if !is_first {
             // The execution that recorded the results may have crashed before it called the hooks.
-            note_all(&mut self.driver);
+            self.driver.note_open_step();
         }
         self.drive(item, is_first).await?;
         self.advance().await
@@ -308,7 +308,7 @@ impl AttachedRun {
             (WorkItem::Children, next) => {
                 // Hooks have not been called yet for calls of the same step that have ended or were refused. If an
                 // abort was requested meanwhile, this item is the last one that can call them.
-                note_all(driver);
+                driver.note_open_step();
                 match next {
                     Action::StartChildren(tasks) => {
                         Box::pin(driver.start_children(lease, &tasks)).await
@@ -323,19 +323,21 @@ impl AttachedRun {
             (WorkItem::Call(call), _) => match self.call(call).await? {
                 Some(facts) => self.driver.record(&mut self.lease, facts).await,
                 None => {
-                    let driver = &mut self.driver;
-                    if is_first && !driver.hooks.is_empty() {
-                        // Another process may have recorded the result first.
-                        let calls = std::slice::from_ref(call);
-                        driver.results =
-                            UndeliveredResults::of_calls(driver.session(), driver.agent(), calls);
-                    }
+                    // Another process may have recorded the result before this item could run the call.
+                    self.driver.note_calls(std::slice::from_ref(call), is_first);
                     Ok(())
                 }
             },
             // The item is not due: another event was recorded first, or the item was completed and the engine lost its
             // result.
-            (WorkItem::Model(_) | WorkItem::Companions, _) => Ok(()),
+            (WorkItem::Companions, _) => {
+                // An earlier run may have recorded results before this item could run the calls.
+                let late = driver.session().late_results().iter();
+                let late: Vec<_> = late.map(|(_, finish)| finish.call.clone()).collect();
+                driver.note_calls(&late, is_first);
+                Ok(())
+            }
+            (WorkItem::Model(_), _) => Ok(()),
         }
     }
 
@@ -367,9 +369,7 @@ impl AttachedRun {
     /// Records the outcomes of children. A child that is still running stays open and is part of the next work again.
     async fn settle(&mut self, calls: &[CallId], next: &Action, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
-        if is_first && !driver.hooks.is_empty() {
-            driver.results = UndeliveredResults::of_calls(driver.session(), driver.agent(), calls);
-        }
+        driver.note_calls(calls, is_first);
         let children = match next {
             Action::RunTools { children, .. } => &**children,
             _ => &[],
@@ -557,13 +557,6 @@ async fn any_idle(children: &[ChildWait]) {
     let mut until_idle: FuturesUnordered<_> = children.iter().map(ChildWait::until_idle).collect();
     if until_idle.next().await.is_none() {
         std::future::pending().await
-    }
-}
-
-/// Registers all results for which hooks may not have been called.
-fn note_all(driver: &mut Driver) {
-    if !driver.hooks.is_empty() {
-        driver.results = UndeliveredResults::of_open_step(driver.session(), driver.agent());
     }
 }
 

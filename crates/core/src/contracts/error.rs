@@ -178,7 +178,7 @@ codes! {
     SubAgentFailed = "sub_agent_failed", Failed;
     /// The call was not answered before its deadline.
     ToolUnanswered = "tool_unanswered", Failed;
-    /// The output does not fit the agent's output type.
+    /// The output does not match the agent's output type.
     OutputInvalid = "output_invalid", Failed;
     /// The transform of a finish tool failed.
     FinishTransformFailed = "finish_transform_failed", Failed;
@@ -202,7 +202,7 @@ codes! {
     ToolUnknown = "tool_unknown", NotFound;
     /// The tool existed when the call was made but no longer does.
     ToolMissing = "tool_missing", NotFound;
-    /// The arguments do not fit the tool's input schema.
+    /// The arguments do not match the tool's input schema.
     ToolInputInvalid = "tool_input_invalid", InvalidInput;
     /// The reply was cut off in the middle of the call.
     ToolCallTruncated = "tool_call_truncated", InvalidInput;

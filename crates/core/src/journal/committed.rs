@@ -9,7 +9,8 @@ use crate::store::StoredAppend;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Committed {
     /// The recorded events, in order. Empty if the events are held back until the step is closed,
-    /// or if the log already contained all of them.
+    /// if the log already contained all of them, or if a conflict dropped decisions that the next
+    /// [`stage`](super::Journal::stage) makes again.
     pub events: Vec<Event>,
     /// The version of the log after the recorded events.
     pub version: u64,

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::event::{Event, RunOutcome};
 use crate::id::CallId;
 use crate::machine::session::{CallRecord, StartedCall, WAIT_USAGE};
+use crate::machine::step::StepIterator;
 
 /// The handling of an event that does not fit into any append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +92,7 @@ impl Journal {
     /// Applies the decisions that follow from the fold, and returns them. If a suspension is too large for an append, its
     /// calls get an error as their result. Otherwise the run would fail, and so would every run that resumes it.
     pub(super) fn decide(&mut self) -> Result<Vec<Event>> {
-        let mut decided = self.decide_once()?;
+        let mut decided = self.decide_once(StepIterator::decide)?;
         loop {
             let answers = self.oversized_calls()?;
             if answers.is_empty() {
@@ -99,7 +100,7 @@ impl Journal {
             }
             self.hold_decisions(&answers)?;
             decided.extend(answers);
-            decided.extend(self.decide_once()?);
+            decided.extend(self.decide_once(StepIterator::decide)?);
         }
     }
 
@@ -117,8 +118,11 @@ impl Journal {
         Ok(oversized_calls(&on, bytes, self.limit))
     }
 
-    fn decide_once(&mut self) -> Result<Vec<Event>> {
-        let mut decided = self.iterator.decide()?;
+    pub(super) fn decide_once(
+        &mut self,
+        decide: fn(&mut StepIterator) -> Result<Vec<Event>>,
+    ) -> Result<Vec<Event>> {
+        let mut decided = decide(&mut self.iterator)?;
         for index in 0..decided.len() {
             let Some(event) = decided.get(index) else { break };
             let Some(bytes) = self.push(event, Origin::Decision)? else { continue };
@@ -130,7 +134,7 @@ impl Journal {
             self.hold_decisions(std::slice::from_ref(&instead))?;
             decided.truncate(index);
             decided.push(instead);
-            decided.extend(self.decide_once()?);
+            decided.extend(self.decide_once(decide)?);
             break;
         }
         Ok(decided)

@@ -429,8 +429,8 @@ async fn a_repair_leaves_no_stream_of_a_session_that_is_deleted_meanwhile() {
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
     let (memory, read) = (MemoryStore::new(), Gate::new());
-    // The first two pages are read for the session, the next one for its events.
-    for _ in 0..2 {
+    // The first three pages are read for the session, the next ones for its events.
+    for _ in 0..3 {
         world.faults.strike(PAGE, Fault::HoldAfter(Gate::opened()));
     }
     world.faults.strike(PAGE, Fault::HoldAfter(read.clone()));

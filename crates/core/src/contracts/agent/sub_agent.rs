@@ -170,7 +170,7 @@ fn typed<I: DeserializeOwned>(to_input: impl Fn(I) -> Input + Send + Sync + 'sta
             caught("the sub-agent's input", || to_input(input)).map_err(Panicked::into_error)
         }
         Err(error) => {
-            let message = "the arguments do not fit the sub-agent's input type";
+            let message = "the arguments do not match the sub-agent's input type";
             Err(Error::new(ErrorCode::ToolInputInvalid, message).with_detail(error.to_string()))
         }
     })

@@ -183,6 +183,12 @@ impl StepIterator {
         &mut self.session
     }
 
+    /// Returns the session to roll it back. Calls that were refused are open again, so they have to be checked again.
+    pub(crate) fn session_to_roll_back(&mut self) -> &mut Session {
+        self.checked = None;
+        self.session_mut()
+    }
+
     /// Returns the agent.
     #[must_use]
     pub fn agent(&self) -> &AnyAgent {
@@ -245,10 +251,26 @@ impl StepIterator {
     /// # Errors
     /// Returns an error if a decision is not legal, which is a bug.
     pub fn decide(&mut self) -> Result<Vec<Event>> {
+        self.decide_while(|_| true)
+    }
+
+    /// Makes only the decisions that answer calls, and returns the events that record them. Hooks
+    /// receive results before the step is closed.
+    pub(crate) fn decide_results(&mut self) -> Result<Vec<Event>> {
+        self.decide_while(|action| {
+            matches!(action, Action::RecordWaits(_) | Action::RecordResults(_))
+        })
+    }
+
+    fn decide_while(&mut self, goes_on: fn(&Action) -> bool) -> Result<Vec<Event>> {
         let mut decided = Vec::new();
         loop {
             let step = self.session.open_step().map_or(0, |step| step.reply.step);
-            let events = match self.find() {
+            let found = self.find();
+            if !goes_on(&found) {
+                return Ok(decided);
+            }
+            let events = match found {
                 Action::RecordWaits(calls) => wait_usage(&self.session, &calls),
                 Action::RecordResults(results) => results.into_iter().map(Event::from).collect(),
                 Action::Correct(message) => vec![Event::CorrectionSent { step, message }],

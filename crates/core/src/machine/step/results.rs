@@ -1,6 +1,6 @@
 //! The tool results that hooks receive, and when they receive them.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::iterator::Action;
@@ -47,12 +47,12 @@ pub enum ResultKind {
 ///
 /// Hooks receive every result, however it was produced, once no call of the step's phase is open,
 /// in call order. If another process records a different result before that, hooks receive the
-/// recorded one. If it does so after that, they receive the recorded one as well.
+/// recorded one.
 #[derive(Debug, Default)]
 pub struct UndeliveredResults {
     waiting: Vec<CallResult>,
-    /// The results of the last step that are or were in `waiting`.
-    known: BTreeMap<CallId, Arc<ToolFinish>>,
+    /// The calls of the last step whose results are or were in `waiting`.
+    known: BTreeSet<CallId>,
 }
 
 impl UndeliveredResults {
@@ -65,7 +65,7 @@ impl UndeliveredResults {
         if recovers { Self::of_open_step(session, agent) } else { Self::default() }
     }
 
-    /// Collects the results of these calls, each of which ran and was recorded separately.
+    /// Collects the results of these calls, none of which hooks have received.
     #[must_use]
     pub fn of_calls(session: &Session, agent: &AgentDefinition, calls: &[CallId]) -> Self {
         let mut results = Self::default();
@@ -143,35 +143,20 @@ impl UndeliveredResults {
         }
     }
 
-    /// Notes a result that is recorded or about to be. A result that differs from the one that hooks
-    /// have received for the same call is noted as well.
+    /// Notes a result that is recorded or about to be.
     pub fn note_one(
         &mut self,
         session: &Session,
         agent: &AgentDefinition,
         finish: &Arc<ToolFinish>,
     ) {
-        let is_of_step = |known: &CallId| known.step() == finish.call.step();
-        if self.known.first_key_value().is_some_and(|(known, _)| !is_of_step(known)) {
+        if self.known.first().is_some_and(|known| known.step() != finish.call.step()) {
             self.known.clear();
         }
-        let known = self.known.insert(finish.call.clone(), Arc::clone(finish));
-        let is_repeated = known.is_some_and(|known| known.outcome == finish.outcome);
-        if is_repeated || self.waiting().any(|call| *call == finish.call) {
-            // Results that wait are read again before they are delivered.
+        if !self.known.insert(finish.call.clone()) {
             return;
         }
-        let Some(call) = session.tool_call(&finish.call) else { return };
-        let step = session.open_step().or(session.closed_step());
-        let edited = step.and_then(|step| step.input(&call.id));
-        let input = finish.input.clone().or(edited);
-        let own = || call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
-        self.waiting.push(CallResult {
-            finish: Arc::clone(finish),
-            input: input.unwrap_or_else(own),
-            kind: result_kind(session, agent, call, finish),
-            call: call.clone(),
-        });
+        self.waiting.extend(call_result(session, agent, finish));
     }
 
     /// Returns `true` if hooks must receive results before this action.
@@ -180,21 +165,32 @@ impl UndeliveredResults {
         !self.waiting.is_empty() && !is_in_phase(next)
     }
 
-    /// Takes the results that hooks receive now, in call order, as the session has them. Returns none
-    /// while calls of the phase are open.
+    /// Reads the noted results of an open step again. Another process may have recorded its own result
+    /// of a call first, or a conflict may have dropped a decision.
+    pub fn refresh(&mut self, session: &Session, agent: &AgentDefinition) {
+        let Some(step) = session.open_step() else { return };
+        let known = &mut self.known;
+        self.waiting.retain_mut(|result| {
+            let state = step.call(&result.call.id);
+            let Some(finish) = state.and_then(|state| state.finish.as_ref()) else {
+                known.remove(&result.call.id);
+                return false;
+            };
+            if !Arc::ptr_eq(&result.finish, finish)
+                && let Some(current) = call_result(session, agent, finish)
+            {
+                *result = current;
+            }
+            true
+        });
+    }
+
+    /// Takes the results that hooks receive now, in call order. Returns none while calls of the phase
+    /// are open.
     #[must_use]
-    pub fn take(&mut self, session: &Session, next: &Action) -> Vec<CallResult> {
+    pub fn take(&mut self, next: &Action) -> Vec<CallResult> {
         if is_in_phase(next) {
             return Vec::new();
-        }
-        let step = session.open_step().or(session.closed_step());
-        for result in &mut self.waiting {
-            let state = step.and_then(|step| step.call(&result.call.id));
-            // Another process may have recorded its own result of the call first.
-            if let Some(recorded) = state.and_then(|state| state.finish.as_ref()) {
-                self.known.insert(result.call.id.clone(), Arc::clone(recorded));
-                result.finish = Arc::clone(recorded);
-            }
         }
         self.waiting.sort_by_key(|result| (result.call.id.step(), result.call.id.index()));
         if mutant!("hooks-told-twice") {
@@ -202,6 +198,25 @@ impl UndeliveredResults {
         }
         std::mem::take(&mut self.waiting)
     }
+}
+
+/// Returns a call with its result, or `None` if the session's last step has no such call.
+fn call_result(
+    session: &Session,
+    agent: &AgentDefinition,
+    finish: &Arc<ToolFinish>,
+) -> Option<CallResult> {
+    let call = session.tool_call(&finish.call)?;
+    let step = session.open_step().or(session.closed_step());
+    let edited = step.and_then(|step| step.input(&call.id));
+    let input = finish.input.clone().or(edited);
+    let own = || call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+    Some(CallResult {
+        finish: Arc::clone(finish),
+        input: input.unwrap_or_else(own),
+        kind: result_kind(session, agent, call, finish),
+        call: call.clone(),
+    })
 }
 
 /// The phase of a step in which a call runs: first tools and sub-agents, concurrently; then finish

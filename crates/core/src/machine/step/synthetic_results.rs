@@ -7,7 +7,7 @@ use super::plan::{StepPlanOptions, plan_step_processing};
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
 use crate::agent::{AgentDefinition, Completion};
 use crate::error::{ErrorCode, ErrorRecord};
-use crate::event::{Answer, FinishOutput, ToolFinish, ToolOutcome};
+use crate::event::{FinishOutput, ToolFinish, ToolOutcome, Trigger};
 use crate::id::CallId;
 use crate::llm::reply::StopReason;
 use crate::machine::session::{CallRecord, Session, StepRecord};
@@ -39,7 +39,7 @@ pub(super) fn answers(
         return finish_answers(agent, step, open());
     }
     if session.abort_request().is_some() {
-        return open().map(|call| aborted(agent, step, call)).collect();
+        return open().map(|call| aborted(session, agent, step, call)).collect();
     }
     // Before the check for crash loops: a result that was submitted is valid even if processes have
     // crashed since.
@@ -58,20 +58,36 @@ pub(super) fn answers(
 }
 
 /// Returns the result of an open call of an aborted run.
-fn aborted(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> ToolFinish {
-    let has_not_run = |state: &CallRecord| {
-        // Only starts of at-most-once calls are recorded. Another approved call may be running.
-        let tool = agent.tool(&call.name);
-        let is_recorded = tool.is_none_or(|tool| tool.effect_class() == EffectClass::AtMostOnce);
-        let may_run = matches!(state.answer(), Some(Answer::Approved { .. })) && !is_recorded;
-        state.waiting.is_some() && state.started.is_none() && !may_run
-    };
-    if step.call(&call.id).is_some_and(has_not_run) {
+fn aborted(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &StepRecord,
+    call: &ToolCall,
+) -> ToolFinish {
+    if step.call(&call.id).is_some_and(|state| has_not_run(session, agent, call, state)) {
         let message = "not run: the run was aborted while the call was pending";
         return error(call, ErrorCode::ToolNotRun, message);
     }
     let message = "the run was aborted before the call had a result; whether it acted is not known";
     error(call, ErrorCode::ToolOutcomeUnknown, message)
+}
+
+/// Returns `true` if an open call is or was pending and has certainly not run.
+fn has_not_run(
+    session: &Session,
+    agent: &AgentDefinition,
+    call: &ToolCall,
+    state: &CallRecord,
+) -> bool {
+    let Some(waiting) = state.waiting.as_ref().filter(|_| state.started.is_none()) else {
+        return false;
+    };
+    let Some(approval) = &waiting.answer else { return true };
+    // Only starts of at-most-once calls are recorded. A run that started after the approval may have run another call.
+    let tool = agent.tool(&call.name);
+    let is_recorded = tool.is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
+    let mut runs = session.runs().filter(|run| run.trigger != Trigger::Abort);
+    is_recorded || !runs.any(|run| run.started >= approval.at)
 }
 
 /// Returns `true` if a `__finish__` call of the reply was accepted.

@@ -435,3 +435,18 @@ async fn a_recorded_retry_of_a_work_item_supersedes_no_worker() {
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "state_changed, model_replied, step_closed");
 }
+
+/// A message is queued while the model answers with a call of an unknown tool. The call is refused again after the
+/// conflict.
+#[tokio::test]
+async fn a_call_is_refused_again_after_a_conflict() {
+    let world = World::new();
+    let mut journal = world.create().await;
+    let (request, message) = ("m1".into(), UserMessage::from("by the way"));
+    queue_message(world.request_context(), &id(), &request, &message, None).await.unwrap();
+    journal.stage(&[reply(1, calls(&["unknown", "search"]))]).unwrap();
+    journal.commit().await.unwrap();
+    journal.stage(&[]).unwrap();
+    let Action::RunTools { calls, .. } = journal.next() else { panic!("{:?}", journal.next()) };
+    assert_eq!(calls.iter().map(|task| task.call.as_str()).collect::<Vec<_>>(), ["1.1"]);
+}

@@ -11,7 +11,7 @@ use crate::error::ErrorCode;
 use crate::event::{Answer, Event, RecordedEvent, RunOutcome, SCHEMA, ToolOutcome, Trigger};
 use crate::id::SessionId;
 use crate::session::{ResolvedCall, RunStatus, Session};
-use crate::step::Action;
+use crate::step::{Action, StepIterator};
 use crate::store::SessionStatus;
 use crate::testing::{
     Hand, action_text, builder, built, calls, echo, result_schema, text, transcript_text,
@@ -45,9 +45,19 @@ fn suspended<const N: usize>(asked: [(&str, serde_json::Value); N]) -> Hand {
 
 /// Folds the log as a reader does, with all of it appended at that time.
 fn read(hand: &Hand, at: Timestamp) -> Session {
+    read_at(hand, |_| at)
+}
+
+/// Folds the log as a reader does, with each event appended one millisecond after the previous one.
+fn read_over_time(hand: &Hand) -> Session {
+    read_at(hand, |seq| Timestamp(i64::try_from(seq).unwrap()))
+}
+
+fn read_at(hand: &Hand, time: impl Fn(u64) -> Timestamp) -> Session {
     let mut session = Session::new(SessionId::from("s"));
     for (index, (run, event)) in hand.log.iter().enumerate() {
         let (seq, run, event) = (index as u64 + 1, run.clone(), event.clone());
+        let at = time(seq);
         session.apply_recorded(&RecordedEvent { seq, at, run, schema: SCHEMA, event }).unwrap();
     }
     session
@@ -266,23 +276,20 @@ fn an_aborted_session_drops_its_pending_calls() {
 /// The start of an approved call is recorded only if the call is at-most-once.
 #[test]
 fn an_abort_does_not_claim_that_an_approved_call_has_not_run() {
-    for (class, expected) in [
-        (EffectClass::AtMostOnce, ErrorCode::ToolNotRun),
-        (EffectClass::Idempotent, ErrorCode::ToolOutcomeUnknown),
+    for (class, is_resumed, expected) in [
+        (EffectClass::AtMostOnce, true, ErrorCode::ToolNotRun),
+        (EffectClass::Idempotent, true, ErrorCode::ToolOutcomeUnknown),
+        (EffectClass::Idempotent, false, ErrorCode::ToolNotRun),
     ] {
-        let tool = echo("guarded").requires_approval().effect(class);
-        let mut hand = Hand::new(&built(builder().tool(tool)));
+        let agent = built(builder().tool(echo("guarded").requires_approval().effect(class)));
+        let mut hand = Hand::new(&agent);
         hand.drive([calls([("guarded", json!({}))])]);
         hand.answer("1.0", approved()).unwrap();
-        hand.start(Trigger::Resume).unwrap();
-        hand.decide();
-        assert!(matches!(hand.next(), Action::RunTools { .. }));
+        hand.start(if is_resumed { Trigger::Resume } else { Trigger::Abort }).unwrap();
         hand.abort();
-        hand.drive([]);
-        let step = hand.session().closed_step().unwrap();
-        let ToolOutcome::Error(error) = &step.calls[0].finish.as_ref().unwrap().outcome else {
-            panic!("{}", hand.story());
-        };
+        let events = StepIterator::new(agent, read_over_time(&hand)).decide().unwrap();
+        let [_, Event::ToolFinished(finish), _] = &events[..] else { panic!("{events:?}") };
+        let ToolOutcome::Error(error) = &finish.outcome else { panic!("{finish:?}") };
         assert!(error.is(expected), "{class:?}: {error:?}");
     }
 }
