@@ -84,7 +84,7 @@ impl FaultPlan {
 }
 
 fn lost() -> Error {
-    Error::new(ErrorCode::StoreUnavailable, "as arranged: the reply is lost")
+    Error::new(ErrorCode::StoreUnavailable, "injected fault: the reply was lost")
 }
 
 /// A store with random faults.

@@ -1,5 +1,5 @@
-//! Conformance tests for durability: acknowledged data is there after the writer process was killed, with
-//! real processes and real SIGKILL.
+//! Conformance tests for durability: acknowledged data is still there after the writer process has been
+//! killed, with real processes and real SIGKILL.
 //!
 //! A scenario starts the test binary again as a writer. The writer reports each operation on a pipe, before
 //! it calls the store and after the store has replied. So the record of acknowledged operations is outside
@@ -37,7 +37,8 @@ pub trait DurableHarness: Send + Sync + 'static {
     fn place(&self) -> String;
 
     /// Returns `true` if the store forces its writes to disk in the process that uses it, with `fsync` or
-    /// `fdatasync`. Returns `false` if a server does it.
+    /// `fdatasync`. Returns `false` if a server does it. If `true`, the suite counts these calls; this needs
+    /// Linux and a C compiler named `cc`.
     fn forces_writes(&self) -> bool;
 }
 

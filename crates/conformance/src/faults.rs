@@ -151,7 +151,7 @@ impl FaultStore {
         fault: Option<Fault>,
         operation: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let lost = || Error::new(ErrorCode::StoreUnavailable, "as arranged: the answer is lost");
+        let lost = || Error::new(ErrorCode::StoreUnavailable, "injected fault: the reply was lost");
         match fault {
             None => operation.await,
             Some(Fault::HoldBefore(gate)) => {
@@ -168,7 +168,7 @@ impl FaultStore {
                 operation.await?;
                 Err(lost())
             }
-            Some(Fault::Refuse(code)) => Err(Error::new(code, "as arranged")),
+            Some(Fault::Refuse(code)) => Err(Error::new(code, "injected fault")),
         }
     }
 }

@@ -15,9 +15,9 @@
 //! Every scenario has a [deadline](scenario::LIMIT), so a backend that hangs fails a test instead of blocking
 //! the test run. A backend conforms to a contract if it passes all scenarios of the suite.
 //!
-//! [`chaos`] wraps a harness and injects random faults: run the suites against the wrapped harness as well.
-//! [`faults`] and [`retrying`] wrap a store, for use in your own tests. [`normalise`] renders logs and streams as
-//! text that can be compared.
+//! [`chaos`] wraps a harness and injects random faults: run the store suite and the stream suite against the
+//! wrapped harness as well. [`faults`] and [`retrying`] wrap a store, for use in your own tests.
+//! [`normalise`] renders logs and streams as text that can be compared.
 //!
 //! Add the crate to the development dependencies of the backend. The macros need no other crate. A harness is
 //! implemented with the crate `async-trait`, and its methods use types of `helix-agents-core`, which the crate

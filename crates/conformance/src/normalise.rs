@@ -15,7 +15,8 @@ use helix_agents_core::message::{Arguments, Message, SharedMessage};
 use helix_agents_core::session::WAIT_USAGE;
 use helix_agents_core::stream::{Attempt, ChunkKind, StoredChunk};
 
-/// Returns a session log as text, one line per event.
+/// Returns a session log as text. Events that depend on timing are omitted, and the results of a step are in
+/// call order.
 #[must_use]
 pub fn log(events: &[RecordedEvent]) -> String {
     let mut out = String::new();

@@ -1,5 +1,5 @@
-//! Stores with retries while they are unavailable, like those of a runtime: for up to 30 seconds of tokio's
-//! clock.
+//! Wraps stores and streams so that operations on an unavailable back end are retried, as in a runtime, for
+//! up to 30 seconds of tokio's clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

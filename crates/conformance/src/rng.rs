@@ -2,7 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-/// A small random number generator (SplitMix64). The same seed gives the same numbers on every machine.
+/// A small random number generator (SplitMix64). The same seed gives the same numbers on every 64-bit
+/// little-endian machine.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
@@ -34,7 +35,7 @@ impl Rng {
         self.below(times) == 0
     }
 
-    /// Returns a random element.
+    /// Returns a random element, or `None` if the slice is empty.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }

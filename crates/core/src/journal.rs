@@ -204,7 +204,7 @@ impl Journal {
     /// Returns an error if an event is illegal. The run must stop then.
     pub fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
         self.hold(facts, Oversize::Replaced)?;
-        self.decide()
+        self.decide(StepIterator::decide)
     }
 
     /// Applies facts to the fold, then only the results that follow from them, such as that of a
@@ -215,7 +215,7 @@ impl Journal {
     /// Returns the errors of [`stage`](Self::stage).
     pub fn stage_results(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
         self.hold(facts, Oversize::Replaced)?;
-        self.decide_once(StepIterator::decide_results)
+        self.decide(StepIterator::decide_results)
     }
 
     /// Returns the events that are staged and not appended yet.
@@ -453,7 +453,7 @@ impl Journal {
         if !decides {
             return Ok(());
         }
-        let decided = self.decide()?;
+        let decided = self.decide(StepIterator::decide)?;
         if !self.late.is_empty()
             || decided.iter().any(|event| matches!(event, Event::ToolFinished(_)))
         {

@@ -61,8 +61,9 @@ impl DurableRuntimeBuilder {
         self
     }
 
-    /// Sets the schema of DBOS's tables. All processes of an application must use the same schema, and it must
-    /// not contain other tables. Default: `helix_dbos`.
+    /// Sets the schema of DBOS's tables. All processes of an application must use the same schema, and it
+    /// must not contain other tables. The name has at most 63 lower-case letters, digits or `_` and does not
+    /// start with a digit or `pg_`. Default: `helix_dbos`.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.database.schema = schema.into();
         self
@@ -70,7 +71,7 @@ impl DurableRuntimeBuilder {
 
     /// Sets the application name, which separates applications that share a schema. All processes with the same name
     /// must use the same store. The name consists of 3 to 100 lower-case letters, digits, `-` and `_`, without
-    /// consecutive `_`. Default: `helix-agents`.
+    /// consecutive, leading or trailing `_`. Default: `helix-agents`.
     pub fn app_name(mut self, name: impl Into<String>) -> Self {
         self.database.app = name.into();
         self
@@ -78,8 +79,9 @@ impl DurableRuntimeBuilder {
 
     /// Sets a stable executor id for this process. It must stay the same across restarts, and no other process may use
     /// it at the same time. The name of a pod in a stateful set is suitable. [`connect`](Self::connect) then continues
-    /// the runs of the previous process with this id without waiting for their leases. The agents of these runs must
-    /// be in the registry. Hooks of a single execution are refused, because the next process does not know them.
+    /// the runs of the previous process with this id without waiting for their leases. The agents of these runs must be
+    /// in the registry. Hooks of a single run (`ExecuteOptions::hooks`) are rejected, because the next process does not
+    /// know them.
     ///
     /// Without an executor id, each process has a unique name. Its runs are taken over by
     /// [`recover`](helix_agents_core::executor::AgentExecutor::recover) and
@@ -90,7 +92,7 @@ impl DurableRuntimeBuilder {
         self
     }
 
-    /// Sets the maximum number of connections to DBOS's database. Default: 10.
+    /// Sets the maximum number of connections to DBOS's database, at least 2. Default: 10.
     pub fn connections(mut self, most: u32) -> Self {
         self.database.connections = most;
         self
@@ -132,8 +134,10 @@ impl DurableRuntimeBuilder {
     /// Workflows are tasks of the current tokio runtime, unless [`tasks_on`](Self::tasks_on) sets another one.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing, a value is out of range, or no other
-    /// process can access the store. Returns [`ErrorCode::StoreUnavailable`] if the database does not answer.
+    /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing, a value is out of range, or no
+    /// other process can access the store; also if the URL cannot be used, or PostgreSQL or a pooler rejects
+    /// the connection. Returns [`ErrorCode::StoreUnavailable`] if the database does not answer within 10 s or
+    /// DBOS is not ready within 60 s.
     pub async fn connect(self) -> Result<DurableRuntime> {
         let Self { settings, database } = self;
         database.check()?;

@@ -33,11 +33,11 @@ pub(crate) async fn check(url: &str) -> Result<()> {
     match problem {
         Problem::Database(error) if error.code().as_deref() == Some(NO_DATABASE) => Ok(()),
         Problem::Database(error) if error.code().is_some_and(|code| code.starts_with("28")) => Err(
-            Error::new(ErrorCode::ConfigInvalid, format!("PostgreSQL refuses the user: {error}")),
+            Error::new(ErrorCode::ConfigInvalid, format!("PostgreSQL rejected the login: {error}")),
         ),
         Problem::Database(error) if error.message().contains("startup parameter") => {
             let message = format!(
-                "a pooler refuses DBOS: {error}; name that parameter in the pooler's \
+                "the connection pooler rejected the connection: {error}; name that parameter in the pooler's \
                  `ignore_startup_parameters` and use session pooling, or connect directly \
                  to PostgreSQL"
             );

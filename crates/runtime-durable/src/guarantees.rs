@@ -9,7 +9,7 @@ pub(crate) fn runtime_guarantees(lease: Duration, is_named: bool) -> Vec<Guarant
     vec![
         Guarantee::provided(
             GuaranteeKind::RecordedOnce,
-            "the log is authoritative: a step that DBOS executes again finds its effect there",
+            "the log is authoritative: a step that DBOS executes again finds a recorded outcome there",
         ),
         Guarantee::provided(
             GuaranteeKind::LosesNoFinishedEffect,
@@ -19,7 +19,7 @@ pub(crate) fn runtime_guarantees(lease: Duration, is_named: bool) -> Vec<Guarant
         Guarantee::provided(GuaranteeKind::TakenOver, takeover(lease, is_named)),
         Guarantee::provided(
             GuaranteeKind::OneOwner,
-            "every start is an append at the same log position, and the store accepts exactly one",
+            "concurrent starts append at the same log position, and the store accepts exactly one",
         ),
     ]
 }

@@ -121,9 +121,10 @@ async fn run_result(context: &RuntimeContext, run_ref: &RunRef) -> Result<AgentR
         error.with_context("session", &run_ref.session).with_context("run", &run_ref.run)
     };
     match record {
-        Some(run) if run.status == RunStatus::Superseded => {
-            Err(error(ErrorCode::Superseded, "another run took over"))
-        }
+        Some(run) if run.status == RunStatus::Superseded => Err(error(
+            ErrorCode::Superseded,
+            "another run took over the session; request a new handle",
+        )),
         Some(run) => Ok(AgentResult::of(&run)),
         None => Err(error(ErrorCode::RunNotFound, "the session has no such run")),
     }

@@ -21,7 +21,7 @@ pub(crate) fn runtime_guarantees(
         takeover(lease, store),
         Guarantee::provided(
             GuaranteeKind::OneOwner,
-            "every start is an append at the same log position, and the store accepts exactly one",
+            "concurrent starts append at the same log position, and the store accepts exactly one",
         ),
     ]
 }

@@ -10,7 +10,8 @@ use helix_agents_runtime::{
 
 use crate::run_loop;
 
-/// A runtime that executes runs as tasks of this process. Cheap to clone.
+/// A runtime that executes runs as tasks of this process. Cheap to clone. Dropping it does not stop
+/// its runs; [`shutdown`](helix_agents_core::executor::AgentExecutor::shutdown) does.
 ///
 /// # Durability
 /// Recorded events are as durable as the store. The runs of a killed process can be continued once

@@ -140,7 +140,7 @@ impl TemporalRuntimeBuilder {
 
     /// Sets the maximum number of attempts of a work item before its run stops. Attempts fail if the store or the
     /// server is unavailable, or if a worker crashes. Model calls and tools have retries of their own. Default: 12,
-    /// which spans several minutes.
+    /// with about two and a half minutes of waiting in total.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
@@ -154,15 +154,15 @@ impl TemporalRuntimeBuilder {
     }
 
     /// Sets the time after which the server ends the workflow of a run, regardless of its state. The run then stops
-    /// without ending, and a sweep or `resume` continues the session in a new workflow. Default: never.
+    /// without ending, and a sweep or `resume` continues the session in a new workflow. Default: no limit.
     pub fn execution_timeout(mut self, timeout: Duration) -> Self {
         self.execution = Some(timeout);
         self
     }
 
     /// Sets whether only this process polls the task queue, and no later process ever will. With `true`, the runtime
-    /// supports values that exist only in one process, such as hooks of a single execution, and after a crash other
-    /// processes continue the session in a new run. Default: `false`.
+    /// supports values that exist only in one process, such as hooks of a single run (`ExecuteOptions::hooks`), and
+    /// after a crash other processes continue the session in a new run. Default: `false`.
     pub fn own_queue(mut self, own: bool) -> Self {
         self.own_queue = own;
         self

@@ -100,7 +100,7 @@ pub(crate) fn not_connected(error: ClientConnectError) -> Error {
     use ClientConnectError::{DnsResolutionError, SystemInfoCallError, TonicTransportError};
     let cause: Option<&(dyn StdError + 'static)> = match &error {
         SystemInfoCallError(status) if FINAL.contains(&i32::from(status.code())) => {
-            let message = "Temporal refuses this client; check its API key or its certificate";
+            let message = "Temporal rejected this client; check its API key or its certificate";
             return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
         }
         SystemInfoCallError(status) => Some(status),
@@ -137,7 +137,7 @@ pub(crate) fn not_started(error: WorkflowStartError) -> Error {
         }
         WorkflowStartError::Rpc(status) if FINAL.contains(&i32::from(status.code())) => Error::new(
             ErrorCode::ConfigInvalid,
-            "Temporal refuses to start workflows here; check the namespace and the permissions of the client",
+            "Temporal rejected the start of a workflow; check the namespace and the permissions of the client",
         ),
         _ => unavailable("the run could not be handed to Temporal; a sweep retries it later"),
     }

@@ -25,7 +25,7 @@ pub(crate) fn runtime_guarantees(
         takeover(lease, own_queue, store),
         Guarantee::provided(
             GuaranteeKind::OneOwner,
-            "every start is an append at the same log position, and the store accepts exactly one; its \
+            "concurrent starts append at the same log position, and the store accepts exactly one; its \
              workflow has a unique id",
         ),
     ]

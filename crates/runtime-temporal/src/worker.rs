@@ -127,6 +127,10 @@ impl TemporalWorker {
     /// Stops accepting activities, waits for the running ones for the graceful shutdown period, and leaves the rest to
     /// other workers.
     ///
+    /// # Cancel safety
+    /// Dropping the future drops the worker, which has the effect of a crash. To limit the time, set
+    /// [`graceful_shutdown`](TemporalWorkerBuilder::graceful_shutdown).
+    ///
     /// # Errors
     /// Returns the reason if the worker had already ended because it could not continue.
     pub async fn shutdown(self) -> Result<()> {
@@ -172,7 +176,7 @@ async fn end_of(mut end_rx: watch::Receiver<Option<End>>) -> Result<()> {
     match end {
         Some(Ok(())) => Ok(()),
         Some(Err(failure)) => Err(failure.into()),
-        None => Err(closed("the worker's thread is gone")),
+        None => Err(closed("the worker's thread ended unexpectedly")),
     }
 }
 

@@ -57,8 +57,10 @@ pub trait RuntimeBuilder: Sized {
     /// Sets the registry in which agents are looked up by name. It is used by
     /// [`recover`](helix_agents_core::executor::AgentExecutor::recover),
     /// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep),
-    /// [`abort`](helix_agents_core::executor::AgentExecutor::abort) and [`auto_resume`](Self::auto_resume), for the
-    /// ancestors of child sessions, and by workers in other processes.
+    /// [`abort`](helix_agents_core::executor::AgentExecutor::abort) and [`auto_resume`](Self::auto_resume),
+    /// for the ancestors of child sessions, and by workers in other processes. If other processes may execute
+    /// runs (on DBOS with an executor id, and on Temporal), `execute` and `resume` require the agent in the
+    /// registry as well.
     #[must_use]
     fn registry(mut self, registry: AgentRegistry) -> Self {
         self.settings().registry = registry;
@@ -66,8 +68,10 @@ pub trait RuntimeBuilder: Sized {
     }
 
     /// Sets the lease duration: how long a run of this process counts as owned after its last
-    /// renewal or append. After a crash, another process can take over the session once the lease
-    /// has expired. At least 300 ms and at most a day. Default: 15 s.
+    /// renewal or append. It also limits how long the run needs to notice requests of other
+    /// processes, and is the heartbeat timeout on Temporal (at least 2 s). After a crash, another
+    /// process can take over the session once the lease has expired. At least 300 ms and at most a
+    /// day. Default: 15 s.
     #[must_use]
     fn lease(mut self, lease: Duration) -> Self {
         self.settings().lease = lease;
@@ -84,9 +88,9 @@ pub trait RuntimeBuilder: Sized {
         self
     }
 
-    /// Sets the grace period: how long a call may keep running after an abort before it is dropped. In
-    /// the local and the durable runtime, also how long a shutdown waits for running effects.
-    /// Default: 5 s.
+    /// Sets the grace period: how long tool calls and waits for children may continue after an
+    /// abort. A model call is dropped at once. In the local and the durable runtime, also how long
+    /// a shutdown waits for running effects. Default: 5 s.
     #[must_use]
     fn grace(mut self, grace: Duration) -> Self {
         self.settings().grace = grace;
@@ -102,8 +106,10 @@ pub trait RuntimeBuilder: Sized {
         self
     }
 
-    /// Sets the tokio runtime whose threads execute runs. Default: the runtime on which `execute`
-    /// and `resume` are called.
+    /// Sets the tokio runtime for background tasks, and in the local and the durable runtime for
+    /// runs. Default: in the local runtime, that of the caller of `execute` or `resume`; in the
+    /// durable runtime, that of the caller of `connect`. A Temporal worker executes runs on the
+    /// tokio runtime on which it was started.
     #[must_use]
     fn tasks_on(mut self, tasks: Handle) -> Self {
         self.settings().tasks_on = Some(tasks);

@@ -214,8 +214,9 @@ impl ChildWait {
     }
 
     /// Waits until the child has ended or is suspended, and returns the event for the parent's log. A child that
-    /// stopped without ending, or that was interrupted before this run started, is resumed first. If the token that
-    /// was given to [`Driver::children`] is cancelled, the child is aborted; this still waits for its end.
+    /// stopped without ending, or that was interrupted before this run started, is resumed first. If the token that was
+    /// given to [`Driver::children`] is cancelled, the child is aborted; this still waits for its end. Dropping the
+    /// future does not affect the child.
     ///
     /// # Errors
     /// Returns an error if the state of the child cannot be determined. The run has to stop then.

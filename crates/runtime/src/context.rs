@@ -39,12 +39,12 @@ pub struct RuntimeContext {
     pub clock: Arc<dyn Clock>,
     /// The source of new ids.
     pub ids: Arc<dyn IdSource>,
-    /// The durability mode, which decides when facts are appended.
+    /// The durability mode: whether replies and results are appended as they arrive, or once per step.
     pub durability: Durability,
-    /// The lease duration: how long a run counts as owned after its last renewal.
+    /// The lease duration: how long a run counts as owned after its last renewal or append.
     pub lease: Duration,
-    /// The grace period: how long a call may keep running after an abort before it is dropped. Runtimes also pass it to
-    /// [`Tasks::end`].
+    /// The grace period: how long tool calls and waits for children may continue after an abort. Runtimes also pass it
+    /// to [`Tasks::end`].
     pub grace: Duration,
     /// Whether a session is resumed automatically after an answer to a pending call was submitted.
     pub auto_resume: bool,
@@ -82,7 +82,7 @@ impl RuntimeContext {
         SessionReader { store: &*self.store, folds: Some(&self.folds) }
     }
 
-    /// Returns the record of a run from the log. The history is not read for the session's last run.
+    /// Returns the record of a run from the log. For the session's last run, only the overview is read.
     ///
     /// # Errors
     /// Returns the errors of [`SessionReader::load`].

@@ -386,7 +386,8 @@ impl Driver {
         if self.calls_result_hooks(facts) {
             self.record_facts(lease, facts).await.map(drop)
         } else {
-            self.stage(facts).map(drop)
+            // The next `record` decides: with hooks, it records results before everything else.
+            self.journal.apply_facts(facts)
         }
     }
 

@@ -71,8 +71,8 @@ impl Driver {
         self.record(lease, facts).await
     }
 
-    /// Prepares these calls to run concurrently with the driver. Also returns the queue in which at-most-once calls
-    /// request the recording of their starts.
+    /// Prepares these calls to run concurrently with the driver. Omits calls that are no longer open. Also returns the
+    /// queue in which at-most-once calls request the recording of their starts.
     #[must_use]
     pub fn calls(
         &self,
@@ -137,7 +137,7 @@ impl Driver {
             && call.is_some_and(|call| call.finish.is_none() && call.started.is_some())
     }
 
-    /// Returns a [`ChildWait`] for each of these children.
+    /// Returns a [`ChildWait`] for each of these children. Omits children whose calls are no longer open.
     #[must_use]
     pub fn children(&self, tasks: &[ChildTask], cancel: &CancellationToken) -> Vec<ChildWait> {
         tasks.iter().filter_map(|task| ChildWait::new(self, task, cancel)).collect()
@@ -174,9 +174,10 @@ impl Driver {
         }
     }
 
-    /// Waits for an effect, writes its chunks to the stream, and cancels it if the run has to stop. The effect is
-    /// passed pinned, because a future that is passed by value is stored again in every enclosing future, which costs
-    /// memory for each waiting run.
+    /// Waits for an effect, writes its chunks to the stream, and stops polling it if the run has to stop. The caller
+    /// then drops the effect, or gives it time to end with [`under_lease`](Self::under_lease). The effect is passed
+    /// pinned, because a future that is passed by value is stored again in every enclosing future, which costs memory
+    /// for each waiting run.
     ///
     /// # Errors
     /// Returns the reason for the cancellation.

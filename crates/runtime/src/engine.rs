@@ -16,12 +16,12 @@ use crate::run_ref::RunRef;
 /// Executes the runs of a runtime after they have been recorded in the log.
 #[async_trait]
 pub trait Engine: Debug + Send + Sync + 'static {
-    /// Returns the kind of runtime that is recorded in logs. `recover` and `sweep` take over only runs of this kind.
-    /// `resume` accepts sessions of any kind.
+    /// Returns the kind of runtime that is recorded in logs. It must be unique, and must never change. `recover` and
+    /// `sweep` take over only runs of this kind. `resume` accepts sessions of any kind.
     fn kind(&self) -> &'static str;
 
-    /// Returns `true` if the process that starts a run also executes all of it. Otherwise agents are looked up
-    /// by name, and hooks of a single execution are refused because other processes do not know them.
+    /// Returns `true` if the process that starts a run also executes all of it. Otherwise agents are looked
+    /// up by name, and hooks of a single run are rejected because other processes do not know them.
     fn is_in_process(&self) -> bool {
         true
     }
@@ -30,7 +30,9 @@ pub trait Engine: Debug + Send + Sync + 'static {
     /// process executes it. Other runs are followed through the log.
     ///
     /// # Errors
-    /// Returns an error if the run could not be handed to a worker. The caller then releases its lease.
+    /// Returns an error if the run could not be handed to a worker. The caller then releases the lease of the
+    /// run and returns the error from `execute` or `resume`. The run stays in the log, and a later sweep
+    /// executes it.
     async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>>;
 
     /// Returns the reason why an unfinished run has no active worker, or `None` if a worker may still be executing it.
@@ -47,8 +49,8 @@ pub trait Engine: Debug + Send + Sync + 'static {
     }
 
     /// Returns `true` if the engine recovers a run with an expired lease by itself, in which case sweeps skip
-    /// it. If the process that started the run crashed before [`drive`](Self::drive), the engine does not know
-    /// the run yet, and may adopt it here.
+    /// it. If the process that started the run crashed before [`drive`](Self::drive), the engine does not
+    /// know the run yet, and may start its execution here.
     ///
     /// # Errors
     /// Returns an error if the engine cannot determine this now.
@@ -56,7 +58,8 @@ pub trait Engine: Debug + Send + Sync + 'static {
         Ok(false)
     }
 
-    /// Shuts the engine down. Called after all runs of this process have stopped.
+    /// Shuts the engine down. Each [`AgentExecutor::shutdown`](helix_agents_core::executor::AgentExecutor::shutdown)
+    /// calls it after the tasks of the runtime have ended.
     async fn shutdown(&self) {}
 }
 

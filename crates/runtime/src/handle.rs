@@ -95,9 +95,10 @@ impl Control {
             }
         }
         match self.context.record_of(&self.run_ref).await? {
-            Some(run) if run.status == RunStatus::Superseded => {
-                Err(self.error(ErrorCode::Superseded, "another run took over"))
-            }
+            Some(run) if run.status == RunStatus::Superseded => Err(self.error(
+                ErrorCode::Superseded,
+                "another run took over the session; request a new handle",
+            )),
             Some(run) => Ok(AgentResult::of(&run)),
             None => Err(self.error(ErrorCode::RunNotFound, "the session has no such run")),
         }

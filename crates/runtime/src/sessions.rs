@@ -25,7 +25,8 @@ use crate::clock::{SystemIds, TokioClock};
 /// It reads sessions, answers their pending calls, sends messages and stop requests to them, and forks, exports and
 /// deletes them. It never executes a run. Answers, messages and requests are only recorded; the owner of the session's
 /// run handles them, or, if there is no run, the runtime that resumes the session next. A program with a runtime uses
-/// the methods of [`AgentExecutor`](helix_agents_core::executor::AgentExecutor) instead, which also resume.
+/// the methods of [`AgentExecutor`](helix_agents_core::executor::AgentExecutor) instead: with `auto_resume`, an answer
+/// then also resumes the session.
 ///
 /// Cheap to clone. Clones share the connections of the store.
 ///
@@ -33,7 +34,8 @@ use crate::clock::{SystemIds, TokioClock};
 /// Besides the errors that a method names, each method returns the errors of the store and the streams.
 ///
 /// # Durability
-/// When a method that changes a session returns `Ok`, the change is in the log.
+/// When a method that changes a session returns `Ok`, the change is in the log. Operations on an unavailable store are
+/// not retried; a [`RetryingStore`](helix_agents_core::store::RetryingStore) does that.
 ///
 /// # Cancel safety
 /// A method whose future is dropped may or may not have changed the session. A repeated answer is recorded only once:
@@ -196,7 +198,9 @@ impl Sessions {
         queue_message(self.request_context(), session, request, &message, None).await
     }
 
-    /// Requests that the session's run stop at its next step boundary. An explicit resume continues the session.
+    /// Requests that the session's run stop at its next step boundary. The owner of the run reads the request with its
+    /// next append or renewal, after at most a third of the lease. The session then waits until `resume` or `execute`
+    /// is called; sweeps skip it.
     ///
     /// # Errors
     /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
@@ -205,8 +209,9 @@ impl Sessions {
         request(self.request_context(), session, None, StopKind::Interrupt, reason).await.map(drop)
     }
 
-    /// Requests that the session's run stop immediately and end as aborted. A suspended session has no run in progress;
-    /// [`AgentExecutor::abort`](helix_agents_core::executor::AgentExecutor::abort) ends it.
+    /// Requests that the session's run stop and end as aborted. The owner of the run reads the request with its next
+    /// append or renewal, after at most a third of the lease, and stops immediately. A suspended session has no run in
+    /// progress; [`AgentExecutor::abort`](helix_agents_core::executor::AgentExecutor::abort) ends it.
     ///
     /// # Errors
     /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), and
@@ -256,8 +261,9 @@ impl Sessions {
         import_session(&*self.store, export).await
     }
 
-    /// Deletes a root session, its descendants and its stream. Returns `true` if the session existed. A run in progress
-    /// fails at its next append; [abort](Self::abort) it first if its hooks have to be called.
+    /// Deletes a session and its descendants, and for a root session also its stream. Returns `true` if the session
+    /// existed. A run in progress fails at its next append. If its hooks have to be called, [abort](Self::abort) it
+    /// first, and wait until it has ended.
     ///
     /// # Errors
     /// Returns the errors of the store and the streams.

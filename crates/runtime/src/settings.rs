@@ -40,13 +40,14 @@ pub struct Settings {
     pub clock: Option<Arc<dyn Clock>>,
     /// The id source. Default: random ids.
     pub ids: Option<Arc<dyn IdSource>>,
-    /// The durability mode, which decides when facts are appended.
+    /// The durability mode: whether replies and results are appended as they arrive, or once per
+    /// step.
     pub durability: Durability,
-    /// The lease duration: how long a run counts as owned after its last renewal.
+    /// The lease duration: how long a run counts as owned after its last renewal or append.
     pub lease: Duration,
     /// How long operations on an unavailable store are retried. Default: two thirds of the lease.
     pub store_retry_timeout: Option<Duration>,
-    /// The grace period in which cancelled tools can stop.
+    /// The grace period: how long tool calls and waits for children may continue after an abort.
     pub grace: Duration,
     /// Whether a session is resumed automatically after an answer to a pending call was submitted.
     pub auto_resume: bool,

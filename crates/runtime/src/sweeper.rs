@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 /// Every process with a runtime can have one. If several sweep the same store, each session is still resumed only once.
 /// A sweep that fails is logged as a warning, and the next one follows after the interval.
 ///
-/// Dropping the sweeper also cancels a sweep in progress. Runs that this sweep has already continued keep running.
+/// Dropping the sweeper also cancels a sweep in progress. Drop it before the executor is shut down; otherwise every
+/// later sweep fails and is logged. Runs that this sweep has already continued keep running.
 ///
 /// # Examples
 /// ```no_run
@@ -39,7 +40,7 @@ impl Sweeper {
     /// Starts sweeping, immediately and then after each interval.
     ///
     /// # Panics
-    /// If it is called outside of a tokio runtime.
+    /// Panics if called outside of a tokio runtime.
     #[must_use]
     pub fn start(executor: Arc<dyn AgentExecutor>, interval: Duration) -> Self {
         let cancel = CancellationToken::new();

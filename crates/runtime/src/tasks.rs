@@ -65,7 +65,7 @@ impl Tasks {
                 Err(end) if end.is_panic() => resume_unwind(end.into_panic()),
                 Err(_) => Err(Error::new(
                     ErrorCode::Closed,
-                    "its tokio runtime was shut down before the work completed",
+                    "the tokio runtime was shut down before the operation completed",
                 )),
             }
         }

@@ -272,8 +272,10 @@ impl CallRun {
         if let Some(changed) = &changed
             && let Err(violations) = self.tool.validate(&changed.to_value())
         {
-            let message =
-                format!("a hook's arguments do not match the schema: {}", violations.join("; "));
+            let message = format!(
+                "the arguments that a hook changed do not match the schema: {}",
+                violations.join("; ")
+            );
             return Err(AttemptOutcome::failed(ErrorCode::ToolInputInvalid, message));
         }
         let before = cx.changes();
@@ -306,12 +308,13 @@ impl CallRun {
             None => ReconcileOutcome::Unknown,
         };
         match found {
-            ReconcileOutcome::Completed(result) => Json::from_serialize(&result)
-                .map_err(|error| Some(format!("what `reconcile` found is not JSON: {error}"))),
+            ReconcileOutcome::Completed(result) => Json::from_serialize(&result).map_err(|error| {
+                Some(format!("the result of `reconcile` cannot be serialised to JSON: {error}"))
+            }),
             ReconcileOutcome::NotExecuted => Err(None),
             ReconcileOutcome::Unknown => Err(Some(
-                "the process stopped while this call ran, and whether it acted is not known; it \
-                 was not run again"
+                "the process stopped during this call, so it is unknown whether the call took \
+                 effect; it was not run again"
                     .to_owned(),
             )),
         }

@@ -2,10 +2,10 @@
 //! the run from the log, performs one action and returns the next work. An engine stores items and their results in its
 //! history, so they contain only ids; the data stays in the log.
 //!
-//! An item that is executed again because its result was lost finds its effect in the log and does not repeat it;
-//! result hooks may be called again in that case. A call that runs alone is an ordinary item. Concurrent calls are
-//! executed individually and only append their results. [`WorkItem::Settle`] then makes the decisions and calls the
-//! hooks for the results. Children that are still running are part of the next work.
+//! An item that is executed again because its result was lost finds a recorded outcome in the log and does not execute
+//! the effect again; result hooks may be called again in that case. A call that runs alone is an ordinary item.
+//! Concurrent calls are executed individually and only append their results. [`WorkItem::Settle`] then makes the
+//! decisions and calls the hooks for the results. Children that are still running are part of the next work.
 //!
 //! An engine may consider a live worker dead and have another worker execute the same item. Only one of them can
 //! append to the log; the other detects this, reloads the log and continues from there.
@@ -96,8 +96,11 @@ struct AttachedRun {
 
 impl Runtime {
     /// Executes a work item of a run and returns the next work. `is_first` states that no worker has started the
-    /// item before, as far as the engine knows. Retries are counted in the log first, so that an item that crashes
-    /// every process ends with [`ErrorCode::CrashLoop`].
+    /// item before, as far as the engine knows. Retries are counted in the log first, so that a run whose item crashes
+    /// every process fails with [`ErrorCode::CrashLoop`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future has the effect of a crash. Retry the item, with `is_first` set to `false`.
     ///
     /// # Errors
     /// Returns the errors that stop a run, for example [`ErrorCode::Closed`] during a shutdown, and
@@ -132,8 +135,9 @@ impl Runtime {
         Err(too_many_conflicts(&run_ref.session))
     }
 
-    /// Runs one of several concurrent calls and records its result. An at-most-once call is in doubt if its start is
-    /// on record, regardless of which process recorded it.
+    /// Runs one of several concurrent calls and records its result. `Ok` does not mean that the call ran: it may have
+    /// been answered or aborted in the meantime. The next [`WorkItem::Settle`] reads its state from the log. An
+    /// at-most-once call is in doubt if its start is on record, regardless of which process recorded it.
     ///
     /// # Errors
     /// Returns the errors of [`perform`](Self::perform).

@@ -22,8 +22,7 @@ pub fn postgres() -> String {
 }
 
 /// Returns the URL of a connection pooler in front of the server of [`postgres`]: `HELIX_TEST_PGBOUNCER_URL`,
-/// or the one that xtask started. It lends a connection per transaction, and in its database `session` per
-/// session.
+/// or the one that xtask started. It uses transaction pooling; its database `session` uses session pooling.
 ///
 /// # Panics
 /// If there is no pooler. A test that needs a missing server fails.
@@ -132,7 +131,7 @@ fn url(name: &str, variable: &str) -> String {
         return url;
     }
     let found = record(name).map(|record| record.url).filter(|url| answers(url));
-    found.unwrap_or_else(|| panic!("{name} does not run; run `cargo xtask servers up`"))
+    found.unwrap_or_else(|| panic!("{name} is not running; run `cargo xtask servers up`"))
 }
 
 fn record(name: &str) -> Option<Record> {

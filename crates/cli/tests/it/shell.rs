@@ -114,7 +114,10 @@ async fn a_command_in_doubt_is_not_run_again() {
     let done = dir.helix(&["resume", "--last", "--json"]).await;
     assert_eq!((done.code, &done.json()["status"]), (0, &"completed".into()));
     let message = result(&model)["error"].to_string();
-    assert!(message.contains("whether it acted is not known; it was not run again"), "{message}");
+    assert!(
+        message.contains("it is unknown whether the call took effect; it was not run again"),
+        "{message}"
+    );
     assert_eq!(std::fs::read_to_string(dir.path("ran.txt")).unwrap(), "ran\n");
 }
 

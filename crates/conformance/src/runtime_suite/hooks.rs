@@ -192,7 +192,7 @@ pub async fn a_hook_refuses_and_changes_calls(harness: &impl RuntimeHarness) {
           call 1.3 shout({"word":"fail"})
           result 1.0 error tool_refused: not run: not that word
           result 1.1 "DARN"
-          result 1.2 error tool_input_invalid: a hook's arguments do not match the schema: at /word: 7 is not of type "string"
+          result 1.2 error tool_input_invalid: the arguments that a hook changed do not match the schema: at /word: 7 is not of type "string"
           result 1.3 error tool_refused: not run: the censor is ill
         step 1 closed
         step 2 reply ToolUse in=10 out=5

@@ -209,7 +209,7 @@ pub async fn an_at_most_once_tool_is_not_run_again(harness: &impl RuntimeHarness
     check_transcript(harness, &expect![[r#"
         user "go"
         assistant None act({"word":"x"})
-        tool act {"error":"the process stopped while this call ran, and whether it acted is not known; it was not run again"}
+        tool act {"error":"the process stopped during this call, so it is unknown whether the call took effect; it was not run again"}
         assistant Some("done")
     "#]]).await;
 }

@@ -201,7 +201,7 @@ pub async fn an_approved_call_that_was_killed_is_not_run_again(harness: &impl Ru
         &expect![[r#"
             user "go"
             assistant None pay({"word":"rent"})
-            tool pay {"error":"the process stopped while this call ran, and whether it acted is not known; it was not run again"}
+            tool pay {"error":"the process stopped during this call, so it is unknown whether the call took effect; it was not run again"}
             assistant Some("Done.")
         "#]],
     )

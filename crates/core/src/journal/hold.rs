@@ -91,8 +91,11 @@ impl Journal {
 
     /// Applies the decisions that follow from the fold, and returns them. If a suspension is too large for an append, its
     /// calls get an error as their result. Otherwise the run would fail, and so would every run that resumes it.
-    pub(super) fn decide(&mut self) -> Result<Vec<Event>> {
-        let mut decided = self.decide_once(StepIterator::decide)?;
+    pub(super) fn decide(
+        &mut self,
+        decide: fn(&mut StepIterator) -> Result<Vec<Event>>,
+    ) -> Result<Vec<Event>> {
+        let mut decided = self.decide_once(decide)?;
         loop {
             let answers = self.oversized_calls()?;
             if answers.is_empty() {
@@ -100,7 +103,7 @@ impl Journal {
             }
             self.hold_decisions(&answers)?;
             decided.extend(answers);
-            decided.extend(self.decide_once(StepIterator::decide)?);
+            decided.extend(self.decide_once(decide)?);
         }
     }
 
@@ -118,7 +121,7 @@ impl Journal {
         Ok(oversized_calls(&on, bytes, self.limit))
     }
 
-    pub(super) fn decide_once(
+    fn decide_once(
         &mut self,
         decide: fn(&mut StepIterator) -> Result<Vec<Event>>,
     ) -> Result<Vec<Event>> {

@@ -100,7 +100,7 @@ async fn an_at_most_once_tool_of_a_crashed_worker_is_not_run_again() {
     let fold = crash_in_the_tool(&agent.erased(), &gate).await;
     assert_eq!(trace.lock().unwrap().len(), 1);
     let transcript = format!("{:?}", fold.transcript());
-    assert!(transcript.contains("whether it acted is not known"), "{transcript}");
+    assert!(transcript.contains("whether the call took effect"), "{transcript}");
 }
 
 /// Each worker repeats the same calls in the same run, and the last one ends the run.

@@ -275,7 +275,7 @@ impl ProcessStore {
 
     /// Executes an append. Occasionally the request or its reply is lost.
     async fn append_by<T>(&self, operation: impl Future<Output = Result<T>>) -> Result<T> {
-        let lost = || Error::new(ErrorCode::StoreUnavailable, "as arranged: the answer is lost");
+        let lost = || Error::new(ErrorCode::StoreUnavailable, "injected fault: the reply was lost");
         let fault = self.life.roll(|rng| rng.below(80));
         if fault == 0 {
             return self.pass(async { Err(lost()) }).await;

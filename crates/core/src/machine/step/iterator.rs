@@ -123,6 +123,8 @@ pub struct CallTask {
 struct CheckedReply {
     reply: Arc<AssistantMessage>,
     gates: Gates,
+    /// Whether all open calls passed the checks.
+    is_fit: bool,
 }
 
 /// A child to start or to wait for.
@@ -143,8 +145,8 @@ pub struct ChildTask {
 pub struct StepIterator {
     agent: AnyAgent,
     session: Session,
-    /// The last reply whose open calls all passed the checks, and which of them are pending. It
-    /// caches a check that is needed many times per step.
+    /// The last reply whose calls were checked, and which of them are pending. It caches a check
+    /// that is needed many times per step.
     checked: Option<CheckedReply>,
     /// The next action that `decide` found, valid until the session changes.
     found: Option<Action>,
@@ -183,9 +185,12 @@ impl StepIterator {
         &mut self.session
     }
 
-    /// Returns the session to roll it back. Calls that were refused are open again, so they have to be checked again.
+    /// Returns the session to roll it back. Calls that were refused are open again, so they have to be
+    /// checked again.
     pub(crate) fn session_to_roll_back(&mut self) -> &mut Session {
-        self.checked = None;
+        if let Some(checked) = &mut self.checked {
+            checked.is_fit = false;
+        }
         self.session_mut()
     }
 
@@ -224,7 +229,10 @@ impl StepIterator {
         }
         match session.open_step() {
             Some(step) => {
-                let next = next_in_step(session, agent, step, self.gates(step));
+                let checked = self.checked_reply(step);
+                let is_fit = checked.is_some_and(|checked| checked.is_fit);
+                let known = checked.map(|checked| &checked.gates);
+                let next = next_in_step(session, agent, step, known, is_fit);
                 let repair = if next.ends_phase() { repair_state(session, agent) } else { None };
                 repair.map_or(next, Action::RepairState)
             }
@@ -292,19 +300,21 @@ impl StepIterator {
         }
     }
 
-    /// Returns the cached gates of the reply, or `None` if its calls have not been checked.
-    fn gates(&self, step: &StepRecord) -> Option<&Gates> {
+    /// Returns the cached checks of the reply, or `None` if its calls have not been checked.
+    fn checked_reply(&self, step: &StepRecord) -> Option<&CheckedReply> {
         let reply = step.reply.message.as_ref()?;
-        let checked = self.checked.as_ref().filter(|checked| Arc::ptr_eq(&checked.reply, reply))?;
-        Some(&checked.gates)
+        self.checked.as_ref().filter(|checked| Arc::ptr_eq(&checked.reply, reply))
     }
 
     fn check(&self, step: &StepRecord) -> Option<CheckedReply> {
         let reply = step.reply.message.clone()?;
-        let gates = match self.gates(step) {
-            Some(known) => known.clone(),
-            None => gates(&self.session, &self.agent, step),
+        let gates = match self.checked_reply(step) {
+            Some(known) if known.is_fit => known.gates.clone(),
+            known => {
+                let known = known.map(|known| &known.gates);
+                gates(&self.session, &self.agent, step, known)
+            }
         };
-        Some(CheckedReply { reply, gates })
+        Some(CheckedReply { reply, gates, is_fit: true })
     }
 }

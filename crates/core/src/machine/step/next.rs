@@ -51,17 +51,20 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     Action::CallModel { step: session.last_step() + 1, force_completion: corrected || last }
 }
 
+/// Returns the next action within a step. `known` are the gates of the reply as far as they are known. With `is_fit`, its
+/// open calls have passed their checks.
 pub(super) fn next_in_step(
     session: &Session,
     agent: &AgentDefinition,
     step: &StepRecord,
     known: Option<&Gates>,
+    is_fit: bool,
 ) -> Action {
     let waited = unaccounted(session, step);
     if !waited.is_empty() {
         return Action::RecordWaits(waited);
     }
-    let answers = answers(session, agent, step, known.is_some());
+    let answers = answers(session, agent, step, is_fit);
     if !answers.is_empty() {
         return Action::RecordResults(answers);
     }
@@ -71,9 +74,9 @@ pub(super) fn next_in_step(
     }
     let found;
     let gates = match known {
-        Some(gates) => gates,
-        None => {
-            found = gates(session, agent, step);
+        Some(gates) if is_fit => gates,
+        known => {
+            found = gates(session, agent, step, known);
             &found
         }
     };

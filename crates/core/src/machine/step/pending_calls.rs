@@ -14,9 +14,18 @@ use crate::machine::session::{CallRecord, Session, StepRecord, WAIT_USAGE, Waiti
 use crate::message::ToolCall;
 use crate::tool::{ApprovalContext, Tool, digest};
 
-/// For each call of a reply, what it waits for before it runs, if anything.
+/// For each call of a reply, what it waits for before it runs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Gates(Vec<Option<PendingKind>>);
+pub(super) struct Gates(Vec<Gate>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    /// Not determined, because the call had a result, waited or had started.
+    Unchecked,
+    /// The call waits for nothing.
+    Ready,
+    Pending(PendingKind),
+}
 
 impl Gates {
     /// Returns what a call still waits for.
@@ -27,21 +36,29 @@ impl Gates {
             Some(waiting) => waiting.answer.is_none().then_some(waiting.on.kind),
             // A started call does not need to wait: that was checked before it started.
             None if state.started.is_some() => None,
-            None => self.0.get(index).copied().flatten(),
+            None => match self.0.get(index)? {
+                Gate::Unchecked | Gate::Ready => None,
+                Gate::Pending(kind) => Some(*kind),
+            },
         }
     }
 }
 
 /// Determines which calls of a reply are pending. Approval conditions are user code, so they are
-/// evaluated once per reply and process.
-pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &StepRecord) -> Gates {
-    let gate = |(call, state): (&ToolCall, &CallRecord)| {
+/// evaluated once per reply and process: the results in `known` are kept.
+pub(super) fn gates(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &StepRecord,
+    known: Option<&Gates>,
+) -> Gates {
+    let evaluate = |call: &ToolCall, state: &CallRecord| {
         if state.finish.is_some() || state.waiting.is_some() || state.started.is_some() {
-            return None;
+            return Gate::Unchecked;
         }
-        let tool = agent.tool(&call.name)?;
+        let Some(tool) = agent.tool(&call.name) else { return Gate::Ready };
         if tool.is_client() {
-            return Some(PendingKind::Client);
+            return Gate::Pending(PendingKind::Client);
         }
         let cx = ApprovalContext {
             agent: agent.name(),
@@ -50,15 +67,21 @@ pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &StepRecor
             tool: tool.name(),
             state: session.state(),
         };
-        let needed =
-            tool.may_need_approval() && tool.needs_approval(&arguments(call).to_value(), &cx);
-        needed.then_some(PendingKind::Approval { editable: tool.answer_options.editable })
+        if tool.may_need_approval() && tool.needs_approval(&arguments(call).to_value(), &cx) {
+            Gate::Pending(PendingKind::Approval { editable: tool.answer_options.editable })
+        } else {
+            Gate::Ready
+        }
+    };
+    let gate = |(index, (call, state)): (usize, (&ToolCall, &CallRecord))| {
+        let known = known.and_then(|known| known.0.get(index)).copied();
+        known.filter(|gate| *gate != Gate::Unchecked).unwrap_or_else(|| evaluate(call, state))
     };
     let asks = |call: &ToolCall| {
         agent.tool(&call.name).is_some_and(|tool| tool.is_client() || tool.may_need_approval())
     };
     if step.tool_calls().iter().any(asks) {
-        Gates(step.pairs().map(gate).collect())
+        Gates(step.pairs().enumerate().map(gate).collect())
     } else {
         Gates::default()
     }

@@ -7,10 +7,10 @@ use super::plan::{StepPlanOptions, plan_step_processing};
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
 use crate::agent::{AgentDefinition, Completion};
 use crate::error::{ErrorCode, ErrorRecord};
-use crate::event::{FinishOutput, ToolFinish, ToolOutcome, Trigger};
+use crate::event::{Answer, FinishOutput, ToolFinish, ToolOutcome, Trigger};
 use crate::id::CallId;
 use crate::llm::reply::StopReason;
-use crate::machine::session::{CallRecord, Session, StepRecord};
+use crate::machine::session::{AnsweredCall, CallRecord, Session, StepRecord};
 use crate::message::ToolCall;
 use crate::text::{MAX_NAME, excerpt};
 use crate::tool::{EffectClass, FINISH_TOOL};
@@ -82,12 +82,14 @@ fn has_not_run(
     let Some(waiting) = state.waiting.as_ref().filter(|_| state.started.is_none()) else {
         return false;
     };
-    let Some(approval) = &waiting.answer else { return true };
-    // Only starts of at-most-once calls are recorded. A run that started after the approval may have run another call.
+    let Some(AnsweredCall { answer: Answer::Approved { .. }, at, .. }) = &waiting.answer else {
+        return true;
+    };
+    // Only starts of at-most-once calls are recorded. A run that was current after the approval may have run another call.
     let tool = agent.tool(&call.name);
     let is_recorded = tool.is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
     let mut runs = session.runs().filter(|run| run.trigger != Trigger::Abort);
-    is_recorded || !runs.any(|run| run.started >= approval.at)
+    is_recorded || !runs.any(|run| run.ended.is_none() || run.ended >= *at)
 }
 
 /// Returns `true` if a `__finish__` call of the reply was accepted.

@@ -1,5 +1,7 @@
 //! Pending calls: suspension, submissions, deadlines, queued messages.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use expect_test::expect;
@@ -276,22 +278,53 @@ fn an_aborted_session_drops_its_pending_calls() {
 /// The start of an approved call is recorded only if the call is at-most-once.
 #[test]
 fn an_abort_does_not_claim_that_an_approved_call_has_not_run() {
-    for (class, is_resumed, expected) in [
-        (EffectClass::AtMostOnce, true, ErrorCode::ToolNotRun),
-        (EffectClass::Idempotent, true, ErrorCode::ToolOutcomeUnknown),
-        (EffectClass::Idempotent, false, ErrorCode::ToolNotRun),
+    let (once, again) = (EffectClass::AtMostOnce, EffectClass::Idempotent);
+    for (class, before, after, expected) in [
+        (once, None, Some(Trigger::Resume), ErrorCode::ToolNotRun),
+        (again, None, Some(Trigger::Resume), ErrorCode::ToolOutcomeUnknown),
+        (again, None, Some(Trigger::Abort), ErrorCode::ToolNotRun),
+        // The call is approved while another answer has resumed the session.
+        (again, Some(Trigger::Resume), None, ErrorCode::ToolOutcomeUnknown),
     ] {
         let agent = built(builder().tool(echo("guarded").requires_approval().effect(class)));
         let mut hand = Hand::new(&agent);
-        hand.drive([calls([("guarded", json!({}))])]);
+        hand.drive([calls([("guarded", json!({"x": 1})), ("guarded", json!({"x": 2}))])]);
+        if let Some(trigger) = before {
+            hand.answer("1.1", approved()).unwrap();
+            hand.start(trigger).unwrap();
+        }
         hand.answer("1.0", approved()).unwrap();
-        hand.start(if is_resumed { Trigger::Resume } else { Trigger::Abort }).unwrap();
+        after.into_iter().for_each(|trigger| hand.start(trigger).unwrap());
         hand.abort();
         let events = StepIterator::new(agent, read_over_time(&hand)).decide().unwrap();
-        let [_, Event::ToolFinished(finish), _] = &events[..] else { panic!("{events:?}") };
+        let finish = events.iter().find_map(|event| match event {
+            Event::ToolFinished(finish) if finish.call.index() == Some(0) => Some(finish),
+            _ => None,
+        });
+        let finish = finish.unwrap();
         let ToolOutcome::Error(error) = &finish.outcome else { panic!("{finish:?}") };
         assert!(error.is(expected), "{class:?}: {error:?}");
     }
+}
+
+/// The state may have changed since the step started.
+#[test]
+fn an_approval_condition_is_not_evaluated_again_after_a_conflict() {
+    let evaluations = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&evaluations);
+    let tool = echo("guarded").requires_approval_if(move |_: serde_json::Value, _| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    });
+    let mut hand = Hand::new(&built(builder().tool(tool)));
+    hand.decide();
+    hand.reply(calls([("guarded", json!({}))]));
+    hand.iterator.decide().unwrap();
+    let before = evaluations.load(Ordering::Relaxed);
+    hand.iterator.session_to_roll_back();
+    hand.iterator.decide().unwrap();
+    assert!(matches!(hand.next(), Action::End(_)));
+    assert_eq!(evaluations.load(Ordering::Relaxed), before);
 }
 
 #[test]
