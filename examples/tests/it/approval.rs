@@ -18,7 +18,7 @@ async fn the_payment_is_made_after_approval() {
     let run = |words: &[&str]| approval(folder.path(), words);
     assert_eq!(lines(run(&["place"])).await, ["waiting for approval of pay (1.0)"]);
     let error = failure(run(&["resume"])).await;
-    assert!(error.contains("pending calls"), "{error}");
+    assert!(error.contains("waits for answers"), "{error}");
     let approved = lines(run(&["approve"])).await;
     assert_eq!(approved, [r#"pay {"to":"Ann","cents":9000}"#, "recorded; now run: resume"]);
     let error = failure(run(&["deny"])).await;

@@ -33,7 +33,7 @@ async fn only_one_valid_answer_is_accepted() {
     let refused = lines(run(&["answer", r#"{"colour": 7}"#])).await;
     assert!(refused[0].starts_with("refused: ") && refused[0].contains("/colour"), "{refused:?}");
     let error = failure(run(&["resume"])).await;
-    assert!(error.contains("pending calls"), "{error}");
+    assert!(error.contains("waits for answers"), "{error}");
 
     assert_eq!(lines(run(&["answer", BLUE])).await, ["recorded; now run: resume"]);
     let error = failure(run(&["answer", BLUE])).await;
