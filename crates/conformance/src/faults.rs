@@ -14,9 +14,8 @@ use helix_agents_core::store::{
 };
 use helix_agents_test::Gate;
 
-/// The fault of a chosen operation: an append, or one of [`SNAPSHOT`], [`LIST`], [`HEAD`],
-/// [`DELETE`] and [`PAGE`]. A [`Gate`]
-/// holds an operation until the test opens it.
+/// The fault of a chosen operation: an append, or one of [`SNAPSHOT`], [`LIST`], [`HEAD`], [`DELETE`] and [`PAGE`]. A
+/// [`Gate`] holds an operation until the test opens it.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// The operation waits at the gate before it reaches the store.

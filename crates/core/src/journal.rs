@@ -103,7 +103,7 @@ pub struct JournalConfig {
 /// A *fact* is something that happened, such as a reply or a result. A *decision* follows from the facts. The journal
 /// applies facts to the session state (the *fold*), then the decisions that follow from them, and sends all of it in
 /// one append. On a conflict it rolls the fold back, applies the missed events, reapplies the facts that are still new
-/// and legal, and derives the decisions again. If results of calls are among them or were recorded by another process,
+/// and legal, and derives the decisions again. If results of calls are among the decisions or among the missed events,
 /// it appends only the facts, and the next [`stage`](Self::stage) makes the decisions: hooks receive results before
 /// their step is closed.
 ///
@@ -207,14 +207,13 @@ impl Journal {
         self.decide(StepIterator::decide)
     }
 
-    /// Applies facts to the fold, then only the results that follow from them, such as that of a
-    /// call that was denied. Returns these decisions. [`append_facts`](Self::append_facts) appends
-    /// all of it, so that hooks receive results that are recorded.
+    /// Applies only the decisions that answer calls, such as the result of a call that was denied, and
+    /// returns them. [`append_facts`](Self::append_facts) appends them, so that hooks receive recorded
+    /// results.
     ///
     /// # Errors
     /// Returns the errors of [`stage`](Self::stage).
-    pub fn stage_results(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
-        self.hold(facts, Oversize::Replaced)?;
+    pub fn stage_results(&mut self) -> Result<Vec<Event>> {
         self.decide(StepIterator::decide_results)
     }
 

@@ -271,9 +271,9 @@ impl Driver {
 
     /// Records facts and the decisions that follow from them, calls hooks, and updates the stream.
     ///
-    /// Results are recorded before hooks are called for them, whether they are facts or decisions, such as that of a
-    /// denied call. This takes two appends: the second one contains the remaining decisions and the state changes of the
-    /// hooks.
+    /// Hooks are called for results that are recorded: results among the facts, and those that are decisions, such as
+    /// that of a denied call. With such results, this takes at least two appends. The last one contains the remaining
+    /// decisions and the state changes of the hooks.
     ///
     /// # Errors
     /// Returns the errors of [`Journal::commit`]. If the lease is lost meanwhile, returns `superseded`,
@@ -350,7 +350,7 @@ impl Driver {
             return Ok(has_recorded);
         }
         // A conflict drops decisions, which are made again.
-        while !self.journal.stage_results(&[])?.is_empty() {
+        while !self.journal.stage_results()?.is_empty() {
             has_recorded |= Box::pin(self.record_facts(lease, &[])).await?;
         }
         self.results.refresh(self.journal.session(), &self.agent);
@@ -513,7 +513,7 @@ impl Driver {
     }
 
     /// Stages the decisions and the end of a run that only records the abort of its session. Before that, calls the
-    /// hooks for the calls that the abort answers, and for the results that a run has recorded that has crashed.
+    /// hooks for the calls that the abort answers, and if the last run crashed, for the results that it has recorded.
     /// `progress` holds the results of the hook calls of earlier tries and receives those of this one.
     pub(crate) async fn answer_aborted(
         &mut self,

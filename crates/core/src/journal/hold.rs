@@ -89,8 +89,9 @@ impl Journal {
         Ok(Some(bytes))
     }
 
-    /// Applies the decisions that follow from the fold, and returns them. If a suspension is too large for an append, its
-    /// calls get an error as their result. Otherwise the run would fail, and so would every run that resumes it.
+    /// Applies the decisions that `decide` makes from the fold, and returns them. If a suspension is too large for an
+    /// append, its calls get an error as their result. Otherwise the run would fail, and so would every run that
+    /// resumes it.
     pub(super) fn decide(
         &mut self,
         decide: fn(&mut StepIterator) -> Result<Vec<Event>>,

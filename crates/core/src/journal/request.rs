@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
 use crate::fault;
 use crate::id::{RequestId, RunId, SessionId};
+use crate::machine::child_status::ChildStatus;
 use crate::machine::session::{SessionOverview, StopKind, StopRequest};
 use crate::message::UserMessage;
 use crate::store::{Append, AppendOutcome, Guard, Head, LeaseChange, StateStore};
@@ -141,8 +142,9 @@ pub async fn queue_message_in_turn(
 ) -> Result<bool> {
     let mut is_in_turn = true;
     let queue = |fold: &SessionOverview| {
-        let ended = fold.last_run().is_none_or(|run| run.status.ends_turn());
-        is_in_turn = !ended || fold.knows_message(request);
+        let status = ChildStatus::of(fold, true, false);
+        let has_ended = matches!(status, None | Some(ChildStatus::Ended(..)));
+        is_in_turn = !has_ended || fold.knows_message(request);
         Ok(if is_in_turn { queued_message(fold, request, message, None) } else { None })
     };
     request_context.append(session, queue).await?;

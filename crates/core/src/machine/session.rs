@@ -170,13 +170,6 @@ impl RunStatus {
         )
     }
 
-    /// Returns `true` if the session's turn has ended with the run. `resume` can still continue the
-    /// turn of a failed run.
-    #[must_use]
-    pub const fn ends_turn(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Aborted)
-    }
-
     /// Returns `true` if a run that resumes the session continues the same turn. Limits that the
     /// turn has reached still apply then.
     pub(crate) const fn leaves_turn_open(self) -> bool {

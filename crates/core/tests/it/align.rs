@@ -134,6 +134,12 @@ async fn shown(streams: &dyn StreamManager) -> String {
     kinds.join(", ")
 }
 
+/// Repairs the stream of the session, which has no current run.
+async fn repair_ended(world: &World, streams: &dyn StreamManager) -> Result<()> {
+    let reader = SessionReader::of(&world.faults);
+    repair_ended_stream(reader, streams, &*world.clock, &*world.counter, &id()).await
+}
+
 async fn open(streams: &dyn StreamManager) -> Vec<Attempt> {
     let info = streams.info(&id()).await.unwrap();
     info.open.iter().map(|open| open.attempt).collect()
@@ -155,15 +161,7 @@ async fn attempts_of_a_run_that_started_meanwhile_are_not_discarded() {
         journal.start(events).await.unwrap();
         try_call(&inner, "r2", "2.0").await;
     });
-    repair_ended_stream(
-        SessionReader::of(&world.faults),
-        &streams,
-        &*world.clock,
-        &*world.counter,
-        &id(),
-    )
-    .await
-    .unwrap();
+    repair_ended(&world, &streams).await.unwrap();
     assert_eq!(open(&memory).await, [Attempt(1)]);
 }
 
@@ -277,15 +275,7 @@ async fn an_empty_stream_shows_the_abort_of_a_session() {
     let (request, message) = ("q2".into(), UserMessage::from("by the way"));
     queue_message(world.request_context(), &id(), &request, &message, None).await.unwrap();
     let memory = MemoryStore::new();
-    repair_ended_stream(
-        SessionReader::of(&world.faults),
-        &memory,
-        &*world.clock,
-        &*world.counter,
-        &id(),
-    )
-    .await
-    .unwrap();
+    repair_ended(&world, &memory).await.unwrap();
     expect!["run_started, run_resumed, tool_error, tool_end, checkpoint, run_ended"]
         .assert_eq(&shown(&memory).await);
 }
@@ -328,15 +318,7 @@ async fn an_empty_stream_does_not_show_ended_turns() {
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
     let memory = MemoryStore::new();
-    repair_ended_stream(
-        SessionReader::of(&world.faults),
-        &memory,
-        &*world.clock,
-        &*world.counter,
-        &id(),
-    )
-    .await
-    .unwrap();
+    repair_ended(&world, &memory).await.unwrap();
     assert_eq!(shown(&memory).await, "");
 }
 
@@ -434,15 +416,13 @@ async fn a_repair_leaves_no_stream_of_a_session_that_is_deleted_meanwhile() {
         world.faults.strike(PAGE, Fault::HoldAfter(Gate::opened()));
     }
     world.faults.strike(PAGE, Fault::HoldAfter(read.clone()));
-    let reader = SessionReader::of(&world.faults);
-    let session = id();
-    let repaired = repair_ended_stream(reader, &memory, &*world.clock, &*world.counter, &session);
+    let repaired = repair_ended(&world, &memory);
     let deleted = async {
         read.reached().await;
-        assert!(delete_session(&world.faults, &memory, &session).await.unwrap());
+        assert!(delete_session(&world.faults, &memory, &id()).await.unwrap());
         read.open();
     };
     let (repaired, ()) = tokio::join!(repaired, deleted);
     repaired.unwrap();
-    assert!(memory.info(&session).await.unwrap().is_empty());
+    assert!(memory.info(&id()).await.unwrap().is_empty());
 }

@@ -1,22 +1,25 @@
-//! Stream chunks of results that a worker records after another run took over.
+//! Results that a worker records after another run took over: their stream chunks and hooks.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::{Agent, AgentRegistry, AnyAgent};
-use helix_agents_core::event::Event;
+use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
+use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult, ToolCallView};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RunStatus, load, load_events};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{ChunkKind, StreamManager as _};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
-use helix_agents_runtime::{RunRef, Runtime, Settings, WorkItem};
+use helix_agents_runtime::{NextWork, RunRef, Runtime, Settings, WorkItem};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use helix_agents_testkit::trees::Redelivery;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::by_hand::{ByHand, S};
 use crate::in_work_items;
@@ -28,10 +31,15 @@ struct Process {
 }
 
 impl Process {
-    fn new(store: impl StateStore + 'static, memory: &MemoryStore, agent: &AnyAgent) -> Self {
+    fn new(
+        store: impl StateStore + 'static,
+        memory: &MemoryStore,
+        agent: &AnyAgent,
+        calls: usize,
+    ) -> Self {
         let registry = AgentRegistry::default();
         registry.replace_erased(Arc::clone(agent));
-        let calls = Reply::calls([("work", json!({})), ("work", json!({}))]);
+        let calls = Reply::calls(std::iter::repeat_n(("work", json!({})), calls));
         let settings = Settings {
             store: Some(Arc::new(store)),
             streams: Some(Arc::new(memory.clone())),
@@ -49,11 +57,37 @@ impl Process {
     }
 }
 
+/// Hooks that note the calls whose results they receive.
+#[derive(Debug, Clone, Default)]
+struct Noted(Arc<Mutex<Vec<String>>>);
+
+#[async_trait]
+impl AgentHooks for Noted {
+    async fn after_tool(
+        &self,
+        _: &HookContext,
+        call: ToolCallView<'_>,
+        _: &ToolOutcome,
+    ) -> HookResult {
+        self.0.lock().unwrap().push(call.call.to_string());
+        Ok(())
+    }
+}
+
 fn agent() -> AnyAgent {
+    agent_with(None)
+}
+
+fn agent_with(hooks: Option<Noted>) -> AnyAgent {
     let work = |_: Value, _: ToolContext| async { Ok::<_, ToolError>(json!("done")) };
     let work = Tool::dynamic("work", "Works.", json!({"type": "object"}), work);
     let agent = Agent::builder("worker").system_prompt("You work.").model("scripted");
-    agent.tool(work).build().unwrap().erased()
+    let agent = agent.tool(work);
+    let agent = match hooks {
+        Some(hooks) => agent.hooks(hooks),
+        None => agent,
+    };
+    agent.build().unwrap().erased()
 }
 
 /// Returns the starts and ends of calls in the stream, as a late reader sees them.
@@ -79,23 +113,34 @@ async fn shown_calls(memory: &MemoryStore) -> Vec<String> {
     }
 }
 
-/// A worker pauses before it appends a result. Another worker takes over and, if `opens` is set, executes its first
-/// work item. Then the first worker continues and records the result between two work items of its successor.
-async fn record_a_result_between_work_items(opens: bool) {
-    let (agent, memory, gate) = (agent(), MemoryStore::new(), Gate::new());
+/// Starts a run with this number of calls in a process that pauses at the gate before it appends the result of the
+/// first call, and loses its lease. Returns the task of that process.
+async fn record_late(
+    memory: &MemoryStore,
+    agent: &AnyAgent,
+    gate: &Gate,
+    calls: usize,
+) -> JoinHandle<()> {
     let faulty = FaultStore::new(Arc::new(memory.clone()));
     faulty.strike(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(gate.clone()));
-    let (stalled, next) =
-        (Process::new(faulty, &memory, &agent), Process::new(memory.clone(), &memory, &agent));
-
+    let stalled = Process::new(faulty, memory, agent, calls);
     let options = ExecuteOptions::default().session(S);
-    stalled.runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
+    stalled.runtime.execute(Arc::clone(agent), "go".into(), options).await.unwrap();
     let (runtime, run_ref) = (stalled.runtime.clone(), stalled.started());
     let late = tokio::spawn(async move {
         drop(in_work_items::drive(&runtime, &run_ref, Redelivery::Never).await);
     });
     gate.reached().await;
     stalled.runtime.release_run(&stalled.started()).await;
+    late
+}
+
+/// A worker pauses before it appends a result. Another worker takes over and, if `opens` is set, executes its first
+/// work item. Then the first worker continues and records the result between two work items of its successor.
+async fn record_a_result_between_work_items(opens: bool) {
+    let (agent, memory, gate) = (agent(), MemoryStore::new(), Gate::new());
+    let late = record_late(&memory, &agent, &gate, 2).await;
+    let next = Process::new(memory.clone(), &memory, &agent, 2);
 
     let session = SessionId::from(S);
     next.runtime.resume(agent, &session, ResumeOptions::default()).await.unwrap();
@@ -125,4 +170,22 @@ async fn a_late_result_before_the_first_work_item_is_shown_once() {
 #[tokio::test(start_paused = true)]
 async fn a_late_result_between_two_work_items_is_shown_once() {
     record_a_result_between_work_items(true).await;
+}
+
+/// The result of the only call is recorded before the work item of the call starts.
+#[tokio::test(start_paused = true)]
+async fn hooks_receive_a_late_result_of_a_call_that_is_about_to_run() {
+    let (memory, gate, noted) = (MemoryStore::new(), Gate::new(), Noted::default());
+    let late = record_late(&memory, &agent(), &gate, 1).await;
+    let with_hooks = agent_with(Some(noted.clone()));
+    let next = Process::new(memory.clone(), &memory, &with_hooks, 1);
+    next.runtime.resume(with_hooks, &S.into(), ResumeOptions::default()).await.unwrap();
+    let run_ref = next.started();
+    let call = WorkItem::Call("1.0".into());
+    let work = next.runtime.perform(&run_ref, &WorkItem::Open, true).await.unwrap();
+    assert_eq!(work, NextWork::WorkItem(call.clone()));
+    gate.open();
+    within(late).await.unwrap();
+    next.runtime.perform(&run_ref, &call, true).await.unwrap();
+    assert_eq!(*noted.0.lock().unwrap(), ["1.0"]);
 }

@@ -23,8 +23,8 @@ use crate::retry_window::RetryWindow;
 /// with the same id and returns its first result. Operations that fail with a
 /// [retryable](crate::error::Error::is_retryable) error are repeated with backoff from 20 ms to one
 /// second, until the retry timeout; then the last error is returned. A deletion whose reply was
-/// lost is repeated only if the session still exists, unless another one has its id. A session that
-/// is created between this check and the repetition is deleted.
+/// lost is repeated only if the same session still exists, not if another session has its id by
+/// then. A session that is created between this check and the repetition is deleted as well.
 ///
 /// Runtimes wrap their store in it, and its streams in
 /// [`RetryingStreams`](crate::stream::RetryingStreams). Neither the layers above nor the store

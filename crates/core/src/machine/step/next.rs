@@ -51,8 +51,8 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     Action::CallModel { step: session.last_step() + 1, force_completion: corrected || last }
 }
 
-/// Returns the next action within a step. `known` are the gates of the reply as far as they are known. With `is_fit`, its
-/// open calls have passed their checks.
+/// Returns the next action within a step. `known` contains the gates of the reply that are known.
+/// With `is_fit`, the open calls have passed their checks.
 pub(super) fn next_in_step(
     session: &Session,
     agent: &AgentDefinition,

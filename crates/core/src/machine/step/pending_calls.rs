@@ -18,12 +18,14 @@ use crate::tool::{ApprovalContext, Tool, digest};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gates(Vec<Gate>);
 
+/// What one call waits for before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gate {
     /// Not determined, because the call had a result, waited or had started.
     Unchecked,
     /// The call waits for nothing.
     Ready,
+    /// The call waits for an approval or a result.
     Pending(PendingKind),
 }
 
@@ -44,8 +46,8 @@ impl Gates {
     }
 }
 
-/// Determines which calls of a reply are pending. Approval conditions are user code, so they are
-/// evaluated once per reply and process: the results in `known` are kept.
+/// Determines which calls of a reply are pending. Gates in `known` are kept: approval conditions
+/// are user code, and see the state at the start of the step.
 pub(super) fn gates(
     session: &Session,
     agent: &AgentDefinition,

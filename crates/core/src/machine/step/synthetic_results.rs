@@ -85,7 +85,8 @@ fn has_not_run(
     let Some(AnsweredCall { answer: Answer::Approved { .. }, at, .. }) = &waiting.answer else {
         return true;
     };
-    // Only starts of at-most-once calls are recorded. A run that was current after the approval may have run another call.
+    // Only at-most-once calls record their starts. Any other call may have been started by a run
+    // that was current after the approval.
     let tool = agent.tool(&call.name);
     let is_recorded = tool.is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
     let mut runs = session.runs().filter(|run| run.trigger != Trigger::Abort);

@@ -53,10 +53,10 @@ fn reaction(kind: ErrorKind) -> &'static str {
         ErrorKind::RateLimited => "retry later",
         ErrorKind::Unavailable => "retry; check that the other side is running",
         ErrorKind::LimitExceeded => "raise the limit or request less",
-        ErrorKind::Cancelled => "nothing: the cancellation was requested",
+        ErrorKind::Cancelled => "do nothing: the operation was cancelled or skipped",
         ErrorKind::Corrupt => "keep the data unchanged and inspect it",
         ErrorKind::Failed => "read the message",
-        ErrorKind::Internal => "report it",
+        ErrorKind::Internal => "correct your code if the message names it; otherwise report a bug",
         other => panic!("{other:?} is new: add what a caller can do about it"),
     }
 }

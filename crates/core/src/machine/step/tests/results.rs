@@ -141,6 +141,16 @@ fn result_of(text: &str) -> Event {
     Event::from(ToolFinish { attempts: 1, ..ToolFinish::without_run("1.0".into(), outcome) })
 }
 
+/// Returns a step with one open call, and notes a result of that call that is not recorded yet.
+fn noted(result: Event) -> (Hand, UndeliveredResults) {
+    let mut hand = Hand::new(&agent());
+    hand.decide();
+    hand.reply(calls([("search", json!({}))]));
+    let mut results = UndeliveredResults::default();
+    results.note(hand.session(), &agent(), &[result]);
+    (hand, results)
+}
+
 /// Returns the results that hooks receive now.
 fn outcomes(results: &mut UndeliveredResults, hand: &Hand) -> Vec<ToolOutcome> {
     results.refresh(hand.session(), &agent());
@@ -155,11 +165,7 @@ fn recorded(text: &str) -> Vec<ToolOutcome> {
 /// A run executes a call again, and the result of the earlier owner is recorded first.
 #[test]
 fn hooks_receive_the_result_that_is_recorded() {
-    let mut hand = Hand::new(&agent());
-    hand.decide();
-    hand.reply(calls([("search", json!({}))]));
-    let mut results = UndeliveredResults::default();
-    results.note(hand.session(), &agent(), &[result_of("of this run")]);
+    let (mut hand, mut results) = noted(result_of("of this run"));
     hand.put(result_of("of the earlier owner")).unwrap();
     assert_eq!(outcomes(&mut results, &hand), recorded("of the earlier owner"));
     assert_eq!(outcomes(&mut results, &hand), [], "once");
@@ -168,11 +174,7 @@ fn hooks_receive_the_result_that_is_recorded() {
 /// A conflict may drop a result that was noted, such as that of a call whose deadline has passed.
 #[test]
 fn hooks_do_not_receive_a_result_that_is_not_recorded() {
-    let mut hand = Hand::new(&agent());
-    hand.decide();
-    hand.reply(calls([("search", json!({}))]));
-    let mut results = UndeliveredResults::default();
-    results.note(hand.session(), &agent(), &[result_of("expired")]);
+    let (mut hand, mut results) = noted(result_of("expired"));
     assert_eq!(outcomes(&mut results, &hand), []);
     hand.put(result_of("answered")).unwrap();
     results.note(hand.session(), &agent(), &[result_of("answered")]);
