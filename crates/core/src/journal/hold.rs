@@ -126,6 +126,7 @@ impl Journal {
         &mut self,
         decide: fn(&mut StepIterator) -> Result<Vec<Event>>,
     ) -> Result<Vec<Event>> {
+        self.open_savepoint();
         let mut decided = decide(&mut self.iterator)?;
         for index in 0..decided.len() {
             let Some(event) = decided.get(index) else { break };

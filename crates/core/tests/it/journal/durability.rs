@@ -100,3 +100,16 @@ async fn held_back_events_survive_a_concurrent_request() {
         ["interrupt_requested", "model_replied, tool_finished 1.0, step_closed"]
     );
 }
+
+/// A run with hooks records the results that it decides before the hooks receive them.
+#[tokio::test]
+async fn decided_results_are_appended_without_facts() {
+    let world = World::new();
+    let mut journal = world.create().await;
+    journal.append_facts(&[reply(1, calls(&["unknown"]))]).await.unwrap();
+    let decided = journal.stage_results().unwrap();
+    assert_eq!(names(&decided), "tool_finished 1.0");
+    let committed = journal.append_facts(&[]).await.unwrap();
+    assert_eq!(committed.events, decided);
+    assert_eq!(journal.session().position(), world.session().await.position());
+}
