@@ -45,7 +45,7 @@ impl Engine for TaskEngine {
         "work-items"
     }
 
-    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+    async fn start(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = started.driver.runtime().clone();
         let of = started.in_work_items();
         let (stopped, redelivery, follow) =
@@ -62,7 +62,7 @@ impl Engine for TaskEngine {
         Ok(None)
     }
 
-    async fn stopped(&self, of: &RunRef) -> Option<Error> {
+    async fn stop_reason(&self, of: &RunRef) -> Option<Error> {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner).remove(&of.run)
     }
 }

@@ -260,8 +260,8 @@ impl<H: StoreHarness> StoreHarness for ChaosHarness<H> {
         self.harness.keeps_snapshots()
     }
 
-    async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
-        self.harness.keeps(bytes).await
+    async fn contains_bytes(&self, bytes: &[u8]) -> Option<bool> {
+        self.harness.contains_bytes(bytes).await
     }
 }
 

@@ -65,7 +65,7 @@ pub const PAGE: &str = "page of a log";
 ///
 /// # #[tokio::main]
 /// # async fn main() -> helix_agents_core::error::Result<()> {
-/// let store = FaultStore::new(Arc::new(MemoryStore::new())).on(HEAD, Fault::FailBefore);
+/// let store = FaultStore::new(Arc::new(MemoryStore::new())).with_fault(HEAD, Fault::FailBefore);
 /// let session = "ticket-7".into();
 /// assert!(store.head(&session).await.is_err());
 /// assert!(store.head(&session).await?.is_none()); // the rule has applied
@@ -97,13 +97,13 @@ impl FaultStore {
 
     /// Adds a fault for the next append whose events contain `text`, such as `"run_ended"`.
     #[must_use]
-    pub fn on(self, text: &str, fault: Fault) -> Self {
-        self.strike(text, fault);
+    pub fn with_fault(self, text: &str, fault: Fault) -> Self {
+        self.inject(text, fault);
         self
     }
 
-    /// Adds a fault like [`on`](Self::on), to a store that is already in use.
-    pub fn strike(&self, text: &str, fault: Fault) {
+    /// Adds a fault like [`with_fault`](Self::with_fault), to a store that is already in use.
+    pub fn inject(&self, text: &str, fault: Fault) {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.push(Rule { containing: text.to_owned(), fault });
     }

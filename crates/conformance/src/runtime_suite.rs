@@ -110,14 +110,14 @@ impl World {
 
     /// Replaces the harness's store.
     #[must_use]
-    pub fn on(mut self, store: impl StateStore) -> Self {
+    pub fn with_store(mut self, store: impl StateStore) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
     /// Replaces the harness's streams.
     #[must_use]
-    pub fn showing_on(mut self, streams: impl StreamManager) -> Self {
+    pub fn with_streams(mut self, streams: impl StreamManager) -> Self {
         self.streams = Some(Arc::new(streams));
         self
     }

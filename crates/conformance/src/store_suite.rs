@@ -65,7 +65,7 @@ pub trait StoreHarness: Send + Sync {
     /// Returns `true` if these bytes are anywhere in the data of the backend, which is inspected without the
     /// store. Returns `None` if the harness cannot inspect the data, or if the backend erases later, as a
     /// log-structured file does.
-    async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+    async fn contains_bytes(&self, bytes: &[u8]) -> Option<bool> {
         _ = bytes;
         None
     }

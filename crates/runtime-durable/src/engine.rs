@@ -180,7 +180,7 @@ impl Engine for DurableEngine {
         self.is_unique
     }
 
-    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+    async fn start(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let live = Arc::clone(started.driver.live());
         let (replaced, needs_permit) = (started.superseded.clone(), !started.in_tool);
         let run_ref = started.in_work_items();
@@ -197,7 +197,7 @@ impl Engine for DurableEngine {
         Ok(Some(live))
     }
 
-    async fn stopped(&self, run_ref: &RunRef) -> Option<Error> {
+    async fn stop_reason(&self, run_ref: &RunRef) -> Option<Error> {
         let id = run_ref.workflow_id(&self.app);
         let dbos = self.dbos.clone();
         let look = async move { row(&dbos, &id, true).await };

@@ -57,7 +57,7 @@ impl Engine for LocalEngine {
         "local"
     }
 
-    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+    async fn start(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let live = Arc::clone(started.driver.live());
         // Ends all waits for the run even if the task is dropped or panics.
         let registration = RunRegistration::new(&self.context, &live);
@@ -76,7 +76,7 @@ impl Engine for LocalEngine {
     }
 
     /// Always returns `None`: runs of other processes are visible only through their leases.
-    async fn stopped(&self, _run_ref: &RunRef) -> Option<Error> {
+    async fn stop_reason(&self, _run_ref: &RunRef) -> Option<Error> {
         None
     }
 }

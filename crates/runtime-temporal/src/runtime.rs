@@ -75,7 +75,7 @@ impl Engine for TemporalEngine {
         self.own_queue
     }
 
-    async fn drive(&self, mut started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+    async fn start(&self, mut started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let parent = started.driver.session().parent().map(|parent| parent.session.clone());
         let superseded = started.superseded.take();
         let run_ref = started.in_work_items();
@@ -88,7 +88,7 @@ impl Engine for TemporalEngine {
         Ok(None)
     }
 
-    async fn stopped(&self, run_ref: &RunRef) -> Option<Error> {
+    async fn stop_reason(&self, run_ref: &RunRef) -> Option<Error> {
         let status = match self.server.status(run_ref).await {
             Ok(status) => status,
             Err(error) => {
@@ -117,11 +117,11 @@ impl Engine for TemporalEngine {
         Some(about(Error::new(code, message), run_ref))
     }
 
-    async fn ended(&self, run_ref: &RunRef) {
+    async fn until_stopped(&self, run_ref: &RunRef) {
         self.server.ended(run_ref).await;
     }
 
-    async fn recovers_itself(&self, run_ref: &RunRef) -> Result<bool> {
+    async fn recovers(&self, run_ref: &RunRef) -> Result<bool> {
         Ok(match self.server.status(run_ref).await? {
             // A workflow on the queue of a crashed process has no worker.
             WorkflowStatus::Open { queue } => !self.own_queue || queue == self.server.queue,

@@ -9,7 +9,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ToolFinish};
 use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookContext, HookPoint};
+use helix_agents_core::hooks::{HookCall, HookContext};
 use helix_agents_core::id::{CallId, RequestId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
@@ -120,7 +120,7 @@ pub(crate) async fn start_child(
     spec: ChildSpec,
 ) -> Result<(Result<ChildStart>, Option<Event>)> {
     let session = driver.journal.session();
-    let point = HookPoint::PerCall("before_sub_agent", spec.start.call.clone());
+    let point = HookCall::PerCall("before_sub_agent", spec.start.call.clone());
     let place = driver.place(session.last_step());
     let cx = HookContext::new(&place, point, session.step_state());
     let started = match driver.hooks.before_sub_agent(&cx, spec.view()).await {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
-use helix_agents_core::hooks::{HookContext, HookPlace};
+use helix_agents_core::hooks::{HookContext, HookScope};
 use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
@@ -562,8 +562,8 @@ impl Driver {
         self.journal.session().last_run().map_or(0, |run| run.stream_from)
     }
 
-    pub(crate) fn place(&self, step: u32) -> HookPlace {
-        HookPlace {
+    pub(crate) fn place(&self, step: u32) -> HookScope {
+        HookScope {
             agent: Arc::clone(self.agent.name()),
             session: self.live.session.clone(),
             run: self.live.run.clone(),

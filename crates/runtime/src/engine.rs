@@ -33,28 +33,28 @@ pub trait Engine: Debug + Send + Sync + 'static {
     /// Returns an error if the run could not be handed to a worker. The caller then releases the lease of the
     /// run and returns the error from `execute` or `resume`. The run stays in the log, and a later sweep
     /// executes it.
-    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>>;
+    async fn start(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>>;
 
     /// Returns the reason why an unfinished run has no active worker, or `None` if a worker may still be executing it.
     /// Called for runs without a valid lease that this process does not execute itself.
-    async fn stopped(&self, run_ref: &RunRef) -> Option<Error>;
+    async fn stop_reason(&self, run_ref: &RunRef) -> Option<Error>;
 
     /// Resolves once the engine knows that the run has no active worker. Callers should then re-read the
     /// log. An engine that cannot determine this never resolves the future.
     ///
     /// # Cancel safety
     /// May be dropped at any time.
-    async fn ended(&self, _run_ref: &RunRef) {
+    async fn until_stopped(&self, _run_ref: &RunRef) {
         std::future::pending().await
     }
 
     /// Returns `true` if the engine recovers a run with an expired lease by itself, in which case sweeps skip
-    /// it. If the process that started the run crashed before [`drive`](Self::drive), the engine does not
+    /// it. If the process that started the run crashed before [`start`](Self::start), the engine does not
     /// know the run yet, and may start its execution here.
     ///
     /// # Errors
     /// Returns an error if the engine cannot determine this now.
-    async fn recovers_itself(&self, _run_ref: &RunRef) -> Result<bool> {
+    async fn recovers(&self, _run_ref: &RunRef) -> Result<bool> {
         Ok(false)
     }
 

@@ -72,14 +72,14 @@ pub(crate) fn attach(
 impl Control {
     async fn follow(&self) -> Result<AgentResult> {
         // The engine may detect the end before the next poll, and before the log contains it.
-        let (mut ended_early, mut ended) = (false, pin!(self.engine.ended(&self.run_ref)));
+        let (mut ended_early, mut ended) = (false, pin!(self.engine.until_stopped(&self.run_ref)));
         loop {
             let head = self.context.store.head(&self.run_ref.session).await?;
             let is_current = |head: &Head| head.summary.run.as_ref() == Some(&self.run_ref.run);
             let is_unowned = |head: &Head| is_current(head) && !head.is_leased();
             let Some(head) = head.filter(is_current) else { break };
             if is_unowned(&head)
-                && let Some(error) = self.engine.stopped(&self.run_ref).await
+                && let Some(error) = self.engine.stop_reason(&self.run_ref).await
             {
                 // In the meantime, the run may have ended, been superseded or been continued by another worker.
                 let now = self.context.store.head(&self.run_ref.session).await?;

@@ -9,7 +9,7 @@ use helix_agents_core::agent::{AgentDefinition, AnyAgent};
 use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::event::{Event, RunOutcome, Suspension};
 use helix_agents_core::hooks::{
-    AgentHooks, HookContext, HookDecision, HookPlace, HookPoint, HookResult, LlmChange,
+    AgentHooks, HookCall, HookContext, HookDecision, HookResult, HookScope, LlmChange,
     SubAgentView, ToolCallView, log_failure,
 };
 use helix_agents_core::json::Json;
@@ -63,7 +63,7 @@ impl HookChain {
     /// Runs the hooks for the end of a run. Returns the state change to append to the log.
     pub(crate) async fn ends(
         &self,
-        place: &HookPlace,
+        place: &HookScope,
         state: Arc<Value>,
         outcome: &RunOutcome,
     ) -> Option<Event> {
@@ -188,7 +188,7 @@ impl HookChain {
     /// order. Returns the state change to append to the log.
     pub(crate) async fn result(
         &self,
-        place: &HookPlace,
+        place: &HookScope,
         state: Arc<Value>,
         result: &CallResult,
     ) -> Option<Event> {
@@ -198,7 +198,7 @@ impl HookChain {
             ResultKind::Child { .. } => "after_sub_agent",
             ResultKind::Finish => "on_message",
         };
-        let cx = HookContext::new(place, HookPoint::PerCall(hook, call.id.clone()), state);
+        let cx = HookContext::new(place, HookCall::PerCall(hook, call.id.clone()), state);
         let (id, outcome) = (&call.id, &finish.outcome);
         if !finish.state_patch.is_empty() {
             for hooks in self.0.iter() {
@@ -251,7 +251,7 @@ impl HookChain {
     /// to the log.
     pub(crate) async fn user_messages(
         &self,
-        place: &HookPlace,
+        place: &HookScope,
         state: &Arc<Value>,
         messages: &[UserMessage],
     ) -> Vec<Event> {
@@ -261,7 +261,7 @@ impl HookChain {
         }
         let mut state = Arc::clone(state);
         for (index, message) in messages.iter().enumerate() {
-            let point = HookPoint::Nth("on_message", index);
+            let point = HookCall::Nth("on_message", index);
             let cx = HookContext::new(place, point, Arc::clone(&state));
             self.message(&cx, &Message::User(message.clone())).await;
             let change = changed(&cx, "on_message");

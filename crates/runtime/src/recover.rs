@@ -105,7 +105,7 @@ impl Runtime {
             return Ok(false);
         }
         let Some(run_ref) = RunRef::last(&fold) else { return Ok(false) };
-        self.engine().recovers_itself(&run_ref).await
+        self.engine().recovers(&run_ref).await
     }
 
     /// Resumes a session after an answer to a pending call, for `auto_resume`. A live run picks up the answer by

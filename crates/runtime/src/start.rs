@@ -564,7 +564,7 @@ impl Launch {
             runtime.context().local_runs().remove(&superseded.run);
         }
         let started = StartedRun { driver, lease, events, superseded, in_tool };
-        match runtime.engine().drive(started).await {
+        match runtime.engine().start(started).await {
             Ok(live) => Ok(Launched::Started(handle(&runtime, run_ref, root, from, live))),
             Err(error) => {
                 // The run is in the log; another process can take it over immediately.

@@ -33,12 +33,12 @@ impl Engine for Kept {
         "kept"
     }
 
-    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+    async fn start(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
         Ok(None)
     }
 
-    async fn stopped(&self, _: &RunRef) -> Option<Error> {
+    async fn stop_reason(&self, _: &RunRef) -> Option<Error> {
         None
     }
 }

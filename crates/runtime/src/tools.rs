@@ -10,7 +10,7 @@ use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
+use helix_agents_core::hooks::{HookCall, HookContext, HookScope, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
 use helix_agents_core::panics::caught_async;
@@ -39,7 +39,7 @@ pub struct CallRun {
     pub(crate) call: ToolCall,
     pub(crate) input: Json,
     pub(crate) task: CallTask,
-    pub(crate) place: HookPlace,
+    pub(crate) place: HookScope,
     pub(crate) state: Arc<Value>,
     pub(crate) stream_writer: StreamWriter,
     pub(crate) hooks: HookChain,
@@ -257,7 +257,7 @@ impl CallRun {
         attempt: AttemptHandle,
         cancel: CancellationToken,
     ) -> Result<Prepared, AttemptOutcome> {
-        let point = HookPoint::PerCall("before_tool", self.call.id.clone());
+        let point = HookCall::PerCall("before_tool", self.call.id.clone());
         let cx = HookContext::new(&self.place, point, Arc::clone(&self.state));
         let view = ToolCallView::new(&self.call.id, &self.call.name, &self.input);
         let changed = match self.hooks.before_tool(&cx, view).await {

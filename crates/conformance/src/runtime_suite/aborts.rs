@@ -22,9 +22,9 @@ pub async fn an_overtaken_abort_calls_hooks_once(harness: &impl RuntimeHarness) 
     let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
     let llm = ScriptedLlm::new([Reply::tool_call("ask", word("colour"))]);
     let gate = Gate::new();
-    let store =
-        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
-    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
+    let store = FaultStore::new(harness.store())
+        .with_fault("abort_requested", Fault::HoldBefore(gate.clone()));
+    let executor = harness.boot(World::new(llm).registered(&agent).with_store(store)).await;
     run(&*executor, &agent, "go").await;
     let overtake = async {
         gate.reached().await;
@@ -68,10 +68,10 @@ pub async fn an_abort_after_another_run_reports_its_open_calls(harness: &impl Ru
     let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
     let asks = |what: &str| Reply::tool_call("ask", word(what));
     let gate = Gate::new();
-    let store =
-        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
+    let store = FaultStore::new(harness.store())
+        .with_fault("abort_requested", Fault::HoldBefore(gate.clone()));
     let llm = ScriptedLlm::new([asks("colour"), asks("size")]);
-    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
+    let executor = harness.boot(World::new(llm).registered(&agent).with_store(store)).await;
     run(&*executor, &agent, "go").await;
     let overtake = async {
         gate.reached().await;

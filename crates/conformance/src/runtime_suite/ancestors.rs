@@ -207,19 +207,20 @@ pub async fn a_child_is_resumed_under_the_hooks_of_its_parent(harness: &impl Run
 pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     let (gate, started, asked, passed) = (Gate::new(), Gate::new(), Gate::new(), Gate::new());
     let holding = |gate: &Gate| {
-        FaultStore::new(harness.store()).on("interrupt_requested", Fault::HoldAfter(gate.clone()))
+        FaultStore::new(harness.store())
+            .with_fault("interrupt_requested", Fault::HoldAfter(gate.clone()))
     };
     let helper = helper("helper").tool(shout()).build().unwrap();
     let agent = teller().sub_agent(&helper).build().unwrap();
     let first = Reply::tool_call("shout", word("hm")).at_gate(&gate);
     let llm = scripts([asks(&["helper"])], [first, report()]);
-    let store = holding(&passed).on("child_started", Fault::HoldAfter(started.clone()));
-    let executor = harness.boot(World::new(llm).short_lease().on(store)).await;
+    let store = holding(&passed).with_fault("child_started", Fault::HoldAfter(started.clone()));
+    let executor = harness.boot(World::new(llm).short_lease().with_store(store)).await;
     let handle = start_run(&*executor, &agent, "Is it so?").await;
     within(started.reached()).await;
     started.open();
     within(gate.reached()).await;
-    let other = harness.boot(World::new(ScriptedLlm::new([])).on(holding(&asked))).await;
+    let other = harness.boot(World::new(ScriptedLlm::new([])).with_store(holding(&asked))).await;
     let requester = async {
         other.interrupt(&S.into(), Some("lunch".to_owned())).await.unwrap();
     };

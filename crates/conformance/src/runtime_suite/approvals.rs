@@ -369,10 +369,10 @@ pub async fn a_recorded_answer_is_reported_as_recorded(harness: &impl RuntimeHar
     run(&*executor, &agent, "Pay and ask.").await;
     let blue = || Submission::result("1.1", &word("blue")).unwrap().request("mine");
     let refusing = FaultStore::new(harness.store())
-        .on("run_started", Fault::Refuse(ErrorCode::StoreFull))
-        .on("run_started", Fault::Refuse(ErrorCode::StoreFull));
+        .with_fault("run_started", Fault::Refuse(ErrorCode::StoreFull))
+        .with_fault("run_started", Fault::Refuse(ErrorCode::StoreFull));
     let world = || World::new(script()).registered(&agent).auto_resuming();
-    let other = harness.boot(world().on(refusing)).await;
+    let other = harness.boot(world().with_store(refusing)).await;
     for _ in 0..2 {
         let submitted = submit(&*other, blue()).await.unwrap();
         assert_eq!(submitted.session, session());

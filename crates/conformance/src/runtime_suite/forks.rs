@@ -139,8 +139,9 @@ pub async fn a_fork_survives_the_crash_of_its_creator(harness: &impl RuntimeHarn
     let trace = Trace::default();
     let agent = trace.scribe();
     let gate = Gate::new();
-    let store = FaultStore::new(harness.store()).on("forked", Fault::HoldAfter(gate.clone()));
-    let executor = harness.boot(World::new(noted()).on(store)).await;
+    let store =
+        FaultStore::new(harness.store()).with_fault("forked", Fault::HoldAfter(gate.clone()));
+    let executor = harness.boot(World::new(noted()).with_store(store)).await;
     run(&*executor, &agent, "go").await;
     let at = checkpoints(harness).await[0];
     {
@@ -169,9 +170,9 @@ pub async fn a_fork_whose_answer_is_lost_is_made_once(harness: &impl RuntimeHarn
     let trace = Trace::default();
     let agent = trace.scribe();
     let store = FaultStore::new(harness.store())
-        .on("forked", Fault::LoseReply)
-        .on("forked", Fault::FailBefore);
-    let executor = harness.boot(World::new(noted()).on(store)).await;
+        .with_fault("forked", Fault::LoseReply)
+        .with_fault("forked", Fault::FailBefore);
+    let executor = harness.boot(World::new(noted()).with_store(store)).await;
     run(&*executor, &agent, "go").await;
     let at = checkpoints(harness).await;
     let one = forked(&*executor, at[0], "one").await;

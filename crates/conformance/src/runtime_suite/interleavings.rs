@@ -28,10 +28,10 @@ async fn with_fault_everywhere(harness: &impl RuntimeHarness, fault: &Fault) {
     let agent = teller().tool(shout()).build().unwrap();
     let mut store = FaultStore::new(harness.store());
     for text in ["session_created", "tool_calls", "tool_finished", "run_ended"] {
-        store = store.on(text, fault.clone());
+        store = store.with_fault(text, fault.clone());
     }
     let llm = script();
-    let executor = harness.boot(World::new(llm.clone()).on(store)).await;
+    let executor = harness.boot(World::new(llm.clone()).with_store(store)).await;
     completes(&start_run(&*executor, &agent, "go").await).await;
     assert_eq!(llm.calls(), 2);
     check_log(
@@ -69,10 +69,10 @@ pub async fn a_run_continues_without_its_caller(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
     let [start, resumed] = [Gate::new(), Gate::new()];
     let store = FaultStore::new(harness.store())
-        .on("run_started", Fault::HoldAfter(start.clone()))
-        .on("run_started", Fault::HoldAfter(resumed.clone()));
+        .with_fault("run_started", Fault::HoldAfter(start.clone()))
+        .with_fault("run_started", Fault::HoldAfter(resumed.clone()));
     let replies = [Reply::fails(ErrorCode::ProviderUnauthorized), Reply::text("done")];
-    let executor = harness.boot(World::new(ScriptedLlm::new(replies)).on(store)).await;
+    let executor = harness.boot(World::new(ScriptedLlm::new(replies)).with_store(store)).await;
     tokio::select! {
         started = start_run(&*executor, &agent, "go") => panic!("the append was not held: {started:?}"),
         () = within(start.reached()) => start.open(),
@@ -91,9 +91,9 @@ pub async fn a_run_continues_without_its_caller(harness: &impl RuntimeHarness) {
 pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
-    let store =
-        FaultStore::new(harness.store()).on("tool_finished", Fault::HoldBefore(gate.clone()));
-    let executor = harness.boot(World::new(script()).on(store)).await;
+    let store = FaultStore::new(harness.store())
+        .with_fault("tool_finished", Fault::HoldBefore(gate.clone()));
+    let executor = harness.boot(World::new(script()).with_store(store)).await;
     let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     // The store loses all data and gets another history of the same length.
@@ -138,9 +138,10 @@ pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl Runti
 pub async fn a_request_between_fold_and_append_changes_the_decision(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let gate = Gate::new();
-    let store = FaultStore::new(harness.store()).on("step_closed", Fault::HoldBefore(gate.clone()));
+    let store =
+        FaultStore::new(harness.store()).with_fault("step_closed", Fault::HoldBefore(gate.clone()));
     let llm = script();
-    let executor = harness.boot(World::new(llm.clone()).on(store)).await;
+    let executor = harness.boot(World::new(llm.clone()).with_store(store)).await;
     let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let elsewhere = harness.boot(World::new(script())).await;
@@ -183,8 +184,9 @@ pub async fn a_late_resumer_learns_that_another_run_ended(harness: &impl Runtime
     end(&handle).await;
     // The append of the second resume is held before it reaches the store.
     let late = Gate::new();
-    let store = FaultStore::new(harness.store()).on("run_started", Fault::HoldBefore(late.clone()));
-    let second = harness.boot(World::new(llm.clone()).on(store)).await;
+    let store =
+        FaultStore::new(harness.store()).with_fault("run_started", Fault::HoldBefore(late.clone()));
+    let second = harness.boot(World::new(llm.clone()).with_store(store)).await;
     let agent_again = agent.clone();
     let refused = tokio::spawn(async move { resume(&*second, &agent_again).await });
     late.reached().await;
@@ -206,9 +208,9 @@ pub async fn an_owner_that_is_slow_and_not_dead_is_superseded(harness: &impl Run
     let agent = teller().tool(shout()).build().unwrap();
     let (append, renewals) = (Gate::new(), Gate::new());
     let store = FaultStore::new(harness.store())
-        .on("tool_finished", Fault::HoldBefore(append.clone()))
+        .with_fault("tool_finished", Fault::HoldBefore(append.clone()))
         .hold_renewals(&renewals);
-    let slow = harness.boot(World::new(script()).on(store).short_lease()).await;
+    let slow = harness.boot(World::new(script()).with_store(store).short_lease()).await;
     let handle = start_run(&*slow, &agent, "go").await;
     append.reached().await;
     let quick = harness.boot(World::new(script())).await;
@@ -273,7 +275,7 @@ pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
     let (gate, renewals) = (Gate::new(), Gate::new());
     let agent = teller().tool(held("held", &gate)).build().unwrap();
     let store = FaultStore::new(harness.store()).hold_renewals(&renewals);
-    let executor = harness.boot(World::new(held_script()).on(store).short_lease()).await;
+    let executor = harness.boot(World::new(held_script()).with_store(store).short_lease()).await;
     let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
     let error = within(handle.result()).await.unwrap_err();
@@ -289,8 +291,8 @@ pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
 pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
     let full = Fault::Refuse(ErrorCode::StoreFull);
-    let store = FaultStore::new(harness.store()).on("tool_finished", full);
-    let executor = harness.boot(World::new(script()).on(store).short_lease()).await;
+    let store = FaultStore::new(harness.store()).with_fault("tool_finished", full);
+    let executor = harness.boot(World::new(script()).with_store(store).short_lease()).await;
     let handle = start_run(&*executor, &agent, "go").await;
     let error = within(handle.result()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreFull);

@@ -29,7 +29,7 @@ fn small(harness: &impl RuntimeHarness) -> FaultStore {
 }
 
 fn world(harness: &impl RuntimeHarness, llm: impl LlmAdapter) -> World {
-    World::new(llm).on(small(harness))
+    World::new(llm).with_store(small(harness))
 }
 
 /// Returns a tool that counts its executions, and returns its word and the given number of bytes.
@@ -74,8 +74,8 @@ pub async fn a_process_that_crashes_between_two_appends_is_continued(
     let agent = filler(&count, 2_000).build().unwrap();
     let script = || ScriptedLlm::new([all(), Reply::text("done")]);
     // Not the first result, which may be ready before the others.
-    let store = small(harness).on("<9>", Fault::HoldAfter(gate.clone()));
-    killed_at(harness, World::new(script()).on(store), &agent, &gate).await;
+    let store = small(harness).with_fault("<9>", Fault::HoldAfter(gate.clone()));
+    killed_at(harness, World::new(script()).with_store(store), &agent, &gate).await;
     let recorded = |step: &helix_agents_core::session::StepRecord| {
         step.calls.iter().filter(|call| call.finish.is_some()).count()
     };

@@ -19,7 +19,7 @@ const TURNS: usize = 20;
 pub async fn a_turn_reads_only_new_events(harness: &impl RuntimeHarness) {
     let store = FaultStore::new(harness.store());
     let replies = (0..TURNS).map(|_| Reply::text("done"));
-    let world = World::new(ScriptedLlm::new(replies)).on(store.clone());
+    let world = World::new(ScriptedLlm::new(replies)).with_store(store.clone());
     let (executor, session) = (harness.boot(world).await, S.into());
     let agent = teller().build().unwrap();
     for _ in 1..TURNS {
@@ -91,7 +91,7 @@ pub async fn a_process_that_has_not_looked_before_reads_the_end_of_a_long_log(
     assert!(SessionOverview::from_snapshot(&session, &snapshot).is_some());
 
     let seen = FaultStore::new(harness.store());
-    let other = harness.boot(World::new(ScriptedLlm::new([])).on(seen.clone())).await;
+    let other = harness.boot(World::new(ScriptedLlm::new([])).with_store(seen.clone())).await;
     let handle = other.handle(&session).await.unwrap();
     assert_eq!(end(&handle).await.status, RunStatus::Completed);
     assert_eq!(handle.usage().await.unwrap().steps, 2);

@@ -81,7 +81,7 @@ async fn cost_a_moment(harness: &impl RuntimeHarness, streams: UnavailableStream
         ],
         [report()],
     );
-    let world = World::new(llm).registered(&agent).registered(&helper).showing_on(streams);
+    let world = World::new(llm).registered(&agent).registered(&helper).with_streams(streams);
     let retry_timeout = world.lease * 2 / 3;
     let executor = harness.boot(world).await;
     let started = Instant::now();

@@ -211,8 +211,8 @@ async fn family(harness: &impl RuntimeHarness, agent: &Agent, gate: &Gate) -> Ru
 async fn killed_family(harness: &impl RuntimeHarness, event: &str, agent: &Agent, gate: &Gate) {
     family(harness, agent, gate).await;
     let asked = Gate::new();
-    let store = FaultStore::new(harness.store()).on(event, Fault::HoldAfter(asked.clone()));
-    let other = harness.boot(World::new(ScriptedLlm::new([])).on(store)).await;
+    let store = FaultStore::new(harness.store()).with_fault(event, Fault::HoldAfter(asked.clone()));
+    let other = harness.boot(World::new(ScriptedLlm::new([])).with_store(store)).await;
     let (session, reason) = (S.into(), Some("lunch".to_owned()));
     let asks = async {
         match event {
@@ -342,8 +342,9 @@ pub async fn a_child_left_over_by_an_abort_is_aborted_by_a_sweep(harness: &impl 
     until(async || fold(harness).await.open_children().next().is_some()).await;
     all_crashed(harness).await;
     gate.open();
-    let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldAfter(ended.clone()));
-    let world = World::new(ScriptedLlm::new([])).on(store).registered(&agent);
+    let store =
+        FaultStore::new(harness.store()).with_fault("run_ended", Fault::HoldAfter(ended.clone()));
+    let world = World::new(ScriptedLlm::new([])).with_store(store).registered(&agent);
     let (crashing, session) = (harness.boot(world).await, S.into());
     tokio::select! {
         _ = crashing.abort(&session, None) => panic!("the request was to be killed midway"),
@@ -385,21 +386,21 @@ async fn aborted_after_its_child_ended(harness: &impl RuntimeHarness) -> Agent {
     let agent = teller().sub_agent(&helper("helper").build().unwrap()).build().unwrap();
     let (reported, child_ended, parent_ended) = (Gate::new(), Gate::new(), Gate::new());
     let held = |gate: &Gate| {
-        FaultStore::new(harness.store()).on("run_ended", Fault::HoldAfter(gate.clone()))
+        FaultStore::new(harness.store()).with_fault("run_ended", Fault::HoldAfter(gate.clone()))
     };
     let llm = || {
         let never = Gate::new();
         let replies = [asks(&["helper"]), Reply::text("done").at_gate(&never)];
         scripts(replies, [report().at_gate(&reported)])
     };
-    let owner = harness.boot(World::new(llm()).on(held(&child_ended))).await;
+    let owner = harness.boot(World::new(llm()).with_store(held(&child_ended))).await;
     start_run(&*owner, &agent, "go").await;
     within(reported.reached()).await;
     until_shown(&found(&*owner, &child("1.0")).await, |kind| *kind == ChunkKind::RunStarted).await;
     reported.open();
     within(child_ended.reached()).await;
     all_crashed(harness).await;
-    let world = World::new(llm()).on(held(&parent_ended)).registered(&agent);
+    let world = World::new(llm()).with_store(held(&parent_ended)).registered(&agent);
     let crashing = harness.boot(world).await;
     let aborting = tokio::spawn(async move { crashing.abort(&S.into(), None).await });
     within(parent_ended.reached()).await;

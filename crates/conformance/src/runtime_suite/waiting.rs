@@ -50,9 +50,10 @@ fn answer(call: &str) -> Submission {
 /// If a message arrives just before the end of a run is recorded, the same run answers it.
 pub async fn a_message_that_lands_while_the_run_ends_is_answered(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
-    let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldBefore(gate.clone()));
+    let store =
+        FaultStore::new(harness.store()).with_fault("run_ended", Fault::HoldBefore(gate.clone()));
     let llm = ScriptedLlm::new([Reply::text("Done."), Reply::text("That too.")]);
-    let executor = harness.boot(World::new(llm).on(store)).await;
+    let executor = harness.boot(World::new(llm).with_store(store)).await;
     let agent = teller().build().unwrap();
     let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
@@ -75,9 +76,10 @@ pub async fn a_message_that_lands_while_the_run_ends_is_answered(harness: &impl 
 /// If an interrupt arrives just before the end of a run is recorded, the run completes, because its work is done.
 pub async fn an_interrupt_that_lands_while_the_run_ends_is_void(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
-    let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldBefore(gate.clone()));
+    let store =
+        FaultStore::new(harness.store()).with_fault("run_ended", Fault::HoldBefore(gate.clone()));
     let executor =
-        harness.boot(World::new(ScriptedLlm::new([Reply::text("Done.")])).on(store)).await;
+        harness.boot(World::new(ScriptedLlm::new([Reply::text("Done.")])).with_store(store)).await;
     let agent = teller().build().unwrap();
     let handle = start_run(&*executor, &agent, "go").await;
     gate.reached().await;
@@ -99,8 +101,9 @@ pub async fn an_answer_that_lands_while_the_run_suspends_is_taken_at_once(
     let agent = teller().tool(ask()).build().unwrap();
     run(&*executor, &agent, "go").await;
     submit(&*executor, answer("1.0")).await;
-    let store = FaultStore::new(harness.store()).on("suspended", Fault::HoldBefore(gate.clone()));
-    let other = harness.boot(World::new(script()).on(store)).await;
+    let store =
+        FaultStore::new(harness.store()).with_fault("suspended", Fault::HoldBefore(gate.clone()));
+    let other = harness.boot(World::new(script()).with_store(store)).await;
     let handle = resume(&*other, &agent).await.unwrap();
     gate.reached().await;
     submit(&*executor, answer("1.1")).await;
@@ -215,10 +218,10 @@ pub async fn a_child_that_finished_while_its_parent_was_down_is_reported(
 ) {
     let gate = Gate::new();
     let world = || World::new(scripts([asks(&["helper"]), Reply::text("So.")], [report()]));
-    let store =
-        FaultStore::new(harness.store()).on(r#""child":{"#, Fault::HoldBefore(gate.clone()));
+    let store = FaultStore::new(harness.store())
+        .with_fault(r#""child":{"#, Fault::HoldBefore(gate.clone()));
     let agent = teller().sub_agent(&helper("helper").build().unwrap()).build().unwrap();
-    killed_at(harness, world().on(store), &agent, &gate).await;
+    killed_at(harness, world().with_store(store), &agent, &gate).await;
     assert_eq!(stored_status(harness, &child("1.0")).await, RunStatus::Completed);
     let executor = harness.boot(world()).await;
     completes(&resume(&*executor, &agent).await.unwrap()).await;
@@ -236,11 +239,11 @@ pub async fn a_companion_that_crashed_after_its_end_is_still_reported(
     let spawn = Reply::tool_call("companion__spawnAgent", spawn);
     let teller_says = [spawn, Reply::text("Bye."), Reply::text("Ah.")];
     let world = || World::new(scripts(teller_says.clone(), [report()]));
-    let store =
-        FaultStore::new(harness.store()).on("message_queued", Fault::HoldBefore(gate.clone()));
+    let store = FaultStore::new(harness.store())
+        .with_fault("message_queued", Fault::HoldBefore(gate.clone()));
     let helper = helper("helper").build().unwrap();
     let agent = teller().companion(&helper, CompanionMode::NonBlocking).build().unwrap();
-    let executor = harness.boot(world().on(store)).await;
+    let executor = harness.boot(world().with_store(store)).await;
     completes(&start_run(&*executor, &agent, "go").await).await;
     gate.reached().await;
     all_crashed(harness).await;
@@ -329,10 +332,10 @@ pub async fn a_late_sweep_leaves_a_session_that_failed_meanwhile(harness: &impl 
     submit(&*executor, answer("1.0")).await;
     // A sweep first lists runs without an owner, and then sessions with news.
     let store = FaultStore::new(harness.store())
-        .on(LIST, Fault::HoldAfter(Gate::opened()))
-        .on(LIST, Fault::HoldAfter(gate.clone()));
+        .with_fault(LIST, Fault::HoldAfter(Gate::opened()))
+        .with_fault(LIST, Fault::HoldAfter(gate.clone()));
     let world = World::new(ScriptedLlm::new([Reply::text("Again.")])).registered(&agent);
-    let sweeper = harness.boot(world.on(store)).await;
+    let sweeper = harness.boot(world.with_store(store)).await;
     let fails = async {
         gate.reached().await;
         let failed = resume(&*executor, &agent).await.unwrap().result().await.unwrap();

@@ -71,7 +71,7 @@ pub async fn deleting_takes_the_children_along(harness: &impl StoreHarness) {
 pub async fn nothing_of_a_deleted_session_is_kept(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let marked = |mark: &str| Bytes::from(format!("the body of {mark}"));
-    let kept = async |mark: &str| harness.keeps(&marked(mark)).await;
+    let kept = async |mark: &str| harness.contains_bytes(&marked(mark)).await;
     let mut writer = Writer::create(&store, "s").await;
     for mark in ["shared-with-a-fork", "not-shared"] {
         let next = Append { body: marked(mark), ..writer.next(mark) };

@@ -293,7 +293,7 @@ impl StoreHarness for Harness {
         Arc::new(self.handle())
     }
 
-    async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+    async fn contains_bytes(&self, bytes: &[u8]) -> Option<bool> {
         // The debug output contains all data.
         let text = String::from_utf8_lossy(bytes);
         Some(format!("{:?}", self.0).contains(&*text))

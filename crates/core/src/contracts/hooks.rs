@@ -261,7 +261,7 @@ pub struct HookContext {
     pub turn: u32,
     /// The step number; 0 outside of steps.
     pub step: u32,
-    point: HookPoint,
+    point: HookCall,
     key: OnceLock<String>,
     before: Arc<Value>,
     state: Mutex<Arc<Value>>,
@@ -270,7 +270,7 @@ pub struct HookContext {
 impl HookContext {
     /// Creates a context for the hooks of one point.
     #[must_use]
-    pub fn new(place: &HookPlace, point: impl Into<HookPoint>, state: Arc<Value>) -> Self {
+    pub fn new(place: &HookScope, point: impl Into<HookCall>, state: Arc<Value>) -> Self {
         Self {
             agent: Arc::clone(&place.agent),
             session: place.session.clone(),
@@ -339,11 +339,11 @@ impl fmt::Debug for HookContext {
     }
 }
 
-/// The identity of a hook call within its step. With the [`HookPlace`], it forms the idempotency
+/// The identity of a hook call within its step. With the [`HookScope`], it forms the idempotency
 /// key of the hook call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum HookPoint {
+pub enum HookCall {
     /// A point that occurs once per step.
     Once(&'static str),
     /// One of several points of the same kind, counted from 0.
@@ -352,13 +352,13 @@ pub enum HookPoint {
     PerCall(&'static str, CallId),
 }
 
-impl From<&'static str> for HookPoint {
+impl From<&'static str> for HookCall {
     fn from(name: &'static str) -> Self {
         Self::Once(name)
     }
 }
 
-impl fmt::Display for HookPoint {
+impl fmt::Display for HookCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Once(name) => f.write_str(name),
@@ -370,7 +370,7 @@ impl fmt::Display for HookPoint {
 
 /// The agent, session, run, turn and step of a hook call.
 #[derive(Debug, Clone)]
-pub struct HookPlace {
+pub struct HookScope {
     /// The agent's name.
     pub agent: Arc<str>,
     /// The session id.

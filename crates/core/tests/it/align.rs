@@ -413,9 +413,9 @@ async fn a_repair_leaves_no_stream_of_a_session_that_is_deleted_meanwhile() {
     let (memory, read) = (MemoryStore::new(), Gate::new());
     // The first three pages are read for the session, the next ones for its events.
     for _ in 0..3 {
-        world.faults.strike(PAGE, Fault::HoldAfter(Gate::opened()));
+        world.faults.inject(PAGE, Fault::HoldAfter(Gate::opened()));
     }
-    world.faults.strike(PAGE, Fault::HoldAfter(read.clone()));
+    world.faults.inject(PAGE, Fault::HoldAfter(read.clone()));
     let repaired = repair_ended(&world, &memory);
     let deleted = async {
         read.reached().await;

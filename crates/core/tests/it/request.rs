@@ -144,7 +144,7 @@ async fn a_missing_session_cannot_be_read() {
 async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
     let world = World::new();
     let _journal = world.create().await;
-    world.faults.strike("interrupt_requested", helix_agents_conformance::faults::Fault::LoseReply);
+    world.faults.inject("interrupt_requested", helix_agents_conformance::faults::Fault::LoseReply);
     let before = load(&world.faults, &id()).await.unwrap().position().version;
     let kind = StopKind::Interrupt;
     let store = world.retrying_store();
@@ -164,10 +164,10 @@ async fn a_repeated_deletion_does_not_delete_the_next_session() {
     world.faults = FaultStore::new(Arc::new(memory));
     world.create().await;
     let gate = Gate::new();
-    world.faults.strike(DELETE, Fault::LoseReply);
+    world.faults.inject(DELETE, Fault::LoseReply);
     // The first head is that of the deleted session.
-    world.faults.strike(HEAD, Fault::HoldAfter(Gate::opened()));
-    world.faults.strike(HEAD, Fault::HoldBefore(gate.clone()));
+    world.faults.inject(HEAD, Fault::HoldAfter(Gate::opened()));
+    world.faults.inject(HEAD, Fault::HoldBefore(gate.clone()));
     let store = world.retrying_store();
     let session = id();
     let deleted = store.delete(&session);
@@ -187,7 +187,7 @@ async fn a_repeated_deletion_does_not_delete_the_next_session() {
 async fn a_deletion_whose_reply_is_lost_reports_that_the_session_existed() {
     let world = World::new();
     world.create().await;
-    world.faults.strike(DELETE, Fault::LoseReply);
+    world.faults.inject(DELETE, Fault::LoseReply);
     assert!(world.retrying_store().delete(&id()).await.unwrap());
     assert!(!world.retrying_store().delete(&id()).await.unwrap());
 }

@@ -112,7 +112,7 @@ async fn a_session_is_imported_as_a_whole_or_not_at_all() {
     for word in ["\"session_created\"", "\"300\"", "\"599\""] {
         for fault in [Fault::FailBefore, Fault::LoseReply] {
             let whole = word == "\"599\"" && matches!(fault, Fault::LoseReply);
-            store.strike(word, fault);
+            store.inject(word, fault);
             assert_eq!(code(import_session(&store, &export).await), "store_unavailable");
             assert_eq!(store.head(&id()).await.unwrap().is_some(), whole, "{word}");
             let listed = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
@@ -148,7 +148,7 @@ async fn the_slower_of_two_concurrent_imports_completes_too() {
     for word in ["\"300\"", "\"599\""] {
         for hold in [Fault::HoldBefore as fn(Gate) -> Fault, Fault::HoldAfter] {
             let (store, gate) = (FaultStore::new(Arc::new(MemoryStore::new())), Gate::new());
-            store.strike(word, hold(gate.clone()));
+            store.inject(word, hold(gate.clone()));
             let slow = {
                 let (store, export) = (store.clone(), export.clone());
                 tokio::spawn(async move { import_session(&store, &export).await })
@@ -261,10 +261,10 @@ async fn an_export_contains_one_log() {
     for earlier_reads in 0..3 {
         let world = original().await;
         for _ in 0..earlier_reads {
-            world.faults.strike(PAGE, Fault::HoldAfter(Gate::opened()));
+            world.faults.inject(PAGE, Fault::HoldAfter(Gate::opened()));
         }
         let gate = Gate::new();
-        world.faults.strike(PAGE, Fault::HoldAfter(gate.clone()));
+        world.faults.inject(PAGE, Fault::HoldAfter(gate.clone()));
         let store = world.faults.clone();
         let export = tokio::spawn(async move { export_session(&store, &id()).await });
         gate.reached().await;

@@ -180,8 +180,8 @@ async fn a_work_item_that_fails_because_of_the_store_is_retried() {
     let agent = teller().tool(counting(&count)).build().unwrap();
     let llm = acts_once();
     let faults = FaultStore::new(Arc::new(store.clone()))
-        .on("\"done\"", Fault::Refuse(ErrorCode::StoreBusy))
-        .on("\"done\"", Fault::Refuse(ErrorCode::StoreUnavailable));
+        .with_fault("\"done\"", Fault::Refuse(ErrorCode::StoreBusy))
+        .with_fault("\"done\"", Fault::Refuse(ErrorCode::StoreUnavailable));
     let builder = app.builder().state_store(Arc::new(faults)).stream_manager(Arc::new(store));
     let builder = builder.store_retry_timeout(Duration::ZERO).llm(llm.clone());
     let runtime = builder.connect().await.unwrap();

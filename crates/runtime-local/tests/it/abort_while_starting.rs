@@ -44,7 +44,7 @@ async fn children_that_are_suspended_while_an_abort_is_read_are_not_recorded() {
     let (model, start) = (Gate::new(), Gate::new());
     let memory = MemoryStore::new();
     let store = FaultStore::new(Arc::new(memory.clone()));
-    store.strike(r#""child_started":{"call":"1.2""#, Fault::HoldBefore(start.clone()));
+    store.inject(r#""child_started":{"call":"1.2""#, Fault::HoldBefore(start.clone()));
     let agent = Agent::builder("boss")
         .system_prompt("You delegate.")
         .model("scripted")

@@ -19,7 +19,8 @@ use serde_json::json;
 #[tokio::test]
 async fn the_next_run_finds_a_child_that_may_exist() {
     let memory = MemoryStore::default();
-    let store = FaultStore::new(Arc::new(memory.clone())).on("\"parent\"", Fault::LoseReply);
+    let store =
+        FaultStore::new(Arc::new(memory.clone())).with_fault("\"parent\"", Fault::LoseReply);
     let child = Agent::builder("child").description("Works.").system_prompt("p").model("scripted");
     let child = child.output::<String>().build().unwrap();
     let boss = Agent::builder("boss").system_prompt("p").model("scripted").sub_agent(&child);

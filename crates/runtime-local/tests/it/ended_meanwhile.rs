@@ -66,7 +66,7 @@ async fn until(memory: &MemoryStore, session: &str, is: impl Fn(&Session) -> boo
 async fn a_message_to_a_companion_that_ends_meanwhile_starts_another_turn() {
     let (memory, model, append) = (MemoryStore::new(), Gate::new(), Gate::new());
     let store = FaultStore::new(Arc::new(memory.clone()))
-        .on("message_queued", Fault::HoldBefore(append.clone()));
+        .with_fault("message_queued", Fault::HoldBefore(append.clone()));
     let rex = payer("payer", &Gate::opened());
     let boss = Agent::builder("boss")
         .system_prompt("You delegate.")

@@ -107,7 +107,7 @@ async fn hooks_receive_the_late_result_instead_of_that_of_their_own_run() {
     let (memory, session) = (MemoryStore::new(), SessionId::from(SESSION));
     let (append, never, opened) = (Gate::new(), Gate::new(), Gate::opened());
     let store = FaultStore::new(Arc::new(memory.clone()))
-        .on(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(append.clone()));
+        .with_fault(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(append.clone()));
     let of_first = agent("first", [&opened, &never], &Noted::default());
     let stalled = runtime(store, &memory, &of_first);
     let options = ExecuteOptions::default().session(SESSION);

@@ -80,7 +80,7 @@ async fn a_late_result_of_a_call_that_runs_again_is_shown_once() {
     let (memory, session) = (MemoryStore::new(), SessionId::from(SESSION));
     let (append, never, opened) = (Gate::new(), Gate::new(), Gate::opened());
     let store = FaultStore::new(Arc::new(memory.clone()))
-        .on(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(append.clone()));
+        .with_fault(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(append.clone()));
     let stalled = runtime(store, &memory);
     let agent_of_stalled = agent([&opened, &never, &never]);
     let options = ExecuteOptions::default().session(SESSION);

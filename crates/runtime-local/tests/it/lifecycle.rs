@@ -160,7 +160,8 @@ async fn a_child_whose_parent_is_missing_is_skipped() {
     within(first.shutdown()).await;
     let export = export_session(&here, &root).await.unwrap();
 
-    let there = FaultStore::new(Arc::new(MemoryStore::new())).on("\"boss\"", Fault::FailBefore);
+    let there =
+        FaultStore::new(Arc::new(MemoryStore::new())).with_fault("\"boss\"", Fault::FailBefore);
     import_session(&there, &export).await.unwrap_err();
     let sessions = there.list(&SessionFilter::default(), &Page::default()).await.unwrap();
     assert_eq!(sessions.len(), 1, "only the child exists");

@@ -35,7 +35,7 @@ async fn an_aborted_run_discards_the_attempts_of_the_calls_that_it_answers() {
     let (work, start) = (Gate::new(), Gate::new());
     let memory = MemoryStore::new();
     let store = FaultStore::new(Arc::new(memory.clone()));
-    store.strike(r#""tool_started":{"call":"1.1""#, Fault::HoldBefore(start.clone()));
+    store.inject(r#""tool_started":{"call":"1.1""#, Fault::HoldBefore(start.clone()));
     let agent = Agent::builder("worker")
         .system_prompt("You work.")
         .model("scripted")

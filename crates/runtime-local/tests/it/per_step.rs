@@ -113,7 +113,7 @@ async fn a_reply_is_recorded_before_its_children_start() {
     let store = MemoryStore::default();
     let gate = Gate::new();
     let held = FaultStore::new(std::sync::Arc::new(store.clone()))
-        .on("child_started", Fault::HoldBefore(gate.clone()));
+        .with_fault("child_started", Fault::HoldBefore(gate.clone()));
     let asks = Reply::tool_call("subagent__helper", json!({"message": "find out"}));
     let llm = RoutingScriptedLlm::new()
         .agent("teller", ScriptedLlm::new([asks, Reply::text("It is so.")]))

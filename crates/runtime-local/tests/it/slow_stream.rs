@@ -170,7 +170,7 @@ async fn a_write_in_progress_at_the_end_of_an_effect_is_not_lost() {
 /// Starts a run and holds the append of its reply at `append`.
 async fn start(held: Held<SqliteStore>, append: &Gate) -> RunHandle<String> {
     let reply = Fault::HoldBefore(append.clone());
-    let store = FaultStore::new(Arc::new(held.store.clone())).on("model_replied", reply);
+    let store = FaultStore::new(Arc::new(held.store.clone())).with_fault("model_replied", reply);
     let runtime = LocalRuntime::builder()
         .state_store(Arc::new(store))
         .stream_manager(Arc::new(held))

@@ -23,8 +23,8 @@ fn sweeper(store: &FaultStore) -> Sweeper {
 async fn a_sweep_that_fails_is_repeated_after_the_interval() {
     let store = FaultStore::new(Arc::new(MemoryStore::new()));
     let next = Gate::opened();
-    store.strike(LIST, Fault::Refuse(ErrorCode::StoreCorrupt));
-    store.strike(LIST, Fault::HoldBefore(next.clone()));
+    store.inject(LIST, Fault::Refuse(ErrorCode::StoreCorrupt));
+    store.inject(LIST, Fault::HoldBefore(next.clone()));
     let sweeper = sweeper(&store);
     tokio::time::sleep(INTERVAL / 2).await;
     assert_eq!(next.arrived(), 0);
@@ -37,8 +37,8 @@ async fn a_sweep_that_fails_is_repeated_after_the_interval() {
 async fn a_dropped_sweeper_stops() {
     let store = FaultStore::new(Arc::new(MemoryStore::new()));
     let (first, next) = (Gate::new(), Gate::opened());
-    store.strike(LIST, Fault::HoldBefore(first.clone()));
-    store.strike(LIST, Fault::HoldBefore(next.clone()));
+    store.inject(LIST, Fault::HoldBefore(first.clone()));
+    store.inject(LIST, Fault::HoldBefore(next.clone()));
     let sweeper = sweeper(&store);
     first.reached().await;
     drop(sweeper);

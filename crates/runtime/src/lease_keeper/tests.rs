@@ -32,7 +32,7 @@ fn on(store: FaultStore) -> Scene {
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_a_new_session_is_counted_from_the_sending() {
     let gate = Gate::new();
-    let scene = on(store().on("run_started", Fault::HoldAfter(gate.clone())));
+    let scene = on(store().with_fault("run_started", Fault::HoldAfter(gate.clone())));
     let slow = async {
         gate.reached().await;
         advance(ANSWER).await;
@@ -47,7 +47,7 @@ async fn the_lease_of_a_new_session_is_counted_from_the_sending() {
 async fn the_lease_of_a_run_that_takes_over_is_counted_from_the_sending() {
     let (scene, gate, agent) = (on(store()), Gate::new(), agent());
     scene.begin(&agent).await.lease.release().await;
-    scene.store.strike("run_started", Fault::HoldAfter(gate.clone()));
+    scene.store.inject("run_started", Fault::HoldAfter(gate.clone()));
     let slow = async {
         gate.reached().await;
         advance(ANSWER).await;
@@ -62,7 +62,7 @@ async fn the_lease_of_a_run_that_takes_over_is_counted_from_the_sending() {
 async fn a_lease_that_is_read_is_counted_from_the_question() {
     let (scene, gate) = (on(store()), Gate::new());
     let of = scene.begin(&agent()).await.in_work_items();
-    scene.store.strike(HEAD, Fault::HoldAfter(gate.clone()));
+    scene.store.inject(HEAD, Fault::HoldAfter(gate.clone()));
     let mut attached = pin!(LeaseKeeper::attach(scene.runtime.context(), &of));
     assert!(attached.as_mut().now_or_never().is_none());
     advance(ANSWER).await;

@@ -36,7 +36,7 @@ pub(crate) struct ByHand {
     /// The gate that the engine passes before it reports that a run was stopped. `None`: it reports no run as stopped.
     pub(crate) stopped: Option<Gate>,
     /// The gate that the engine passes before it reports that it recovers a run. `None`: it recovers no run.
-    pub(crate) recovers_itself: Option<Gate>,
+    pub(crate) recovers: Option<Gate>,
 }
 
 #[async_trait]
@@ -49,19 +49,19 @@ impl Engine for ByHand {
         !self.has_workers
     }
 
-    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+    async fn start(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let run_ref = started.in_work_items();
         self.started.send_modify(|runs| runs.push(run_ref));
         Ok(None)
     }
 
-    async fn stopped(&self, _: &RunRef) -> Option<Error> {
+    async fn stop_reason(&self, _: &RunRef) -> Option<Error> {
         self.stopped.as_ref()?.pass().await;
         Some(Error::new(ErrorCode::Cancelled, "as the engine says"))
     }
 
-    async fn recovers_itself(&self, _: &RunRef) -> Result<bool> {
-        let Some(gate) = &self.recovers_itself else { return Ok(false) };
+    async fn recovers(&self, _: &RunRef) -> Result<bool> {
+        let Some(gate) = &self.recovers else { return Ok(false) };
         gate.pass().await;
         Ok(true)
     }

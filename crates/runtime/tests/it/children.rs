@@ -103,7 +103,7 @@ async fn an_interrupted_run_does_not_resume_an_interrupted_child() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_its_engine_recovers_is_followed() {
     let gate = Gate::opened();
-    let scene = scene(ByHand { recovers_itself: Some(gate.clone()), ..ByHand::default() });
+    let scene = scene(ByHand { recovers: Some(gate.clone()), ..ByHand::default() });
     let (parent, run) = started(&scene).await;
     scene.abandon(&run).await;
     let executed = async {

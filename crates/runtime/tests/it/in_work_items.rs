@@ -38,7 +38,7 @@ impl Engine for Tasks {
         "in-parts"
     }
 
-    async fn drive(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
+    async fn start(&self, started: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = started.driver.runtime().clone();
         let run_ref = started.in_work_items();
         let (stopped, again) = (Arc::clone(&self.stopped), self.again);
@@ -52,7 +52,7 @@ impl Engine for Tasks {
         Ok(None)
     }
 
-    async fn stopped(&self, run_ref: &RunRef) -> Option<Error> {
+    async fn stop_reason(&self, run_ref: &RunRef) -> Option<Error> {
         self.stopped.lock().unwrap().remove(run_ref)
     }
 }

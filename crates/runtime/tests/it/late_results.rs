@@ -122,7 +122,7 @@ async fn record_late(
     calls: usize,
 ) -> JoinHandle<()> {
     let faulty = FaultStore::new(Arc::new(memory.clone()));
-    faulty.strike(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(gate.clone()));
+    faulty.inject(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(gate.clone()));
     let stalled = Process::new(faulty, memory, agent, calls);
     let options = ExecuteOptions::default().session(S);
     stalled.runtime.execute(Arc::clone(agent), "go".into(), options).await.unwrap();

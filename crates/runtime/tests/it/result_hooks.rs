@@ -69,7 +69,7 @@ async fn hooks_are_called_once_although_an_approval_arrives_before_the_run_is_su
     let handle = runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
     assert!(within(handle.result()).await.unwrap().status.is_suspended());
 
-    store.strike("run_ended", Fault::HoldBefore(ending.clone()));
+    store.inject("run_ended", Fault::HoldBefore(ending.clone()));
     runtime.submit_tool_result(&session, Submission::approve("1.0")).await.unwrap();
     let handle = runtime.resume(agent, &session, ResumeOptions::default()).await.unwrap();
     ending.reached().await;
@@ -112,7 +112,7 @@ async fn hooks_are_called_for_a_result_although_the_next_child_is_aborted_before
         .agent("helper", ScriptedLlm::new([Reply::finish(json!(true))]));
     let runtime = runtime(store.clone(), llm);
     // The usage of the first child is recorded with its result.
-    store.strike(r#""child":{"tokens""#, Fault::HoldAfter(settled.clone()));
+    store.inject(r#""child":{"tokens""#, Fault::HoldAfter(settled.clone()));
     let (session, options) = (SessionId::from("s"), ExecuteOptions::default().session("s"));
     let handle = runtime.execute(boss.erased(), "go".into(), options).await.unwrap();
     within(settled.reached()).await;

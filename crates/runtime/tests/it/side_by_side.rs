@@ -35,10 +35,10 @@ async fn a_call_that_is_overtaken_by_all_others_still_has_its_result() {
     let memory = MemoryStore::new();
     let store = FaultStore::new(Arc::new(memory.clone()));
     for gate in &tries {
-        store.strike(&result_of(0), Fault::HoldBefore(gate.clone()));
+        store.inject(&result_of(0), Fault::HoldBefore(gate.clone()));
     }
     for (gate, index) in others.iter().zip(1..) {
-        store.strike(&result_of(index), Fault::HoldAfter(gate.clone()));
+        store.inject(&result_of(index), Fault::HoldAfter(gate.clone()));
     }
     let work = |_: Value, _: ToolContext| async { Ok::<_, ToolError>(json!("done")) };
     let work = Tool::dynamic("work", "Works.", json!({"type": "object"}), work);

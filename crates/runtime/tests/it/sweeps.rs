@@ -16,7 +16,7 @@ async fn swept(scene: &Scene) -> Vec<RunHandle> {
 #[tokio::test]
 async fn a_run_that_its_engine_recovers_is_skipped() {
     let gate = Gate::opened();
-    let engine = ByHand { recovers_itself: Some(gate.clone()), ..ByHand::default() };
+    let engine = ByHand { recovers: Some(gate.clone()), ..ByHand::default() };
     let scene = Scene::new(engine, teller_model(), [teller()]);
     assert!(swept(&scene).await.is_empty());
     assert_eq!((gate.arrived(), scene.started().len()), (1, 1));

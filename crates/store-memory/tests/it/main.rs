@@ -22,7 +22,7 @@ mod conformance {
             Arc::new(self.0.clone())
         }
 
-        async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+        async fn contains_bytes(&self, bytes: &[u8]) -> Option<bool> {
             // The debug output of the store contains all its data.
             let text = String::from_utf8_lossy(bytes);
             Some(format!("{:?}", self.0).contains(&*text))

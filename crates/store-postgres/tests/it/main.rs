@@ -38,8 +38,8 @@ mod conformance {
             Arc::new(self.0.open().await)
         }
 
-        async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
-            Some(self.0.keeps(bytes).await)
+        async fn contains_bytes(&self, bytes: &[u8]) -> Option<bool> {
+            Some(self.0.contains_bytes(bytes).await)
         }
     }
 

@@ -61,7 +61,7 @@ impl Database {
     }
 
     /// Returns `true` if any row of any table contains these bytes.
-    pub(crate) async fn keeps(&self, bytes: &[u8]) -> bool {
+    pub(crate) async fn contains_bytes(&self, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let schema = self.schema.replace('\'', "''");

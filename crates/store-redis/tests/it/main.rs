@@ -34,7 +34,7 @@ mod conformance {
             Arc::new(self.store().await)
         }
 
-        async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+        async fn contains_bytes(&self, bytes: &[u8]) -> Option<bool> {
             Some(self.holds(bytes))
         }
     }

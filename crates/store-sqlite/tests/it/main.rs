@@ -34,8 +34,8 @@ mod conformance {
             Arc::new(SqliteStore::open(self.0.file()).await.unwrap())
         }
 
-        async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
-            Some(self.0.keeps(bytes))
+        async fn contains_bytes(&self, bytes: &[u8]) -> Option<bool> {
+            Some(self.0.contains_bytes(bytes))
         }
     }
 

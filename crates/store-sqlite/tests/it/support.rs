@@ -40,7 +40,7 @@ impl Folder {
     }
 
     /// Returns `true` if a value of any row of any table contains these bytes.
-    pub(crate) fn keeps(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn contains_bytes(&self, bytes: &[u8]) -> bool {
         let sql = self.sql();
         let mut tables =
             sql.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").unwrap();

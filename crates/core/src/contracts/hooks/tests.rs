@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{HookContext, HookDecision, HookPlace, log_failure, refused};
+use super::{HookContext, HookDecision, HookScope, log_failure, refused};
 use crate::error::ErrorCode;
 use crate::tool::ToolError;
 
@@ -14,8 +14,8 @@ struct Count {
     n: u32,
 }
 
-fn place() -> HookPlace {
-    HookPlace { agent: "a".into(), session: "s".into(), run: "r1".into(), turn: 2, step: 3 }
+fn place() -> HookScope {
+    HookScope { agent: "a".into(), session: "s".into(), run: "r1".into(), turn: 2, step: 3 }
 }
 
 fn context() -> HookContext {
@@ -31,17 +31,17 @@ fn a_context_knows_its_place() {
 
 #[test]
 fn the_key_is_the_same_in_every_run_and_differs_at_every_point() {
-    let key = |place: &HookPlace, point| {
+    let key = |place: &HookScope, point| {
         HookContext::new(place, point, Arc::new(json!(null))).key().to_owned()
     };
     let here = key(&place(), "llm_call");
     assert_eq!(here, "s/2.3/llm_call");
-    assert_eq!(key(&HookPlace { run: "r2".into(), ..place() }, "llm_call"), here);
+    assert_eq!(key(&HookScope { run: "r2".into(), ..place() }, "llm_call"), here);
     let others = [
         key(&place(), "tool/3.0"),
-        key(&HookPlace { step: 4, ..place() }, "llm_call"),
-        key(&HookPlace { turn: 3, ..place() }, "llm_call"),
-        key(&HookPlace { session: "t".into(), ..place() }, "llm_call"),
+        key(&HookScope { step: 4, ..place() }, "llm_call"),
+        key(&HookScope { turn: 3, ..place() }, "llm_call"),
+        key(&HookScope { session: "t".into(), ..place() }, "llm_call"),
     ];
     assert!(others.iter().all(|other| *other != here), "{others:?}");
 }

@@ -27,7 +27,7 @@ async fn an_append_whose_reply_is_lost_is_retried_and_written_once() {
     for fault in [Fault::LoseReply, Fault::FailBefore] {
         let world = World::new();
         let mut journal = world.create().await;
-        world.faults.strike("model_replied", fault);
+        world.faults.inject("model_replied", fault);
         journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
         let committed = journal.commit().await.unwrap();
         assert_eq!(names(&committed.events), "model_replied");
@@ -41,8 +41,8 @@ async fn an_append_whose_reply_is_lost_is_retried_and_written_once() {
 async fn a_reply_that_is_lost_twice_is_retried_twice() {
     let world = World::new();
     let mut journal = world.create().await;
-    world.faults.strike("model_replied", Fault::LoseReply);
-    world.faults.strike("model_replied", Fault::LoseReply);
+    world.faults.inject("model_replied", Fault::LoseReply);
+    world.faults.inject("model_replied", Fault::LoseReply);
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     journal.commit().await.unwrap();
     assert_eq!(world.appends().await.len(), 2);
@@ -53,7 +53,7 @@ async fn retries_of_an_unavailable_store_time_out() {
     let world = World::new();
     let mut journal = world.create().await;
     for _ in 0..100 {
-        world.faults.strike("model_replied", Fault::FailBefore);
+        world.faults.inject("model_replied", Fault::FailBefore);
     }
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     let error = journal.commit().await.unwrap_err();
@@ -70,7 +70,7 @@ async fn retries_of_an_unavailable_store_time_out() {
 async fn a_permanent_store_failure_is_not_retried() {
     let world = World::new();
     let mut journal = world.create().await;
-    world.faults.strike("model_replied", Fault::Refuse(ErrorCode::StoreFull));
+    world.faults.inject("model_replied", Fault::Refuse(ErrorCode::StoreFull));
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     assert_eq!(code(journal.commit().await), "store_full");
     assert_eq!(world.clock.waits.load(Ordering::Relaxed), 0);

@@ -92,7 +92,7 @@ async fn the_next_run_appends_what_a_crash_between_two_appends_omitted() {
         let world = World { lease: Duration::ZERO, ..small() };
         let mut journal = step_of_many(&world).await;
         let mark = format!("<{recorded}>");
-        world.faults.strike(&mark, Fault::Refuse(ErrorCode::StoreFull));
+        world.faults.inject(&mark, Fault::Refuse(ErrorCode::StoreFull));
         journal.stage(&all()).unwrap();
         assert_eq!(code(journal.commit().await), "store_full");
         assert_eq!(world.appends().await.len(), 2 + recorded);
@@ -112,7 +112,7 @@ async fn the_next_run_appends_what_a_crash_between_two_appends_omitted() {
 async fn meanwhile(world: &World, kind: StopKind, before: usize) -> (Journal, Vec<(u64, Event)>) {
     let mut journal = step_of_many(world).await;
     let gate = Gate::new();
-    world.faults.strike(&format!("<{before}>"), Fault::HoldBefore(gate.clone()));
+    world.faults.inject(&format!("<{before}>"), Fault::HoldBefore(gate.clone()));
     journal.stage(&all()).unwrap();
     let commit = async {
         let committed = journal.commit().await.unwrap();
@@ -168,7 +168,7 @@ async fn results_of_a_run_that_was_replaced_between_two_appends_are_handed_in() 
     let world = World { lease: Duration::ZERO, ..small() };
     let mut journal = step_of_many(&world).await;
     let gate = Gate::new();
-    world.faults.strike("<5>", Fault::HoldBefore(gate.clone()));
+    world.faults.inject("<5>", Fault::HoldBefore(gate.clone()));
     journal.stage(&all()).unwrap();
     let replace = async {
         gate.reached().await;

@@ -47,7 +47,7 @@ async fn one_of_two_creators_gets_an_error() {
 #[tokio::test]
 async fn a_creation_whose_reply_is_lost_is_retried() {
     let world = World::new();
-    world.faults.strike("session_created", Fault::LoseReply);
+    world.faults.inject("session_created", Fault::LoseReply);
     world.create().await;
     assert_eq!(world.appends().await.len(), 1);
 }
@@ -96,7 +96,7 @@ async fn one_of_two_starters_starts_and_the_other_reloads() {
 async fn a_start_whose_reply_is_lost_counts_as_started() {
     let world = World::new();
     complete(&world).await;
-    world.faults.strike("run_started", Fault::LoseReply);
+    world.faults.inject("run_started", Fault::LoseReply);
     let mut journal = world.journal("r2").await;
     let events = turn(journal.session(), "r2");
     assert_eq!(journal.start(events).await.unwrap(), StartOutcome::Started);
