@@ -193,10 +193,8 @@ impl UndeliveredResults {
             return Vec::new();
         }
         self.waiting.sort_by_key(|result| (result.call.id.step(), result.call.id.index()));
-        if mutant!("hooks-told-twice") {
-            return self.waiting.clone();
-        }
-        std::mem::take(&mut self.waiting)
+        let results = std::mem::take(&mut self.waiting);
+        if mutant!("hooks-told-twice") { results.repeat(2) } else { results }
     }
 }
 
