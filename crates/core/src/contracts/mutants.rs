@@ -110,7 +110,14 @@ mod selected {
                 "late_results::a_late_result_of_a_call_that_runs_again_is_shown_once",
             ),
         ),
-        mutant("child-end-not-shown", "a parent does not show the end of a child"),
+        tested(
+            "child-end-not-shown",
+            "a parent does not show the end of a child",
+            test_of(
+                "helix-agents-runtime-local",
+                "stream_after_takeover::the_end_of_a_child_of_a_crashed_process_is_shown",
+            ),
+        ),
         tested(
             "lease-from-answer",
             "the lease is timed from the reply, not from the request",

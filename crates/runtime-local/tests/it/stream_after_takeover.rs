@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::{Agent, AnyAgent};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::store::StateStore as _;
-use helix_agents_core::stream::ChunkKind;
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager as _};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
+use helix_agents_test::{Gate, Reply, RoutingScriptedLlm, ScriptedLlm, within};
+use serde_json::json;
 
 fn agent() -> AnyAgent {
     let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
@@ -20,10 +23,18 @@ fn agent() -> AnyAgent {
 }
 
 fn runtime(sessions: &MemoryStore, streams: &MemoryStore, reply: Reply) -> LocalRuntime {
+    runtime_with(Arc::new(sessions.clone()), streams, ScriptedLlm::new([reply]))
+}
+
+fn runtime_with(
+    sessions: Arc<dyn StateStore>,
+    streams: &MemoryStore,
+    llm: impl LlmAdapter,
+) -> LocalRuntime {
     LocalRuntime::builder()
-        .state_store(Arc::new(sessions.clone()))
+        .state_store(sessions)
         .stream_manager(Arc::new(streams.clone()))
-        .llm(ScriptedLlm::new([reply]))
+        .llm(llm)
         .lease(Duration::from_secs(60))
         .build()
         .unwrap()
@@ -51,4 +62,43 @@ async fn the_late_start_of_a_crashed_run_does_not_end_the_stream_of_its_successo
     let last = chunks.last().unwrap();
     assert_eq!(last.run, *second.run());
     assert!(matches!(last.kind, ChunkKind::RunEnded { .. }), "{:?}", last.kind);
+}
+
+/// A process crashes after it has recorded the end of a sub-agent and before it shows it. The process that takes over
+/// shows it before the result of the call.
+#[tokio::test]
+async fn the_end_of_a_child_of_a_crashed_process_is_shown() {
+    let (sessions, streams) = (MemoryStore::new(), MemoryStore::new());
+    let (ended, answered) = (Gate::new(), Gate::new());
+    let session = SessionId::from("s");
+    let helper = Agent::builder("helper").system_prompt("You help.").model("scripted");
+    let helper = helper.description("Helps.").output::<u32>().build().unwrap();
+    let boss = Agent::builder("boss").system_prompt("You ask.").model("scripted");
+    let boss = boss.sub_agent(&helper).build().unwrap().erased();
+    let held = FaultStore::new(Arc::new(sessions.clone()))
+        .with_fault("\"run_ended\"", Fault::HoldAfter(ended.clone()))
+        .with_fault("\"outcome\":{\"success\"", Fault::HoldBefore(answered.clone()));
+    let asks = Reply::tool_call("subagent__helper", json!({"message": "Help."}));
+    let llm = RoutingScriptedLlm::new()
+        .agent("boss", ScriptedLlm::new([asks, Reply::text("Done.")]))
+        .agent("helper", ScriptedLlm::new([Reply::finish(json!(7))]));
+    let crashed = runtime_with(Arc::new(held), &streams, llm.clone());
+    let options = ExecuteOptions::default().session("s");
+    let first = crashed.execute(Arc::clone(&boss), "Ask.".into(), options).await.unwrap();
+    ended.reached().await;
+    answered.reached().await;
+    sessions.renew(&session, first.run(), Duration::ZERO).await.unwrap();
+
+    let next = runtime_with(Arc::new(sessions.clone()), &streams, llm);
+    let second = next.resume(boss, &session, ResumeOptions::default()).await.unwrap();
+    within(second.result()).await.unwrap();
+    let ends = |chunk: &Chunk| matches!(chunk.kind, ChunkKind::RunEnded { .. });
+    let mut shown = streams.read(&session, 0).await.unwrap();
+    let mut chunks: Vec<Arc<Chunk>> = Vec::new();
+    while !chunks.last().is_some_and(|chunk| ends(chunk) && chunk.session == session) {
+        chunks.push(within(shown.next()).await.unwrap().unwrap().chunk);
+    }
+    let child_end = chunks.iter().position(|chunk| chunk.session != session && ends(chunk));
+    let result = chunks.iter().position(|chunk| matches!(chunk.kind, ChunkKind::ToolEnd { .. }));
+    assert!(child_end.is_some() && child_end < result, "{child_end:?}, {result:?}");
 }
