@@ -1,14 +1,12 @@
 //! Results that a worker records after another run took over: their stream chunks and hooks.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use helix_agents_conformance::faults::{Fault, FaultStore};
 use helix_agents_core::agent::{Agent, AgentRegistry, AnyAgent};
-use helix_agents_core::event::{Event, ToolOutcome};
+use helix_agents_core::event::Event;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
-use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult, ToolCallView};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RunStatus, load, load_events};
 use helix_agents_core::store::StateStore;
@@ -23,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::by_hand::{ByHand, S};
 use crate::in_work_items;
+use crate::result_hooks::RecordingHooks;
 
 /// A process with a runtime whose engine leaves runs to the test.
 struct Process {
@@ -57,28 +56,11 @@ impl Process {
     }
 }
 
-/// Hooks that note the calls whose results they receive.
-#[derive(Debug, Clone, Default)]
-struct Noted(Arc<Mutex<Vec<String>>>);
-
-#[async_trait]
-impl AgentHooks for Noted {
-    async fn after_tool(
-        &self,
-        _: &HookContext,
-        call: ToolCallView<'_>,
-        _: &ToolOutcome,
-    ) -> HookResult {
-        self.0.lock().unwrap().push(call.call.to_string());
-        Ok(())
-    }
-}
-
 fn agent() -> AnyAgent {
     agent_with(None)
 }
 
-fn agent_with(hooks: Option<Noted>) -> AnyAgent {
+fn agent_with(hooks: Option<RecordingHooks>) -> AnyAgent {
     let work = |_: Value, _: ToolContext| async { Ok::<_, ToolError>(json!("done")) };
     let work = Tool::dynamic("work", "Works.", json!({"type": "object"}), work);
     let agent = Agent::builder("worker").system_prompt("You work.").model("scripted");
@@ -175,7 +157,7 @@ async fn a_late_result_between_two_work_items_is_shown_once() {
 /// The result of the only call is recorded before the work item of the call starts.
 #[tokio::test(start_paused = true)]
 async fn hooks_receive_a_late_result_of_a_call_that_is_about_to_run() {
-    let (memory, gate, noted) = (MemoryStore::new(), Gate::new(), Noted::default());
+    let (memory, gate, noted) = (MemoryStore::new(), Gate::new(), RecordingHooks::default());
     let late = record_late(&memory, &agent(), &gate, 1).await;
     let with_hooks = agent_with(Some(noted.clone()));
     let next = Process::new(memory.clone(), &memory, &with_hooks, 1);
@@ -187,5 +169,5 @@ async fn hooks_receive_a_late_result_of_a_call_that_is_about_to_run() {
     gate.open();
     within(late).await.unwrap();
     next.runtime.perform(&run_ref, &call, true).await.unwrap();
-    assert_eq!(*noted.0.lock().unwrap(), ["1.0"]);
+    assert_eq!(*noted.0.lock().unwrap(), ["1.0 work"]);
 }

@@ -23,7 +23,7 @@ use crate::in_work_items::in_work_items;
 
 /// Hooks that record the calls with results.
 #[derive(Debug, Clone, Default)]
-struct RecordingHooks(Arc<Mutex<Vec<String>>>);
+pub(crate) struct RecordingHooks(pub(crate) Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
 impl AgentHooks for RecordingHooks {

@@ -14,11 +14,11 @@ use crate::machine::session::{CallRecord, Session, StepRecord, WAIT_USAGE, Waiti
 use crate::message::ToolCall;
 use crate::tool::{ApprovalContext, Tool, digest};
 
-/// For each call of a reply, what it waits for before it runs.
+/// The gates of a reply's calls, in call order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gates(Vec<Gate>);
 
-/// What one call waits for before it runs.
+/// The state of a call before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gate {
     /// Not determined, because the call had a result, waited or had started.
