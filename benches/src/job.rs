@@ -92,11 +92,11 @@ pub(crate) struct Job {
     pub(crate) subject: Subject,
     pub(crate) wire: Wire,
     pub(crate) work: Work,
-    /// The number of warm-up runs.
+    /// The server's port.
     pub(crate) port: u16,
-    /// The number of measured runs.
+    /// The number of warm-up runs.
     pub(crate) warm: u32,
-    /// Runs that are measured.
+    /// The number of measured runs.
     pub(crate) runs: u32,
     /// The number of concurrent runs.
     pub(crate) at_once: u32,

@@ -475,7 +475,7 @@ impl Journal {
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
         self.iterator.acknowledge(append, at);
         self.savepoint = None;
-        std::mem::take(&mut self.held).into_events()
+        self.held.take_events()
     }
 
     fn append_of_held(&mut self, guard: Guard) -> Append {

@@ -126,8 +126,9 @@ impl StreamWriter {
 
     /// Shows a chunk of an attempt, or a boundary chunk.
     pub(crate) fn show(&self, attempt: Option<AttemptHandle>, step: u32, kind: ChunkKind) {
-        self.batch().push(attempt, kind, |kind| self.chunk(step, kind));
-        self.0.wake.notify_one();
+        let mut batch = self.batch();
+        batch.push(attempt, kind, |kind| self.chunk(step, kind));
+        self.wake_pump(&mut batch);
     }
 
     /// Shows a text delta of the model. Same as `show`, but without building a chunk for each delta.
@@ -170,8 +171,17 @@ impl StreamWriter {
     /// Adds the watermark of an append to the next batch.
     pub(crate) fn watermark(&self, step: u32, watermark: WatermarkUpdate) {
         let origin = self.chunk(step, ChunkKind::Checkpoint { version: watermark.version });
-        self.batch().watermark(watermark, origin);
-        self.0.wake.notify_one();
+        let mut batch = self.batch();
+        batch.watermark(watermark, origin);
+        self.wake_pump(&mut batch);
+    }
+
+    /// Wakes the pump if an operation was added that it has to know of. Each wakeup polls the whole run, so there is
+    /// none for operations that only join a batch whose timer is running.
+    fn wake_pump(&self, batch: &mut Batch) {
+        if batch.note_news() {
+            self.0.wake.notify_one();
+        }
     }
 
     /// Waits for an effect and writes batches concurrently. Chunks that remain when it returns are written by the next
@@ -196,7 +206,9 @@ impl StreamWriter {
     async fn pump(&self, done: &AtomicBool, ended: &Notify) {
         let done = || done.load(Ordering::Relaxed);
         while !done() {
-            self.0.wake.notified().await;
+            if !self.batch().has_news() {
+                self.0.wake.notified().await;
+            }
             let full = async {
                 while !self.batch().is_full() && !done() {
                     self.0.wake.notified().await;
@@ -210,6 +222,8 @@ impl StreamWriter {
             if done() {
                 return;
             }
+            // If the write fails, the next chunk wakes the pump and the write is retried.
+            self.batch().clear_news();
             let timeout_elapsed = async {
                 ended.notified().await;
                 self.0.wait.timeout_elapsed().await;

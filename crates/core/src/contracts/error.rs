@@ -297,8 +297,11 @@ const _: () = {
     assert!(size_of::<Error>() == size_of::<usize>());
 };
 
+// The constructors are cold, so that the compiler moves the code of error paths away from the code that runs in every
+// step: a step is limited by the instruction cache.
 impl Error {
     /// Creates an error with a stable code and a message for humans.
+    #[cold]
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             inner: Box::new(Inner {
@@ -314,6 +317,7 @@ impl Error {
     }
 
     /// Sets the operation that failed, as `area::verb`.
+    #[cold]
     #[must_use]
     pub fn with_operation(mut self, operation: &'static str) -> Self {
         self.inner.operation = Some(operation);
@@ -321,6 +325,7 @@ impl Error {
     }
 
     /// Adds context for humans, such as an id. It must not be a prompt, an argument or a secret.
+    #[cold]
     #[must_use]
     pub fn with_context(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.inner.context.push((key, value.to_string()));
@@ -329,6 +334,7 @@ impl Error {
 
     /// Adds text that may repeat content: a provider's message, a hook's reason, a violation that
     /// quotes a value. At most [`MAX_QUOTED`] bytes are kept.
+    #[cold]
     #[must_use]
     pub fn with_detail(mut self, detail: impl AsRef<str>) -> Self {
         self.inner.detail = Some(excerpt(detail.as_ref(), MAX_QUOTED).into_owned());
@@ -336,6 +342,7 @@ impl Error {
     }
 
     /// Sets the error that caused this one.
+    #[cold]
     #[must_use]
     pub fn with_source(
         mut self,
@@ -346,6 +353,7 @@ impl Error {
     }
 
     /// Sets how long the other side asked to wait.
+    #[cold]
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.inner.retry_after = Some(wait);

@@ -11,6 +11,9 @@ use crate::event::{Event, encode_into};
 /// The number of appends of [`target`] bytes that fit into the largest append of a store.
 const PER_LIMIT: usize = 8;
 
+/// The capacity of the encoding buffer that is kept between appends, in bytes.
+const KEPT_BYTES: usize = 512;
+
 /// Returns the size up to which events share an append, in bytes, for a store with a limit of
 /// `limit` bytes per append. It is well below the limit, so that an append comes near the limit
 /// only if a single event does.
@@ -62,8 +65,8 @@ impl Batch {
     pub(super) fn push(&mut self, event: &Event, origin: Origin) -> Result<usize> {
         let before = self.body.len();
         if before == 0 {
-            // Most appends have about this size.
-            self.body.reserve(512);
+            // Most appends are smaller.
+            self.body.reserve(KEPT_BYTES);
         }
         self.body.push(if before == 0 { b'[' } else { b',' });
         if let Err(error) = encode_into(&mut self.body, event) {
@@ -110,13 +113,26 @@ impl Batch {
         events.filter_map(fact).collect()
     }
 
-    /// Returns the body of an append that carries all events.
+    /// Returns the body of an append that carries all events. The buffer is kept for the next append.
     pub(super) fn take_body(&mut self) -> Bytes {
-        let mut body = std::mem::take(&mut self.body);
-        body.push(b']');
-        // The memory store keeps the body, so unused capacity would stay allocated.
-        body.shrink_to_fit();
-        body.into()
+        self.body.push(b']');
+        // A copy of the exact size: the memory store keeps the body, so unused capacity would stay allocated.
+        let body = Bytes::copy_from_slice(&self.body);
+        self.clear_body();
+        body
+    }
+
+    /// Returns the events and keeps the buffers for the next append.
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        self.origins_and_ends.clear();
+        self.clear_body();
+        std::mem::take(&mut self.events)
+    }
+
+    fn clear_body(&mut self) {
+        self.body.clear();
+        // A waiting run does not keep the buffer of a large append.
+        self.body.shrink_to(KEPT_BYTES);
     }
 
     /// Divides the events into several batches, each of at most [`target`] bytes where that is

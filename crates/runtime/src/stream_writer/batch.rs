@@ -18,6 +18,8 @@ const MAX_PENDING: (usize, usize) = (1024 * 1024, 4 * 1024);
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pending: Vec<Pending>,
+    /// `true` if operations were added since the last [`take`](Self::take) or [`clear_news`](Self::clear_news).
+    has_news: bool,
     /// The approximate size of the buffered chunks.
     bytes: usize,
     last_handle: u32,
@@ -131,6 +133,23 @@ impl Batch {
         true
     }
 
+    /// Records that operations were added. Returns `true` if the writer has to be woken: for the first operation, so
+    /// that it starts the timer, and when the batch is full.
+    pub(super) fn note_news(&mut self) -> bool {
+        let was_known = std::mem::replace(&mut self.has_news, true);
+        !was_known || self.is_full()
+    }
+
+    /// Forgets that operations were added, so that the next one wakes the writer.
+    pub(super) fn clear_news(&mut self) {
+        self.has_news = false;
+    }
+
+    /// Returns `true` if operations were added that no write has included yet.
+    pub(super) fn has_news(&self) -> bool {
+        self.has_news
+    }
+
     /// Returns `true` if there are chunks or other operations that were not taken yet.
     pub(super) fn has_pending(&self) -> bool {
         !self.pending.is_empty()
@@ -215,6 +234,7 @@ impl Batch {
     /// an attempt that could not be started are dropped.
     pub(super) fn take(&mut self) -> Taken {
         self.bytes = 0;
+        self.has_news = false;
         let mut waiting = std::mem::take(&mut self.pending);
         let mut ops = Vec::with_capacity(waiting.len());
         let mut started = Vec::new();

@@ -31,6 +31,7 @@ pub struct ErrorRecord {
 
 impl ErrorRecord {
     /// Creates the record of an error that was never an [`Error`] value.
+    #[cold]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let (kind, code) = (code.kind(), Cow::Borrowed(code.as_str()));
         Self { kind, code, message: message.into(), detail: None }

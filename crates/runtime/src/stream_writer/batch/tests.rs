@@ -89,3 +89,14 @@ fn an_attempt_that_is_discarded_while_its_start_is_written_is_discarded_afterwar
     assert_eq!(watermarks(batch.take().ops), [(0, vec![], vec![Attempt(7)])]);
     assert!(!batch.has_discard());
 }
+
+#[test]
+fn the_first_operation_of_a_batch_wakes_the_writer() {
+    let mut batch = Batch::default();
+    assert!(batch.note_news());
+    assert!(!batch.note_news(), "the second operation joins the batch");
+    batch.take();
+    assert!(batch.note_news(), "a new batch has started");
+    batch.clear_news();
+    assert!(batch.note_news(), "the operations could not be written yet");
+}
