@@ -137,8 +137,8 @@ impl StreamWriter {
         if !batch.extend_text(attempt, delta) {
             drop(batch);
             self.show(Some(attempt), step, ChunkKind::TextDelta { delta: delta.to_owned() });
-        } else if batch.is_full() {
-            self.0.wake.notify_one();
+        } else {
+            self.wake_pump(&mut batch);
         }
     }
 
@@ -205,10 +205,13 @@ impl StreamWriter {
 
     async fn pump(&self, done: &AtomicBool, ended: &Notify) {
         let done = || done.load(Ordering::Relaxed);
+        // The previous effect may have ended before its last chunks were written.
+        let mut has_rest = self.has_rest();
         while !done() {
-            if !self.batch().has_news() {
+            if !has_rest && !self.batch().has_news() {
                 self.0.wake.notified().await;
             }
+            has_rest = false;
             let full = async {
                 while !self.batch().is_full() && !done() {
                     self.0.wake.notified().await;
@@ -234,6 +237,11 @@ impl StreamWriter {
                 () = timeout_elapsed => {}
             }
         }
+    }
+
+    /// Returns `true` if chunks are buffered, or if a batch is being written or was not accepted.
+    fn has_rest(&self) -> bool {
+        self.batch().has_pending() || self.0.turn.try_lock().map_or(true, |turn| turn.is_some())
     }
 
     /// Writes the buffered chunks, waiting briefly. Chunks that are not written in time are written later.
@@ -340,3 +348,6 @@ impl ToolStream for CallStream {
         self.stream_writer.show(Some(self.attempt), self.step, kind);
     }
 }
+
+#[cfg(test)]
+mod tests;
