@@ -176,8 +176,8 @@ impl StreamWriter {
         self.wake_pump(&mut batch);
     }
 
-    /// Wakes the pump if an operation was added that it has to know of. Each wakeup polls the whole run, so there is
-    /// none for operations that only join a batch whose timer is running.
+    /// Wakes the pump after an operation was added, unless the operation only joins a batch whose timer is running: each
+    /// wakeup polls the whole run.
     fn wake_pump(&self, batch: &mut Batch) {
         if batch.note_news() {
             self.0.wake.notify_one();

@@ -18,7 +18,7 @@ const MAX_PENDING: (usize, usize) = (1024 * 1024, 4 * 1024);
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pending: Vec<Pending>,
-    /// `true` if operations were added since the last [`take`](Self::take) or [`clear_news`](Self::clear_news).
+    /// `true` if operations were added since the last write started.
     has_news: bool,
     /// The approximate size of the buffered chunks.
     bytes: usize,
@@ -140,12 +140,12 @@ impl Batch {
         !was_known || self.is_full()
     }
 
-    /// Forgets that operations were added, so that the next one wakes the writer.
+    /// Records that a write starts: the next operation wakes the writer.
     pub(super) fn clear_news(&mut self) {
         self.has_news = false;
     }
 
-    /// Returns `true` if operations were added that no write has included yet.
+    /// Returns `true` if operations were added since the last write started.
     pub(super) fn has_news(&self) -> bool {
         self.has_news
     }

@@ -74,7 +74,8 @@ fn chunk(version: u64) -> ChunkKind {
     ChunkKind::Checkpoint { version }
 }
 
-/// The first chunk wakes the pump, whose effect ends before the chunk is written. No other chunk wakes the next pump.
+/// The first chunk wakes the pump of an effect that ends before the chunk is written. No chunk wakes the pump of the next
+/// effect.
 #[tokio::test(start_paused = true)]
 async fn an_effect_retries_the_write_that_failed_before_it() {
     let streams = Arc::<Streams>::default();
