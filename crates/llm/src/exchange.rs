@@ -92,12 +92,13 @@ impl<'a> Exchange<'a> {
         let header = self.headers().get(CONTENT_TYPE);
         let text = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let essence = text.split(';').next().unwrap_or_default().trim();
-        match essence.to_ascii_lowercase().as_str() {
-            "text/event-stream" => BodyKind::Events,
-            "application/json" => BodyKind::Json,
-            "text/html" => BodyKind::Page,
-            _ => asked,
-        }
+        let kinds = [
+            ("text/event-stream", BodyKind::Events),
+            ("application/json", BodyKind::Json),
+            ("text/html", BodyKind::Page),
+        ];
+        let kind = kinds.into_iter().find(|(name, _)| essence.eq_ignore_ascii_case(name));
+        kind.map_or(asked, |(_, kind)| kind)
     }
 
     /// Returns the next piece of the body, or `None` at its end.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
-use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Method, Request, RequestBuilder, Url};
 
 use crate::failure::Subject;
 use crate::http::{Route, parse_base_url};
@@ -150,10 +150,10 @@ impl LlmAdapter for OpenAiChat {
         let mut policy = self.0.options.retry;
         policy.max_retries = request.max_retries;
         with_retries(policy, subject, request.cancel, sink, || {
-            let http = client
-                .post(self.0.endpoint.clone())
-                .headers(headers.clone())
-                .body(body.bytes.clone());
+            let mut http = Request::new(Method::POST, self.0.endpoint.clone());
+            *http.headers_mut() = headers.clone();
+            *http.body_mut() = Some(body.bytes.clone().into());
+            let http = RequestBuilder::from_parts(client.clone(), http);
             let attempt = attempt::Attempt::new(&self.0, subject, &request, &body);
             async move { attempt.run(http, sink).await }
         })

@@ -339,7 +339,7 @@ impl CallRun {
             fencing_token: self.fencing_token,
             step: self.place.step,
             call: self.call.id.clone(),
-            tool: self.tool.name().into(),
+            tool: Arc::clone(&self.call.name),
             arguments: self.input.text().to_owned(),
             attempt: number,
             timeout: Some(self.timeout),

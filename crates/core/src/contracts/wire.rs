@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
+/// The size of a buffer that holds most messages, so that encoding them does not reallocate it.
+const TYPICAL_BYTES: usize = 512;
+
 /// Caches the first encoding of a value.
 #[derive(Default)]
 pub(crate) struct WireCell(OnceLock<(&'static str, Box<[u8]>)>);
@@ -18,11 +21,12 @@ impl WireCell {
         encode: impl Fn(&mut Vec<u8>),
     ) -> Cow<'_, [u8]> {
         let fresh = || {
-            let mut bytes = Vec::new();
+            let mut bytes = Vec::with_capacity(TYPICAL_BYTES);
             encode(&mut bytes);
             bytes
         };
-        let (kept, bytes) = self.0.get_or_init(|| (encoding, fresh().into_boxed_slice()));
+        // A copy of the exact size. Shrinking the buffer in place would fragment the heap.
+        let (kept, bytes) = self.0.get_or_init(|| (encoding, fresh().as_slice().into()));
         if *kept == encoding { Cow::Borrowed(bytes) } else { Cow::Owned(fresh()) }
     }
 }

@@ -55,9 +55,15 @@ impl Committed {
     /// last commit. That worker may not have written its watermark yet, and the stream ignores a
     /// watermark that is older than its last one.
     #[must_use]
-    pub fn displayed_events(&self) -> Vec<(u64, &Event)> {
+    pub fn displayed_events(&self) -> impl Iterator<Item = (u64, &Event)> {
+        let own = self.by_others.is_empty().then(|| self.numbered());
+        own.into_iter().flatten().chain(self.merged_events())
+    }
+
+    /// Returns the events together with those of other processes, in log order, if there are any of other processes.
+    fn merged_events(&self) -> Vec<(u64, &Event)> {
         if self.by_others.is_empty() {
-            return self.numbered().collect();
+            return Vec::new();
         }
         let by_others = self.by_others.iter().map(|(version, event)| (*version, event));
         let mut events: Vec<_> = by_others.chain(self.numbered()).collect();

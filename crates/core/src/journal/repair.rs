@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish, Trigger};
 use crate::id::{RunId, SessionId};
 use crate::machine::session::Session;
-use crate::machine::session::event_chunks::{late_end, push_event_chunks};
+use crate::machine::session::event_chunks::{for_each_event_chunk, late_end};
 use crate::mutant;
 use crate::store::{Head, SessionStatus, StateStore};
 use crate::stream::{
@@ -118,7 +118,8 @@ async fn missing_operations(
             let session = past.as_ref().unwrap_or(session);
             if recorded.seq > shown_before && recorded.seq <= version {
                 let mut kinds = Vec::new();
-                push_event_chunks(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
+                let mut keep = |kind| kinds.push(kind);
+                for_each_event_chunk(session, recorded.seq, &recorded.event, &finishes, &mut keep);
                 let run = recorded.run.as_ref();
                 if let Event::ToolFinished(finish) = &recorded.event
                     && late.iter().any(|(seq, _)| *seq == recorded.seq)

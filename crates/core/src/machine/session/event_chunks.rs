@@ -21,28 +21,26 @@ pub fn event_chunks<'a>(
         let calls = closed.map_or(&[][..], |closed| &closed.calls);
         calls.iter().filter_map(|call| call.finish.as_deref()).collect()
     };
-    let (mut numbered, mut chunks) = (Vec::new(), Vec::new());
+    let mut chunks = Vec::new();
     for (seq, event) in events {
-        push_event_chunks(session, seq, event, &finishes, &mut chunks);
-        numbered.extend(chunks.drain(..).map(|kind| (seq, kind)));
+        for_each_event_chunk(session, seq, event, &finishes, &mut |kind| chunks.push((seq, kind)));
     }
-    numbered
+    chunks
 }
 
-/// Appends the chunks of an event to `chunks`. `finishes` returns the results of a step, in any
-/// order.
-pub(crate) fn push_event_chunks<'a>(
+/// Calls `show` with each chunk of an event. `finishes` returns the results of a step, in any order.
+pub(crate) fn for_each_event_chunk<'a>(
     session: &Session,
     seq: u64,
     event: &Event,
     finishes: &impl Fn(u32) -> Vec<&'a ToolFinish>,
-    chunks: &mut Vec<ChunkKind>,
+    show: &mut impl FnMut(ChunkKind),
 ) {
     match event {
         Event::RunStarted { trigger: Trigger::Execute | Trigger::Continue, .. } => {
-            chunks.push(ChunkKind::RunStarted);
+            show(ChunkKind::RunStarted);
         }
-        Event::RunStarted { .. } => chunks.push(ChunkKind::RunResumed),
+        Event::RunStarted { .. } => show(ChunkKind::RunResumed),
         Event::ToolFinished(finish) => {
             if finish.child.is_some()
                 && let Some(call) = session.tool_call(&finish.call)
@@ -50,7 +48,7 @@ pub(crate) fn push_event_chunks<'a>(
                 let start = session.child_of(&finish.call);
                 let subagent = call.name.strip_prefix(SUB_AGENT_PREFIX).unwrap_or(&call.name);
                 let of_call = || SessionId::of_call(session.id(), &finish.call);
-                chunks.push(ChunkKind::SubagentEnd {
+                show(ChunkKind::SubagentEnd {
                     call: finish.call.clone(),
                     subagent: start
                         .map_or_else(|| subagent.into(), |start| Arc::clone(&start.agent)),
@@ -62,25 +60,25 @@ pub(crate) fn push_event_chunks<'a>(
                 && let Some(call) = session.tool_call(&finish.call)
                 && *call.name != *FINISH_TOOL
             {
-                chunks.extend(end_of_call(call, &finish.outcome));
+                end_of_call(call, &finish.outcome).for_each(show);
             }
         }
         Event::StateChanged { patch, .. } => {
-            chunks.push(ChunkKind::StatePatch { patch: patch.clone() });
+            show(ChunkKind::StatePatch { patch: patch.clone() });
         }
         Event::StepClosed { step } => {
-            chunks.extend(state_patches(finishes(*step)));
-            chunks.push(ChunkKind::Checkpoint { version: seq });
+            state_patches(finishes(*step)).for_each(&mut *show);
+            show(ChunkKind::Checkpoint { version: seq });
         }
         Event::RunEnded { outcome } => {
             if let RunOutcome::Suspended { on } = outcome {
-                chunks.extend(
-                    on.new_calls().filter_map(|pending| pending_call_chunk(session, pending)),
-                );
+                let chunks =
+                    on.new_calls().filter_map(|pending| pending_call_chunk(session, pending));
+                chunks.for_each(&mut *show);
             }
-            chunks.extend(end_of_run(outcome));
+            end_of_run(outcome).into_iter().for_each(show);
         }
-        Event::Forked { .. } => chunks.push(ChunkKind::RunInterrupted { reason: None }),
+        Event::Forked { .. } => show(ChunkKind::RunInterrupted { reason: None }),
         _ => {}
     }
 }

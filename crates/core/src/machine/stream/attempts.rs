@@ -23,20 +23,16 @@ impl Applying<'_> {
     }
 
     /// Removes the attempts that are still open from the list, and returns them.
-    fn close(&mut self, attempts: &[Attempt]) -> Vec<OpenAttempt> {
-        let closed: Vec<OpenAttempt> =
-            self.state.open.extract_if(.., |open| attempts.contains(&open.attempt)).collect();
-        self.change.is_changed |= !closed.is_empty();
-        closed
+    fn close(&mut self, attempts: &[Attempt]) -> impl Iterator<Item = OpenAttempt> {
+        self.state.open.extract_if(.., |open| attempts.contains(&open.attempt))
     }
 
     /// Settles the attempts that are still open, and announces this to readers with a
     /// `step_committed` chunk. `version` is the log version that contains the outcomes of the
     /// attempts.
     pub(super) fn settle_and_announce(&mut self, op: usize, attempts: &[Attempt], version: u64) {
-        let settled = self.close(attempts);
-        if !settled.is_empty() {
-            let attempts = settled.into_iter().map(|open| open.attempt).collect();
+        let attempts: Vec<_> = self.close(attempts).map(|open| open.attempt).collect();
+        if !attempts.is_empty() {
             let kind = ChunkKind::StepCommitted { attempts, version };
             self.place(ChunkPlacement::Announcement { op, kind }, 1);
         }
@@ -45,7 +41,7 @@ impl Applying<'_> {
     /// Discards the attempts that are still open, and announces this to readers with a
     /// `step_discarded` chunk.
     pub(super) fn discard_and_announce(&mut self, op: usize, attempts: &[Attempt]) {
-        let closed = self.close(attempts);
+        let closed: Vec<_> = self.close(attempts).collect();
         if closed.is_empty() {
             return;
         }

@@ -386,8 +386,7 @@ async fn a_commit_shows_earlier_events_of_another_worker_of_the_same_run() {
     second.end_run().unwrap();
     let committed = second.commit().await.unwrap();
     assert_eq!(names(&committed.events), "model_replied, step_closed, run_ended");
-    let versions: Vec<_> =
-        committed.displayed_events().into_iter().map(|(version, _)| version).collect();
+    let versions: Vec<_> = committed.displayed_events().map(|(version, _)| version).collect();
     let first_version = closed.version - 1;
     assert_eq!(versions, (first_version..=committed.version).collect::<Vec<_>>());
 }
