@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The size of a buffer that holds most messages, so that encoding them does not reallocate it.
+/// The initial capacity of a buffer. Most messages fit, so encoding them does not reallocate it.
 const TYPICAL_BYTES: usize = 512;
 
 /// Caches the first encoding of a value.
@@ -25,8 +25,7 @@ impl WireCell {
             encode(&mut bytes);
             bytes
         };
-        // A copy of the exact size. Shrinking the buffer in place would fragment the heap.
-        let (kept, bytes) = self.0.get_or_init(|| (encoding, fresh().as_slice().into()));
+        let (kept, bytes) = self.0.get_or_init(|| (encoding, fresh().into_boxed_slice()));
         if *kept == encoding { Cow::Borrowed(bytes) } else { Cow::Owned(fresh()) }
     }
 }

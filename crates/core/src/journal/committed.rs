@@ -54,13 +54,12 @@ impl Committed {
     /// events of this commit and those that another worker of the same run has recorded since the
     /// last commit. That worker may not have written its watermark yet, and the stream ignores a
     /// watermark that is older than its last one.
-    #[must_use]
     pub fn displayed_events(&self) -> impl Iterator<Item = (u64, &Event)> {
         let own = self.by_others.is_empty().then(|| self.numbered());
         own.into_iter().flatten().chain(self.merged_events())
     }
 
-    /// Returns the events together with those of other processes, in log order, if there are any of other processes.
+    /// Returns the events and those of the other worker, in log order. Empty if the other worker recorded none.
     fn merged_events(&self) -> Vec<(u64, &Event)> {
         if self.by_others.is_empty() {
             return Vec::new();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Usage by the name of its source, sorted by name.
 ///
-/// The entries are in a sorted slice that is copied on write. The totals of a
+/// The entries are in a sorted vector that is copied on write. The totals of a
 /// session are cloned with each step, and most sessions use only a few models and tools.
 ///
 /// # Examples
@@ -23,7 +23,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// assert_eq!(tools.get("fetch"), None);
 /// ```
 #[derive(Clone)]
-pub struct UsageByName<V>(Option<Arc<[Entry<V>]>>);
+#[expect(clippy::rc_buffer, reason = "a vector that is not shared grows in place")]
+pub struct UsageByName<V>(Option<Arc<Vec<Entry<V>>>>);
 
 type Entry<V> = (Arc<str>, V);
 
@@ -58,14 +59,17 @@ impl<V> UsageByName<V> {
     where
         V: Default + Clone,
     {
-        let index = self.find(&name).unwrap_or_else(|index| {
-            let mut entries = self.entries().to_vec();
+        let found = self.find(&name);
+        // A vector that is not shared is changed in place.
+        let entries = Arc::make_mut(self.0.get_or_insert_default());
+        let index = found.unwrap_or_else(|index| {
+            if entries.len() < 4 {
+                // Most maps never have more than one name.
+                entries.reserve_exact(1);
+            }
             entries.insert(index, (name, V::default()));
-            self.0 = Some(entries.into());
             index
         });
-        // A slice that is not shared is changed in place.
-        let entries = Arc::make_mut(self.0.get_or_insert_default());
         #[expect(clippy::indexing_slicing, reason = "the index was found or inserted above")]
         let (_, used) = &mut entries[index];
         used
@@ -99,11 +103,11 @@ impl<V> UsageByName<V> {
     }
 
     fn from_sorted(entries: BTreeMap<Arc<str>, V>) -> Self {
-        Self((!entries.is_empty()).then(|| entries.into_iter().collect()))
+        Self((!entries.is_empty()).then(|| Arc::new(entries.into_iter().collect())))
     }
 
     fn entries(&self) -> &[Entry<V>] {
-        self.0.as_deref().unwrap_or_default()
+        self.0.as_deref().map(Vec::as_slice).unwrap_or_default()
     }
 }
 

@@ -22,8 +22,8 @@ impl Applying<'_> {
         self.change.is_changed = true;
     }
 
-    /// Removes the attempts that are still open from the list, and returns them.
-    fn close(&mut self, attempts: &[Attempt]) -> impl Iterator<Item = OpenAttempt> {
+    /// Removes the attempts that are still open from the list while the iterator is advanced, and returns them.
+    fn extract(&mut self, attempts: &[Attempt]) -> impl Iterator<Item = OpenAttempt> {
         self.state.open.extract_if(.., |open| attempts.contains(&open.attempt))
     }
 
@@ -31,7 +31,7 @@ impl Applying<'_> {
     /// `step_committed` chunk. `version` is the log version that contains the outcomes of the
     /// attempts.
     pub(super) fn settle_and_announce(&mut self, op: usize, attempts: &[Attempt], version: u64) {
-        let attempts: Vec<_> = self.close(attempts).map(|open| open.attempt).collect();
+        let attempts: Vec<_> = self.extract(attempts).map(|open| open.attempt).collect();
         if !attempts.is_empty() {
             let kind = ChunkKind::StepCommitted { attempts, version };
             self.place(ChunkPlacement::Announcement { op, kind }, 1);
@@ -41,7 +41,7 @@ impl Applying<'_> {
     /// Discards the attempts that are still open, and announces this to readers with a
     /// `step_discarded` chunk.
     pub(super) fn discard_and_announce(&mut self, op: usize, attempts: &[Attempt]) {
-        let closed: Vec<_> = self.close(attempts).collect();
+        let closed: Vec<_> = self.extract(attempts).collect();
         if closed.is_empty() {
             return;
         }
