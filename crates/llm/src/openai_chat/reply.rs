@@ -103,7 +103,7 @@ impl Reply {
         }
         // Counts in several chunks are running totals.
         if let Some(usage) = chunk.usage {
-            self.usage = usage.into();
+            self.usage = (*usage).into();
         }
         if self.model.is_none() {
             let model = text(chunk.model.as_ref());

@@ -3,6 +3,9 @@
 //!
 //! Text is borrowed from the read buffer unless it contains escapes. Unknown members are skipped,
 //! and `null` means absent, because servers differ in both.
+//!
+//! Members that few chunks have are boxed, so that a chunk of text is small: parsing moves it
+//! several times.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +22,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(default)]
-    pub(super) usage: Option<WireUsage>,
+    pub(super) usage: Option<Box<WireUsage>>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
     /// `error` for errors that are not wrapped in an object.
@@ -50,7 +53,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
     #[serde(borrow, default)]
-    pub(super) function_call: Option<FunctionDelta<'a>>,
+    pub(super) function_call: Option<Box<FunctionDelta<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
