@@ -206,11 +206,25 @@ fn check(what: &'static str, text: &str) -> Result<()> {
 
 /// Returns `true` if the text contains a control character.
 fn has_control(text: &str) -> bool {
-    // Each step checks many ids, and most of them are ASCII. 0xc2 starts the control characters beyond ASCII. Without
-    // a branch, the compiler checks many bytes at once.
-    let is_suspect = |byte: u8| byte < 0x20 || byte == 0x7f || byte == 0xc2;
-    let is_any_suspect = text.bytes().fold(false, |found, byte| found | is_suspect(byte));
-    is_any_suspect && text.chars().any(char::is_control)
+    !is_printable_ascii(text.as_bytes()) && text.chars().any(char::is_control)
+}
+
+/// Returns `true` if all bytes are in the range 0x20–0x7e.
+///
+/// Each append checks several ids, and nearly all ids are printable ASCII, so this checks eight
+/// bytes at once.
+fn is_printable_ascii(bytes: &[u8]) -> bool {
+    const fn each(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    // Each operation sets the high bit of a byte that is out of range. Carries and borrows start
+    // only at such a byte.
+    let is_printable = |word: u64| {
+        (word | word.wrapping_sub(each(0x20)) | word.wrapping_add(each(0x01))) & each(0x80) == 0
+    };
+    let (words, rest) = bytes.as_chunks();
+    words.iter().all(|word| is_printable(u64::from_ne_bytes(*word)))
+        && rest.iter().all(|byte| matches!(byte, 0x20..=0x7e))
 }
 
 #[cfg(test)]

@@ -35,6 +35,19 @@ fn an_id_is_not_empty_and_holds_no_control_character() {
 }
 
 #[test]
+fn a_control_character_is_found_at_every_place_of_an_id() {
+    let characters = (0..=0x2ff).filter_map(char::from_u32);
+    for character in characters {
+        for place in 0..20 {
+            let mut text = "a".repeat(20);
+            text.replace_range(place..=place, &character.to_string());
+            let is_valid = !character.is_control();
+            assert_eq!(RunId::validated(text).is_ok(), is_valid, "{character:?} at {place}");
+        }
+    }
+}
+
+#[test]
 fn names_of_childrens_sessions_are_reserved() {
     for text in ["a-sub-1.0", "-sub-", "a-agent-critic"] {
         let error = SessionId::validated(text).unwrap_err();
