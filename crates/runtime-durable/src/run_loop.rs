@@ -160,25 +160,31 @@ impl<'a> RunExecution<'a> {
     }
 
     /// Makes one attempt of a work item and converts its error for DBOS.
-    async fn run_step<T>(&self, item: impl Future<Output = Result<T>>) -> Result<T, Stopped> {
-        // Boxed, because each wrapper of DBOS would otherwise store the future again.
-        let error = match Box::pin(item).await {
-            Ok(done) => {
-                self.is_first.store(true, Ordering::Relaxed);
-                return Ok(done);
+    fn run_step<T>(
+        &self,
+        item: impl Future<Output = Result<T>> + Send,
+    ) -> impl Future<Output = Result<T, Stopped>> + Send {
+        // Boxed here and not by the returned future, because each wrapper of DBOS would otherwise copy the item.
+        let item = Box::pin(item);
+        async move {
+            let error = match item.await {
+                Ok(done) => {
+                    self.is_first.store(true, Ordering::Relaxed);
+                    return Ok(done);
+                }
+                Err(error) => error,
+            };
+            if self.is_shut_down(&error) {
+                // DBOS records no result for this step, so the process that continues the run executes the item.
+                return Err(Stopped::Interrupted { workflow_id: self.workflow.to_owned() });
             }
-            Err(error) => error,
-        };
-        if self.is_shut_down(&error) {
-            // DBOS records no result for this step, so the process that continues the run executes the item.
-            return Err(Stopped::Interrupted { workflow_id: self.workflow.to_owned() });
+            if error.is_retryable()
+                && let Some(wait) = error.retry_after()
+            {
+                self.runtime.context().clock.sleep(wait.min(LONGEST_WAIT)).await;
+            }
+            Err(Failure::from(&error).into())
         }
-        if error.is_retryable()
-            && let Some(wait) = error.retry_after()
-        {
-            self.runtime.context().clock.sleep(wait.min(LONGEST_WAIT)).await;
-        }
-        Err(Failure::from(&error).into())
     }
 
     fn is_shut_down(&self, error: &Error) -> bool {

@@ -76,6 +76,14 @@ impl Sessions {
         Ok(CreateOutcome::Created { at: now })
     }
 
+    fn append(&self, append: Append) -> Result<AppendOutcome> {
+        append.check()?;
+        let session = self.find(&append.session).ok_or_else(|| not_found(&append.session))?;
+        let mut log = session.lock();
+        let log = log.as_mut().ok_or_else(|| not_found(&append.session))?;
+        Ok(log.append(append, self.clock.now()))
+    }
+
     fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         let summary = first.check_fork(from, &new)?.clone();
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
@@ -229,11 +237,7 @@ impl StateStore for MemoryStore {
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        let session = append.session.clone();
-        append
-            .check()
-            .and_then(|()| self.inner.sessions.with(&session, |log| log.append(append, self.now())))
-            .map_err(|error| error.with_operation("store::append"))
+        self.inner.sessions.append(append).map_err(|error| error.with_operation("store::append"))
     }
 
     async fn read_log(

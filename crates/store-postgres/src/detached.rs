@@ -26,8 +26,8 @@ pub(crate) fn detached<T: Send + 'static>(
     operation: impl Future<Output = Result<T>> + Send + 'static,
 ) -> impl Future<Output = Result<T>> {
     // Spawned here and not by the returned future, so that the future does not have the size of the
-    // operation.
-    let task = tokio::spawn(operation.in_current_span());
+    // operation. Boxed, because tokio would otherwise copy the operation several times.
+    let task = tokio::spawn(Box::pin(operation).in_current_span());
     async {
         match task.await {
             Ok(done) => done,
