@@ -21,6 +21,13 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// wait, and two thirds of it may already have passed.
 const LEASE_DIVISOR: u32 = 8;
 
+/// The longest time that the end of a run waits for its last chunks to be written. It is longer than [`LIMIT`], because
+/// no later write of the run includes them.
+const LAST_LIMIT: Duration = Duration::from_secs(3);
+
+/// The [`LEASE_DIVISOR`] of the wait at the end of a run.
+const LAST_LEASE_DIVISOR: u32 = 4;
+
 /// The number of slices of a wait. After each slice the wait checks whether the process was paused.
 const SLICES: u32 = 4;
 
@@ -41,6 +48,7 @@ pub(crate) struct StreamWait {
 struct Shared {
     clock: Arc<dyn Clock>,
     limit: Duration,
+    last_limit: Duration,
     /// The monotonic time until which streams count as unavailable.
     unavailable_until: StdMutex<Duration>,
 }
@@ -49,7 +57,8 @@ impl StreamWait {
     /// Creates limits for runs with this lease duration.
     pub(crate) fn new(clock: Arc<dyn Clock>, lease: Duration) -> Self {
         let limit = LIMIT.min(lease / LEASE_DIVISOR);
-        let shared = Shared { clock, limit, unavailable_until: StdMutex::default() };
+        let last_limit = LAST_LIMIT.min(lease / LAST_LEASE_DIVISOR);
+        let shared = Shared { clock, limit, last_limit, unavailable_until: StdMutex::default() };
         Self { shared: Arc::new(shared), timer: None }
     }
 
@@ -63,16 +72,20 @@ impl StreamWait {
         if mutant!("stream-waited-for") {
             return Some(work.await);
         }
-        if self.are_unavailable() { None } else { self.wait_once(work).await }
+        if self.are_unavailable() { None } else { self.wait(work, self.shared.limit).await }
     }
 
     /// Waits for the last stream writes of a run, even if streams count as unavailable. Returns `None` if the work was
     /// not done in time.
-    pub(crate) async fn wait_once<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn wait_at_end<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.wait(work, self.shared.last_limit).await
+    }
+
+    async fn wait<T>(&self, work: impl Future<Output = T>, limit: Duration) -> Option<T> {
         tokio::select! {
             biased;
             done = work => Some(done),
-            () = self.time_out() => None,
+            () = self.time_out(limit) => None,
         }
     }
 
@@ -80,16 +93,16 @@ impl StreamWait {
     /// unavailable.
     pub(crate) async fn timeout_elapsed(&self) {
         if !self.are_unavailable() {
-            self.time_out().await;
+            self.time_out(self.shared.limit).await;
         }
     }
 
     /// Waits until the limit has passed, and then marks streams as unavailable. An earlier wait may
     /// have started the timer, so the first slice may be shorter. If the process was paused during the wait, the wait
     /// restarts, because the response may have arrived during the pause.
-    async fn time_out(&self) {
-        let Shared { clock, limit, .. } = &*self.shared;
-        let (slice, mut left) = (*limit / SLICES, SLICES);
+    async fn time_out(&self, limit: Duration) {
+        let clock = &self.shared.clock;
+        let (slice, mut left) = (limit / SLICES, SLICES);
         // A wait that is concurrent with another one starts a timer of its own.
         let mut reused = self.timer.as_ref().and_then(|timer| timer.try_lock().ok());
         let mut own = Timer::default();
@@ -97,7 +110,7 @@ impl StreamWait {
         while left > 0 {
             let before = clock.monotonic();
             timer.wait(clock, slice).await;
-            let was_paused = clock.monotonic().saturating_sub(before) > slice + *limit;
+            let was_paused = clock.monotonic().saturating_sub(before) > slice + limit;
             left = if was_paused { SLICES } else { left - 1 };
         }
         tracing::warn!("streams did not answer in time; runs do not wait for them for a while");

@@ -273,7 +273,7 @@ impl StreamWriter {
 
     /// Writes the buffered chunks at the end of the run, even if the stream counts as unavailable.
     pub(crate) async fn close(&self) {
-        self.0.wait.wait_once(self.write_all()).await;
+        self.0.wait.wait_at_end(self.write_all()).await;
     }
 
     /// Writes all buffered chunks.

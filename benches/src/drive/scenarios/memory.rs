@@ -45,10 +45,10 @@ async fn waiting(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Measures suspended runs. They keep no memory, except in the memory store. The first runs warm up
-/// caches that do not grow further.
+/// Measures suspended runs. They keep no memory, except in the memory store. The first runs fill
+/// caches that do not grow further: the largest one holds up to 4,608 streams.
 async fn suspended(bench: &mut Bench) -> Result<()> {
-    let (few, many) = (bench.repetitions(2000, 4), bench.repetitions(12_000, 8));
+    let (few, many) = (bench.repetitions(5000, 4), bench.repetitions(15_000, 8));
     for subject in SUSPENDED {
         let job = bench.client.job(subject, Wire::Sse, Work::Suspend);
         let job = |runs| Job { runs, at_once: few.min(64), same_processor: false, ..job.clone() };
