@@ -1,4 +1,4 @@
-//! Limits how long runs wait for streams: briefly, and not at all while streams are unavailable.
+//! Limits how long runs wait for streams: briefly, and while streams are unavailable only at the end of a run.
 
 use std::fmt;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
@@ -21,12 +21,8 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// wait, and two thirds of it may already have passed.
 const LEASE_DIVISOR: u32 = 8;
 
-/// The longest time that the end of a run waits for its last chunks to be written. It is longer than [`LIMIT`], because
-/// no later write of the run includes them.
+/// [`LIMIT`] for the last chunks of a process's work on a run. It is longer, because no later write includes them.
 const LAST_LIMIT: Duration = Duration::from_secs(3);
-
-/// The [`LEASE_DIVISOR`] of the wait at the end of a run.
-const LAST_LEASE_DIVISOR: u32 = 4;
 
 /// The number of slices of a wait. After each slice the wait checks whether the process was paused.
 const SLICES: u32 = 4;
@@ -57,7 +53,7 @@ impl StreamWait {
     /// Creates limits for runs with this lease duration.
     pub(crate) fn new(clock: Arc<dyn Clock>, lease: Duration) -> Self {
         let limit = LIMIT.min(lease / LEASE_DIVISOR);
-        let last_limit = LAST_LIMIT.min(lease / LAST_LEASE_DIVISOR);
+        let last_limit = LAST_LIMIT.min(lease / LEASE_DIVISOR);
         let shared = Shared { clock, limit, last_limit, unavailable_until: StdMutex::default() };
         Self { shared: Arc::new(shared), timer: None }
     }
@@ -75,10 +71,12 @@ impl StreamWait {
         if self.are_unavailable() { None } else { self.wait(work, self.shared.limit).await }
     }
 
-    /// Waits for the last stream writes of a run, even if streams count as unavailable. Returns `None` if the work was
-    /// not done in time.
+    /// Waits for the last stream writes of this process for a run: longer than for other writes, and for unavailable
+    /// streams as long as for others. Returns `None` if the work was not done in time. No wait of this handle may
+    /// follow, because the timer may be set to a later time than it needs.
     pub(crate) async fn wait_at_end<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.wait(work, self.shared.last_limit).await
+        let Shared { limit, last_limit, .. } = *self.shared;
+        self.wait(work, if self.are_unavailable() { limit } else { last_limit }).await
     }
 
     async fn wait<T>(&self, work: impl Future<Output = T>, limit: Duration) -> Option<T> {
@@ -113,7 +111,7 @@ impl StreamWait {
             let was_paused = clock.monotonic().saturating_sub(before) > slice + limit;
             left = if was_paused { SLICES } else { left - 1 };
         }
-        tracing::warn!("streams did not answer in time; runs do not wait for them for a while");
+        tracing::warn!("streams did not answer in time; appends do not wait for them for a while");
         *self.unavailable_until() = self.shared.clock.monotonic() + PAUSE;
     }
 

@@ -46,7 +46,8 @@ async fn waiting(bench: &mut Bench) -> Result<()> {
 }
 
 /// Measures suspended runs. They keep no memory, except in the memory store. The first runs fill
-/// caches that do not grow further: the largest one holds up to 4,608 streams.
+/// caches that do not grow further: the largest one, `StreamCache`, keeps 4,096 streams and up to an
+/// eighth more.
 async fn suspended(bench: &mut Bench) -> Result<()> {
     let (few, many) = (bench.repetitions(5000, 4), bench.repetitions(15_000, 8));
     for subject in SUSPENDED {

@@ -217,8 +217,8 @@ fn is_printable_ascii(bytes: &[u8]) -> bool {
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
-    // Each operation sets the high bit of a byte that is out of range. Carries and borrows start
-    // only at such a byte.
+    // The high bit of a byte is set in `word` from 0x80, by the subtraction below 0x20, and by the
+    // addition at 0x7f. Only such a byte causes a carry or borrow into the next one.
     let is_printable = |word: u64| {
         (word | word.wrapping_sub(each(0x20)) | word.wrapping_add(each(0x01))) & each(0x80) == 0
     };

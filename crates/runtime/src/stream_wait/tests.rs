@@ -9,7 +9,7 @@ use helix_agents_core::clock::Clock as _;
 use tokio::task::yield_now;
 use tokio::time::advance;
 
-use super::{LAST_LIMIT, LIMIT, PAUSE, SLICES, StreamWait};
+use super::{LAST_LIMIT, LEASE_DIVISOR, LIMIT, PAUSE, SLICES, StreamWait};
 use crate::clock::TokioClock;
 
 /// The lease duration of the waiting runs.
@@ -80,20 +80,26 @@ async fn concurrent_waits_of_a_run_all_last_as_long_as_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_run_waits_longer_and_also_for_unavailable_streams() {
+async fn the_end_of_a_run_waits_longer_unless_streams_are_unavailable() {
     let clock = TokioClock::new();
-    let wait = StreamWait::new(Arc::new(clock), LAST_LIMIT * 4);
-    assert_eq!(wait.wait_if_available(pending::<u8>()).await, None);
-    let started = clock.monotonic();
-    assert_eq!(wait.wait_at_end(pending::<u8>()).await, None);
-    assert_eq!(clock.monotonic() - started, LAST_LIMIT);
+    let lease = LAST_LIMIT * LEASE_DIVISOR;
+    let shared = StreamWait::new(Arc::new(clock), lease);
+    let waited = async || {
+        let started = clock.monotonic();
+        assert_eq!(shared.with_timer().wait_at_end(pending::<u8>()).await, None);
+        clock.monotonic() - started
+    };
+    assert_eq!(waited().await, LAST_LIMIT);
+    assert_eq!(waited().await, LIMIT);
+    advance(PAUSE).await;
+    assert_eq!(waited().await, LAST_LIMIT);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_run_waits_for_a_quarter_of_a_short_lease() {
-    let (clock, lease) = (TokioClock::new(), Duration::from_millis(400));
+async fn the_end_of_a_run_waits_for_an_eighth_of_a_short_lease() {
+    let (clock, lease) = (TokioClock::new(), Duration::from_millis(800));
     let wait = StreamWait::new(Arc::new(clock), lease);
     let started = clock.monotonic();
     assert_eq!(wait.wait_at_end(pending::<u8>()).await, None);
-    assert!(clock.monotonic() - started <= lease / 3);
+    assert_eq!(clock.monotonic() - started, lease / LEASE_DIVISOR);
 }

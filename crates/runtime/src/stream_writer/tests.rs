@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,16 +19,18 @@ use tokio::time::sleep;
 use super::{BATCH_TIME, StreamWriter};
 use crate::settings::Settings;
 
-/// Streams that refuse writes while `is_down` is set.
+/// Streams that refuse writes while `is_down` is set, and take `delay_ms` for each write.
 #[derive(Debug, Default)]
 struct Streams {
     store: MemoryStore,
     is_down: AtomicBool,
+    delay_ms: AtomicU64,
 }
 
 #[async_trait]
 impl StreamManager for Streams {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
+        sleep(Duration::from_millis(self.delay_ms.load(Ordering::Relaxed))).await;
         if self.is_down.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorCode::StoreUnavailable, "as arranged"));
         }
@@ -89,6 +91,22 @@ async fn an_effect_retries_the_write_that_failed_before_it() {
     assert_eq!(last_seq(&streams).await, 0, "the write was refused");
     writer.while_pumping(pin!(sleep(BATCH_TIME * 2))).await;
     assert_eq!(last_seq(&streams).await, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_chunks_get_more_time_than_others() {
+    for (is_last, expected) in [(false, 0), (true, 1)] {
+        let streams = Arc::<Streams>::default();
+        let writer = writer(&streams);
+        streams.delay_ms.store(1500, Ordering::Relaxed);
+        writer.show(None, 0, chunk(1));
+        if is_last {
+            writer.close().await;
+        } else {
+            writer.flush().await;
+        }
+        assert_eq!(last_seq(&streams).await, expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,6 +41,8 @@ fn a_control_character_is_found_at_every_place_of_an_id() {
         for place in 0..20 {
             let mut text = "a".repeat(20);
             text.replace_range(place..=place, &character.to_string());
+            let is_printable_ascii = matches!(character, ' '..='~');
+            assert_eq!(super::is_printable_ascii(text.as_bytes()), is_printable_ascii, "{text:?}");
             let is_valid = !character.is_control();
             assert_eq!(RunId::validated(text).is_ok(), is_valid, "{character:?} at {place}");
         }
