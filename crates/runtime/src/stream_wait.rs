@@ -1,4 +1,4 @@
-//! Limits how long runs wait for streams: briefly, and while streams are unavailable only at the end of a run.
+//! Limits how long runs wait for streams: briefly, and not at all while streams are unavailable.
 
 use std::fmt;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
@@ -21,9 +21,6 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// wait, and two thirds of it may already have passed.
 const LEASE_DIVISOR: u32 = 8;
 
-/// [`LIMIT`] for the last chunks of a process's work on a run. It is longer, because no later write includes them.
-const LAST_LIMIT: Duration = Duration::from_secs(3);
-
 /// The number of slices of a wait. After each slice the wait checks whether the process was paused.
 const SLICES: u32 = 4;
 
@@ -44,7 +41,6 @@ pub(crate) struct StreamWait {
 struct Shared {
     clock: Arc<dyn Clock>,
     limit: Duration,
-    last_limit: Duration,
     /// The monotonic time until which streams count as unavailable.
     unavailable_until: StdMutex<Duration>,
 }
@@ -53,8 +49,7 @@ impl StreamWait {
     /// Creates limits for runs with this lease duration.
     pub(crate) fn new(clock: Arc<dyn Clock>, lease: Duration) -> Self {
         let limit = LIMIT.min(lease / LEASE_DIVISOR);
-        let last_limit = LAST_LIMIT.min(lease / LEASE_DIVISOR);
-        let shared = Shared { clock, limit, last_limit, unavailable_until: StdMutex::default() };
+        let shared = Shared { clock, limit, unavailable_until: StdMutex::default() };
         Self { shared: Arc::new(shared), timer: None }
     }
 
@@ -68,22 +63,16 @@ impl StreamWait {
         if mutant!("stream-waited-for") {
             return Some(work.await);
         }
-        if self.are_unavailable() { None } else { self.wait(work, self.shared.limit).await }
+        if self.are_unavailable() { None } else { self.wait_once(work).await }
     }
 
-    /// Waits for the last stream writes of this process for a run: longer than for other writes, and for unavailable
-    /// streams as long as for others. Returns `None` if the work was not done in time. No wait of this handle may
-    /// follow, because the timer may be set to a later time than it needs.
-    pub(crate) async fn wait_at_end<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let Shared { limit, last_limit, .. } = *self.shared;
-        self.wait(work, if self.are_unavailable() { limit } else { last_limit }).await
-    }
-
-    async fn wait<T>(&self, work: impl Future<Output = T>, limit: Duration) -> Option<T> {
+    /// Waits for the last stream writes of a run, even if streams count as unavailable. Returns `None` if the work was
+    /// not done in time.
+    pub(crate) async fn wait_once<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             done = work => Some(done),
-            () = self.time_out(limit) => None,
+            () = self.time_out() => None,
         }
     }
 
@@ -91,16 +80,16 @@ impl StreamWait {
     /// unavailable.
     pub(crate) async fn timeout_elapsed(&self) {
         if !self.are_unavailable() {
-            self.time_out(self.shared.limit).await;
+            self.time_out().await;
         }
     }
 
     /// Waits until the limit has passed, and then marks streams as unavailable. An earlier wait may
     /// have started the timer, so the first slice may be shorter. If the process was paused during the wait, the wait
     /// restarts, because the response may have arrived during the pause.
-    async fn time_out(&self, limit: Duration) {
-        let clock = &self.shared.clock;
-        let (slice, mut left) = (limit / SLICES, SLICES);
+    async fn time_out(&self) {
+        let Shared { clock, limit, .. } = &*self.shared;
+        let (slice, mut left) = (*limit / SLICES, SLICES);
         // A wait that is concurrent with another one starts a timer of its own.
         let mut reused = self.timer.as_ref().and_then(|timer| timer.try_lock().ok());
         let mut own = Timer::default();
@@ -108,10 +97,10 @@ impl StreamWait {
         while left > 0 {
             let before = clock.monotonic();
             timer.wait(clock, slice).await;
-            let was_paused = clock.monotonic().saturating_sub(before) > slice + limit;
+            let was_paused = clock.monotonic().saturating_sub(before) > slice + *limit;
             left = if was_paused { SLICES } else { left - 1 };
         }
-        tracing::warn!("streams did not answer in time; appends do not wait for them for a while");
+        tracing::warn!("streams did not answer in time; runs do not wait for them for a while");
         *self.unavailable_until() = self.shared.clock.monotonic() + PAUSE;
     }
 
@@ -133,7 +122,7 @@ impl StreamWait {
 impl fmt::Debug for StreamWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamWait")
-            .field("are_away", &self.are_unavailable())
+            .field("are_unavailable", &self.are_unavailable())
             .finish_non_exhaustive()
     }
 }

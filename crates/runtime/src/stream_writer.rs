@@ -18,6 +18,7 @@ use helix_agents_core::mutant;
 use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, StreamManager, Writer};
 use helix_agents_core::tool::ToolStream;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::context::RuntimeContext;
 use crate::stream_wait::StreamWait;
@@ -271,9 +272,17 @@ impl StreamWriter {
         (self.0.clock.monotonic(), append.await)
     }
 
-    /// Writes the buffered chunks at the end of the run, even if the stream counts as unavailable.
-    pub(crate) async fn close(&self) {
-        self.0.wait.wait_at_end(self.write_all()).await;
+    /// Writes the buffered chunks at the end of the run, even if the stream counts as unavailable. Returns `true` if no
+    /// chunks are left.
+    pub(crate) async fn close(&self) -> bool {
+        self.0.wait.wait_once(self.write_all()).await;
+        !self.has_rest()
+    }
+
+    /// Writes the chunks that [`close`](Self::close) did not write in time. It retries for as long as operations on an
+    /// unavailable store are retried, unless `stop` is cancelled first.
+    pub(crate) async fn write_rest(self, stop: CancellationToken) {
+        stop.run_until_cancelled(self.write_all()).await;
     }
 
     /// Writes all buffered chunks.

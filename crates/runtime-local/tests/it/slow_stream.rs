@@ -213,3 +213,31 @@ async fn the_outcome_waits_for_its_chunks_if_the_store_does_not_order_them() {
     gate.open();
     within(handle.result()).await.unwrap();
 }
+
+/// The stream accepts the text only after the run has ended.
+#[tokio::test(start_paused = true)]
+async fn chunks_that_a_run_could_not_write_are_written_after_its_end() {
+    let (gate, store) = (Gate::new(), MemoryStore::new());
+    let runtime = LocalRuntime::builder()
+        .state_store(Arc::new(store.clone()))
+        .stream_manager(Arc::new(Held::new(store.clone(), &gate)))
+        .llm(ScriptedLlm::new([Reply::text("Hello.")]))
+        .build()
+        .unwrap();
+    let agent = Agent::builder("speaker").system_prompt("You speak.").build().unwrap();
+    let handle = runtime.start(&agent, "go", ExecuteOptions::default()).await.unwrap();
+    let session = handle.session().clone();
+    handle.result().await.unwrap();
+    assert_eq!(store.info(&session).await.unwrap().last_seq, 0);
+    gate.open();
+    let mut chunks = StreamManager::read(&store, &session, 1).await.unwrap();
+    let mut text = String::new();
+    loop {
+        match &within(chunks.next()).await.unwrap().unwrap().chunk.kind {
+            ChunkKind::TextDelta { delta } => text.push_str(delta),
+            ChunkKind::RunEnded { .. } => break,
+            _ => {}
+        }
+    }
+    assert_eq!(text, "Hello.");
+}

@@ -12,7 +12,7 @@ impl Driver {
     /// Ends the execution of the run by this process: writes the remaining chunks to the stream and, if `driven` is
     /// `Ok`, propagates the outcome to the parent and the children. If `driven` is an error other than
     /// [`ErrorCode::Superseded`], the run has stopped without ending, and its lease is released so that another process
-    /// can take over immediately.
+    /// can take over immediately. Chunks that the stream does not accept in time are written by a task.
     ///
     /// # Errors
     /// Returns the error of `driven`, and [`ErrorCode::Superseded`] if the session no longer has this run.
@@ -27,7 +27,10 @@ impl Driver {
             // it may not know the chunks that this run wrote late.
             self.discard();
         }
-        self.stream_writer.close().await;
+        if !self.stream_writer.close().await {
+            let tasks = &self.context.tasks;
+            drop(tasks.spawn(self.stream_writer.clone().write_rest(tasks.drain.clone())));
+        }
         // This run has no more work in progress, so other processes need not wait for the lease to expire.
         if failed.is_some_and(|code| code != ErrorCode::Superseded) {
             lease.release().await;

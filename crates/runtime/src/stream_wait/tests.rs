@@ -9,7 +9,7 @@ use helix_agents_core::clock::Clock as _;
 use tokio::task::yield_now;
 use tokio::time::advance;
 
-use super::{LAST_LIMIT, LEASE_DIVISOR, LIMIT, PAUSE, SLICES, StreamWait};
+use super::{LIMIT, PAUSE, SLICES, StreamWait};
 use crate::clock::TokioClock;
 
 /// The lease duration of the waiting runs.
@@ -38,7 +38,7 @@ async fn unavailable_streams_delay_runs_only_occasionally() {
 async fn an_answer_ends_the_pause() {
     let wait = StreamWait::new(Arc::new(TokioClock::new()), LEASE);
     assert_eq!(wait.wait_if_available(pending::<u8>()).await, None);
-    assert_eq!(wait.wait_at_end(ready(1)).await, Some(1));
+    assert_eq!(wait.wait_once(ready(1)).await, Some(1));
     wait.answered();
     assert_eq!(wait.wait_if_available(ready(2)).await, Some(2));
 }
@@ -59,7 +59,7 @@ async fn waits_of_a_run_reuse_one_timer() {
     for early in [LIMIT / 8, LIMIT / 5, LIMIT * 100] {
         let wait = StreamWait::new(Arc::new(clock), LEASE).with_timer();
         // The wait ends early and leaves its timer running.
-        assert_eq!(wait.wait_if_available(yield_now()).await, Some(()));
+        assert_eq!(wait.wait_once(yield_now()).await, Some(()));
         advance(early).await;
         let started = clock.monotonic();
         assert_eq!(wait.wait_if_available(pending::<u8>()).await, None);
@@ -74,32 +74,7 @@ async fn concurrent_waits_of_a_run_all_last_as_long_as_the_limit() {
     let clock = TokioClock::new();
     let wait = StreamWait::new(Arc::new(clock), LEASE).with_timer();
     let started = clock.monotonic();
-    let wait_once = || wait.wait_if_available(pending::<u8>());
-    assert_eq!(join(wait_once(), wait_once()).await, (None, None));
+    let both = join(wait.wait_once(pending::<u8>()), wait.wait_once(pending::<u8>())).await;
+    assert_eq!(both, (None, None));
     assert_eq!(clock.monotonic() - started, LIMIT);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_end_of_a_run_waits_longer_unless_streams_are_unavailable() {
-    let clock = TokioClock::new();
-    let lease = LAST_LIMIT * LEASE_DIVISOR;
-    let shared = StreamWait::new(Arc::new(clock), lease);
-    let waited = async || {
-        let started = clock.monotonic();
-        assert_eq!(shared.with_timer().wait_at_end(pending::<u8>()).await, None);
-        clock.monotonic() - started
-    };
-    assert_eq!(waited().await, LAST_LIMIT);
-    assert_eq!(waited().await, LIMIT);
-    advance(PAUSE).await;
-    assert_eq!(waited().await, LAST_LIMIT);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_end_of_a_run_waits_for_an_eighth_of_a_short_lease() {
-    let (clock, lease) = (TokioClock::new(), Duration::from_millis(800));
-    let wait = StreamWait::new(Arc::new(clock), lease);
-    let started = clock.monotonic();
-    assert_eq!(wait.wait_at_end(pending::<u8>()).await, None);
-    assert_eq!(clock.monotonic() - started, lease / LEASE_DIVISOR);
 }

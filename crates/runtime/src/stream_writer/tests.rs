@@ -15,6 +15,7 @@ use helix_agents_core::stream::{
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::ScriptedLlm;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use super::{BATCH_TIME, StreamWriter};
 use crate::settings::Settings;
@@ -94,18 +95,20 @@ async fn an_effect_retries_the_write_that_failed_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_chunks_get_more_time_than_others() {
-    for (is_last, expected) in [(false, 0), (true, 1)] {
+async fn the_rest_is_written_after_the_end_unless_it_is_stopped() {
+    for (is_stopped, expected) in [(true, 0), (false, 1)] {
         let streams = Arc::<Streams>::default();
         let writer = writer(&streams);
-        streams.delay_ms.store(1500, Ordering::Relaxed);
+        streams.delay_ms.store(5000, Ordering::Relaxed);
         writer.show(None, 0, chunk(1));
-        if is_last {
-            writer.close().await;
-        } else {
-            writer.flush().await;
+        assert!(!writer.close().await, "the stream was too slow");
+        let stop = CancellationToken::new();
+        if is_stopped {
+            stop.cancel();
         }
+        writer.clone().write_rest(stop).await;
         assert_eq!(last_seq(&streams).await, expected);
+        assert_eq!(writer.close().await, !is_stopped);
     }
 }
 
