@@ -214,13 +214,15 @@ fn has_control(text: &str) -> bool {
 /// Each append checks several ids, and nearly all ids are printable ASCII, so this checks eight
 /// bytes at once.
 fn is_printable_ascii(bytes: &[u8]) -> bool {
-    const fn each(byte: u8) -> u64 {
+    const fn repeated(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])
     }
     // The high bit of a byte is set in `word` from 0x80, by the subtraction below 0x20, and by the
     // addition at 0x7f. Only such a byte causes a carry or borrow into the next one.
     let is_printable = |word: u64| {
-        (word | word.wrapping_sub(each(0x20)) | word.wrapping_add(each(0x01))) & each(0x80) == 0
+        (word | word.wrapping_sub(repeated(0x20)) | word.wrapping_add(repeated(0x01)))
+            & repeated(0x80)
+            == 0
     };
     let (words, rest) = bytes.as_chunks();
     words.iter().all(|word| is_printable(u64::from_ne_bytes(*word)))
