@@ -163,7 +163,7 @@ impl Connections {
         match &self.source {
             Source::Own(own) => own.acquire(self.timeouts.connection).await,
             Source::External(pool) => {
-                let connection = timeout(self.timeouts.connection, pool.acquire());
+                let connection = timeout(self.timeouts.connection, Box::pin(pool.acquire()));
                 Ok(Checkout::External(connection.await.map_err(|_| busy())??))
             }
         }
@@ -194,6 +194,9 @@ impl Connections {
 /// pause. Nothing else is repeated here: the caller of the store retries while the server is
 /// unavailable. (This is a macro because a closure that borrows the connection cannot express that
 /// its future is `Send`.)
+///
+/// The work is boxed once there is a connection: a driver's future has tens of kilobytes, and
+/// thousands of operations may wait for a connection.
 macro_rules! drive {
     ($connections:expr, |$connection:ident| $work:expr) => {{
         let connections: &$crate::connections::Connections = &$connections;
@@ -204,7 +207,7 @@ macro_rules! drive {
                 Ok(mut checkout) => {
                     was_idle = checkout.was_idle();
                     let $connection: &mut sqlx::postgres::PgConnection = &mut checkout;
-                    let result = connections.in_time($work).await;
+                    let result = connections.in_time(Box::pin($work)).await;
                     checkout.end(result)
                 }
                 Err(failure) => Err(failure),
@@ -267,13 +270,13 @@ impl OwnPool {
                 continue;
             }
             if open.used.elapsed() > PING_AFTER
-                && !matches!(timeout(limit, open.connection.ping()).await, Ok(Ok(())))
+                && !matches!(timeout(limit, Box::pin(open.connection.ping())).await, Ok(Ok(())))
             {
                 continue;
             }
             return Ok(Checkout::Own { own: self, open, _permit: permit });
         }
-        let connection = timeout(limit, self.connect()).await;
+        let connection = timeout(limit, Box::pin(self.connect())).await;
         let connection = connection.map_err(|_| Failure::TimedOut)??;
         let now = Instant::now();
         let open = OpenConnection { connection, opened: now, used: now, was_idle: false };
