@@ -335,7 +335,7 @@ impl Journal {
                     }
                     later.drain(..).try_for_each(|batch| self.restage(batch))?;
                     committed.skip(&missed);
-                    self.absorb(&missed, decides).await?;
+                    Box::pin(self.absorb(&missed, decides)).await?;
                 }
                 AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
                     return Err(self.history_lost());

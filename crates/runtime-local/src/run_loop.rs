@@ -155,8 +155,8 @@ async fn run_calls(
             }
             Err(CancelReason::Aborted) => {
                 cancel.cancel();
-                settled.extend(collect_late(driver, lease, running).await?);
-                return abort_calls(driver, lease, settled, recorded).await;
+                settled.extend(Box::pin(collect_late(driver, lease, running)).await?);
+                return Box::pin(abort_calls(driver, lease, settled, recorded)).await;
             }
             Err(reason) => return Err(driver.error(reason)),
         };
@@ -170,7 +170,7 @@ async fn run_calls(
             let facts = unrecorded.iter().flat_map(Settled::facts).chain(starts).collect();
             driver.register_outcomes(unrecorded.iter().filter_map(Settled::attempt));
             recorded = settled.len();
-            let more = record_while_running(driver, lease, facts, &mut running).await?;
+            let more = Box::pin(record_while_running(driver, lease, facts, &mut running)).await?;
             debug_assert!(more.len() <= open, "more results than calls");
             settled.extend(more);
             if !is_aborted(driver) {
@@ -186,8 +186,8 @@ async fn run_calls(
             if is_aborted(driver) {
                 // An append read an abort request.
                 cancel.cancel();
-                settled.extend(collect_late(driver, lease, running).await?);
-                return abort_calls(driver, lease, settled, recorded).await;
+                settled.extend(Box::pin(collect_late(driver, lease, running)).await?);
+                return Box::pin(abort_calls(driver, lease, settled, recorded)).await;
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::Either;
 use helix_agents_core::error::Result;
-use helix_agents_core::event::ModelReply;
+use helix_agents_core::event::{Event, ModelReply};
 use helix_agents_core::hooks::HookContext;
 use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
@@ -39,6 +39,22 @@ impl Driver {
         step: u32,
         force_completion: bool,
     ) -> Result<()> {
+        match self.reply_facts(lease, step, force_completion).await? {
+            Some(facts) => self.record(lease, facts).await,
+            None => self.journal.catch_up().await,
+        }
+    }
+
+    /// Makes the model call of a step and returns the events to record. Returns `None` if an abort cancelled the call.
+    ///
+    /// Separate from [`call_model`](Self::call_model), so that a run that waits for its model does not also hold the
+    /// memory that recording needs.
+    async fn reply_facts(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        step: u32,
+        force_completion: bool,
+    ) -> Result<Option<Vec<Event>>> {
         let attempt = self.stream_writer.start_attempt(step, Effect::Model { step });
         let state = Arc::clone(self.journal.session().state());
         let cx = HookContext::new(&self.place(step), "llm_call", state);
@@ -51,24 +67,24 @@ impl Driver {
         };
         let (response, price) = match ended {
             Ok(response) => response?,
-            Err(CancelReason::Aborted) => return self.journal.catch_up().await,
+            Err(CancelReason::Aborted) => return Ok(None),
             Err(reason) => return Err(self.error(reason)),
         };
         if model::was_cancelled(&response) {
-            return self.journal.catch_up().await;
+            return Ok(None);
         }
         let took = millis(lease.now().saturating_sub(started));
         let mut reply = ModelReply::from_response(step, response, took);
         reply.cost = price.map(|price| price.of(&reply.usage));
         if let Some(message) = reply.message.as_ref().filter(|_| !self.hooks.is_empty()) {
             let message = Message::Assistant(Arc::clone(message));
-            let hook_call = pin!(self.hooks.message(&cx, &message));
-            self.under_lease(lease, hook_call).await?;
+            let mut hook_call = Box::pin(self.hooks.message(&cx, &message));
+            Box::pin(self.under_lease(lease, hook_call.as_mut())).await?;
         }
         let mut facts: Vec<_> = changed(&cx, "llm_call").into_iter().collect();
         facts.push(reply.into());
         self.unsettled.push(attempt);
-        self.record(lease, facts).await
+        Ok(Some(facts))
     }
 
     /// Prepares these calls to run concurrently with the driver. Omits calls that are no longer open. Also returns the

@@ -38,7 +38,10 @@ impl Driver {
             shown.extend::<Vec<(u64, ChunkKind)>>(late.collect());
             shown.sort_by_key(|(version, _)| *version);
         }
-        self.stream_writer.boundaries(step, shown).collect()
+        let mut boundaries: Vec<Boundary> = self.stream_writer.boundaries(step, shown).collect();
+        // Boundaries are smaller than the chunks whose allocation they reuse.
+        boundaries.shrink_to_fit();
+        boundaries
     }
 
     /// Discards the attempts of calls for which an earlier run recorded the result.
