@@ -3,6 +3,7 @@
 mod alone;
 mod family;
 mod people;
+mod signed;
 mod slow;
 
 use std::io::Write as _;
@@ -20,6 +21,9 @@ use helix_agents_test::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+/// The first words of the reply to a conversation in which the data of a provider was changed, lost or repeated.
+pub const REJECTED: &str = "The provider rejects the conversation";
 
 /// The timeout of calls that must not run twice.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -82,7 +86,7 @@ struct Words {
 /// Returns the scenario with this name, whose tools append to this trace file.
 #[must_use]
 pub fn named(name: &str, trace: &Path) -> Option<Scenario> {
-    let kinds = [alone::named, people::named, family::named, slow::named];
+    let kinds = [alone::named, people::named, family::named, signed::named, slow::named];
     kinds.iter().find_map(|kind| kind(name, trace))
 }
 

@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 
 use crate::test::tier::Tier;
 use crate::{
-    behaviour, compat, cycles, deny, docs, e2e, fmt, layers, lint, report, suites, test, tidy,
-    words,
+    behaviour, cassettes, compat, cycles, deny, docs, e2e, fmt, layers, lint, report, suites, test,
+    tidy, words,
 };
 
 struct Gate {
@@ -30,6 +30,7 @@ const GATES: &[Gate] = &[
     Gate { name: "lint",      run: |_| lint::run() },
     Gate { name: "suites",    run: |_| report::gate("suites", suites::complaints) },
     Gate { name: "test",      run: test::run_for_ci },
+    Gate { name: "cassettes", run: |_| cassettes::run_for_ci() },
     Gate { name: "behaviour", run: |_| behaviour::run(&[]) },
     Gate { name: "e2e",       run: |_| e2e::run(&["--check"]) },
     Gate { name: "docs",      run: |_| docs::run() },

@@ -148,6 +148,11 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "helix-agents-tests-e2e", may_use: PROGRAM, ..Layer::EMPTY },
     Layer {
+        name: "helix-agents-tests-providers",
+        may_use: &["helix-agents-core", "helix-agents-llm"],
+        ..Layer::EMPTY
+    },
+    Layer {
         name: "helix-agents-tests-sim",
         may_use: &[
             "helix-agents-conformance",

@@ -16,6 +16,7 @@ use anyhow::{Result, bail};
 
 mod behaviour;
 mod bench;
+mod cassettes;
 mod ci;
 mod compat;
 mod cycles;
@@ -57,6 +58,8 @@ usage: cargo xtask <command>
                       passed to nextest
   behaviour [--write] [--seeds PATH]
                       behaviours of the reference pages, and the tests of the last run that prove them
+  cassettes DIR [FILTER]
+                      recorded provider traffic through the model adapters; CI plays ../shared/cassettes
   e2e --check         the guide has the results of the last run of the end-to-end tests
   docs [--write]      rustdoc, the book and its links; --write updates the generated pages
 
@@ -102,6 +105,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["suites"] => report::gate("suites", suites::complaints),
         ["test", rest @ ..] => test::run(rest),
         ["behaviour", rest @ ..] => behaviour::run(rest),
+        ["cassettes", rest @ ..] => cassettes::run(rest),
         ["docs"] => docs::run(),
         ["docs", "--write"] => docs::write(),
         ["e2e", rest @ ..] => e2e::run(rest),

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use futures::StreamExt as _;
 use helix_agents::agent::AgentRegistry;
 use helix_agents::prelude::*;
-use helix_agents::providers::{OpenAiChatOptions, ServerProfile};
+use helix_agents::providers::{ModelServerOptions, ServerProfile};
 
 use super::bare::{Pair, Total};
 use super::engine::{self, Namespace, Running};
@@ -110,7 +110,7 @@ async fn on(
 fn models(job: &Job) -> Result<ProviderRegistry> {
     let mut profile = ServerProfile::compatible();
     profile.stream = job.wire == Wire::Sse;
-    let options = OpenAiChatOptions::new("bench", &job.base_url()).with_profile(profile);
+    let options = ModelServerOptions::new("bench", &job.base_url()).with_profile(profile);
     Ok(ProviderRegistry::new().with_provider(options)?)
 }
 

@@ -52,8 +52,8 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
         notice(
             "No model is configured, and no model server responds on this machine: a built-in script \
              replaces the model.\nIts replies are fixed; tools, log, stream and resume are real. To use a real \
-             model, set OPENAI_API_KEY\nor OPENAI_BASE_URL, configure one in helix.toml, or start a local \
-             server such as Ollama.",
+             model, set OPENAI_API_KEY,\nANTHROPIC_API_KEY or another provider's key, configure one in helix.toml, or \
+             start a local server such as Ollama.",
         );
     }
     let session_agent = SessionAgent::of_demo(model, pace, args.trace.as_deref())?;

@@ -320,6 +320,6 @@ pub(crate) fn unsupported_session(head: &Head) -> Error {
 fn no_model() -> Error {
     let message = "no model is configured, and no model server responds on this machine; choose one \
                    with --model, as `model` in the agent file, in HELIX_MODEL or helix.toml, or set \
-                   OPENAI_API_KEY or OPENAI_BASE_URL";
+                   OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key";
     Error::new(ErrorCode::ModelUnknown, message)
 }

@@ -11,9 +11,13 @@ use helix_agents_core::event::{
     Answer, Event, FinishOutput, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome,
     Trigger,
 };
-use helix_agents_core::message::{Arguments, Message, SharedMessage};
+use helix_agents_core::message::{
+    Arguments, AssistantMessage, Message, ReplyPart, SharedMessage, ToolCall, UserMessage,
+};
 use helix_agents_core::session::WAIT_USAGE;
 use helix_agents_core::stream::{Attempt, ChunkKind, StoredChunk};
+use helix_agents_core::usage::Usage;
+use serde::Serialize;
 
 /// Returns a session log as text. Events that depend on timing are omitted, and the results of a step are in
 /// call order.
@@ -66,7 +70,7 @@ fn line(event: &Event) -> String {
         Event::RunStarted { trigger, .. } => format!("run {trigger:?}\n"),
         Event::RunEnded { outcome } => format!("end {}\n", outcome_text(outcome)),
         Event::UserMessages { messages } => {
-            messages.iter().map(|message| format!("user {:?}\n", message.content)).collect()
+            messages.iter().map(|message| user_text("user", message)).collect()
         }
         Event::ModelReplied(reply) => reply_text(reply),
         Event::CorrectionSent { step, message } => {
@@ -97,7 +101,7 @@ fn line(event: &Event) -> String {
         Event::Submitted { call, answer, .. } => {
             format!("submitted {call} {}\n", answer_text(answer))
         }
-        Event::MessageQueued { message, .. } => format!("queued {:?}\n", message.content),
+        Event::MessageQueued { message, .. } => user_text("queued", message),
         Event::MessagesTaken { requests } => format!("took {} messages\n", requests.len()),
         Event::StepClosed { step } => format!("step {step} closed\n"),
         Event::Forked { from, .. } => format!("forked from {from}\n"),
@@ -118,8 +122,7 @@ fn reply_text(reply: &ModelReply) -> String {
     if let Some(reason) = reply.stop_reason {
         write!(out, " {reason:?}").unwrap_or_default();
     }
-    let usage = reply.usage;
-    write!(out, " in={} out={}", usage.input_tokens, usage.output_tokens).unwrap_or_default();
+    write!(out, " {}", usage_text(&reply.usage)).unwrap_or_default();
     if let Some(message) = &reply.message {
         if let Some(thinking) = &message.thinking {
             write!(out, " thinking={:?}", thinking.content).unwrap_or_default();
@@ -133,7 +136,49 @@ fn reply_text(reply: &ModelReply) -> String {
         }
     }
     out.push('\n');
+    for attempt in &reply.failed_attempts {
+        writeln!(out, "  failed attempt {} {}", attempt.code, usage_text(&attempt.usage))
+            .unwrap_or_default();
+    }
+    out + &reply.message.as_deref().map(layout_text).unwrap_or_default()
+}
+
+fn usage_text(usage: &Usage) -> String {
+    let mut out = format!("in={} out={}", usage.input_tokens, usage.output_tokens);
+    if usage.cache_write_tokens > 0 {
+        write!(out, " cache_write={}", usage.cache_write_tokens).unwrap_or_default();
+    }
     out
+}
+
+/// Returns the layout of a reply, one line per part, with the exact data of the provider. Returns an empty text for a
+/// reply without a layout.
+fn layout_text(message: &AssistantMessage) -> String {
+    let Some(layout) = &message.layout else { return String::new() };
+    let mut out = format!("  layout of {} {}\n", layout.provider, layout.model);
+    for part in message.parts() {
+        let (text, data) = match part {
+            ReplyPart::Thinking { text, data } => (format!("thinking {text:?}"), data),
+            ReplyPart::Text { text, data } => (format!("text {text:?}"), data),
+            ReplyPart::Call { call, data } => (format!("call {}", call.name), data),
+            ReplyPart::Opaque { data } => ("opaque".to_owned(), Some(data)),
+            other => (format!("{other:?}"), None),
+        };
+        let data = data.map(|data| format!(" {}", data.text())).unwrap_or_default();
+        writeln!(out, "  part {text}{data}").unwrap_or_default();
+    }
+    out
+}
+
+/// Returns the text of a message and its files.
+fn user_text(what: &str, message: &UserMessage) -> String {
+    format!("{what} {:?}\n{}", message.content, files_text(&message.attachments))
+}
+
+/// Returns files, one line each.
+fn files_text(files: &[impl Serialize]) -> String {
+    let files = files.iter().map(|file| serde_json::to_string(file).unwrap_or_default());
+    files.map(|file| format!("  file {file}\n")).collect()
 }
 
 fn arguments(arguments: &Arguments) -> &str {
@@ -165,7 +210,7 @@ fn result(finish: &ToolFinish) -> String {
             .unwrap_or_default();
     }
     out.push('\n');
-    out
+    out + &files_text(&finish.attachments)
 }
 
 fn tool_outcome(outcome: &ToolOutcome) -> String {
@@ -211,27 +256,27 @@ fn answer_text(answer: &Answer) -> String {
     }
 }
 
-/// Returns a transcript as text, one line per message.
+/// Returns a transcript as text: one line per message, and one line for each of its files and for each part of a reply
+/// with a layout.
 #[must_use]
 pub fn transcript(messages: &[SharedMessage]) -> String {
-    let mut out = String::new();
-    for message in messages {
-        match &**message {
-            Message::System { content } => writeln!(out, "system {content:?}"),
-            Message::User(user) => writeln!(out, "user {:?}", user.content),
-            Message::Assistant(assistant) => {
-                let calls: Vec<_> = assistant
-                    .tool_calls
-                    .iter()
-                    .map(|call| format!(" {}({})", call.name, arguments(&call.arguments)))
-                    .collect();
-                writeln!(out, "assistant {:?}{}", assistant.content, calls.concat())
-            }
-            Message::Tool(result) => writeln!(out, "tool {} {}", result.tool_name, result.content),
+    messages.iter().map(|message| message_text(message)).collect()
+}
+
+fn message_text(message: &Message) -> String {
+    match message {
+        Message::System { content } => format!("system {content:?}\n"),
+        Message::User(user) => user_text("user", user),
+        Message::Assistant(assistant) => {
+            let call = |call: &ToolCall| format!(" {}({})", call.name, arguments(&call.arguments));
+            let calls: String = assistant.tool_calls.iter().map(call).collect();
+            format!("assistant {:?}{calls}\n{}", assistant.content, layout_text(assistant))
         }
-        .unwrap_or_default();
+        Message::Tool(result) => {
+            let files = files_text(&result.attachments);
+            format!("tool {} {}\n{files}", result.tool_name, result.content)
+        }
     }
-    out
 }
 
 /// Lines that belong together: the attempt, its place (step and call), and the lines.

@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod budget;
 pub mod clock;
+pub mod embed;
 pub mod error;
 pub mod event;
 pub mod fault;

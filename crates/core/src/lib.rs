@@ -16,8 +16,8 @@ pub mod session;
 pub mod stream;
 
 pub use contracts::{
-    agent, budget, clock, error, event, fault, finding, guarantee, hooks, id, json, llm, message,
-    mutants, panics, schema, state, store, text, tool, usage,
+    agent, budget, clock, embed, error, event, fault, finding, guarantee, hooks, id, json, llm,
+    message, mutants, panics, schema, state, store, text, tool, usage,
 };
 pub use journal::executor;
 pub use machine::step;

@@ -21,6 +21,12 @@ pages! {
     getting_started = "getting-started.md",
     hooks = "hooks.md",
     models = "models.md",
+    providers_anthropic = "providers/anthropic.md",
+    providers_azure = "providers/azure.md",
+    providers_bedrock = "providers/bedrock.md",
+    providers_gemini = "providers/gemini.md",
+    providers_openai = "providers/openai.md",
+    providers_vertex = "providers/vertex.md",
     human_in_the_loop = "human-in-the-loop.md",
     #[cfg(feature = "planner")]
     plan_execute = "plan-execute.md",

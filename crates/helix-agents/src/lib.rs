@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub use helix_agents_core::{
-    agent, budget, clock, error, event, executor, finding, guarantee, hooks, id, json, llm,
+    agent, budget, clock, embed, error, event, executor, finding, guarantee, hooks, id, json, llm,
     message, schema, session, state, step, store, stream, tool, usage,
 };
 

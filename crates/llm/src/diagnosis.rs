@@ -89,7 +89,7 @@ impl ConfigDiagnosis {
         let remedy = if self.file.found {
             "correct helix.toml, or the environment variables"
         } else {
-            "correct OPENAI_BASE_URL and OPENAI_API_KEY"
+            "correct the environment variables of the providers"
         };
         let problem =
             |error: &ErrorRecord| Finding::problem(error.code.clone(), &*error.message, remedy);
@@ -249,8 +249,8 @@ fn no_model() -> Finding {
     Finding::problem(
         "no_model",
         "no model is configured, and no model server responds on this machine",
-        "set OPENAI_API_KEY or OPENAI_BASE_URL, configure a server in helix.toml, or start one on \
-         this machine",
+        "set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, configure a server in \
+         helix.toml, or start one on this machine",
     )
 }
 

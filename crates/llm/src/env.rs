@@ -53,6 +53,82 @@ pub const OPENAI_BASE_URL: EnvVar = EnvVar {
     is_secret: true,
 };
 
+/// The API key of the provider `anthropic`.
+pub const ANTHROPIC_API_KEY: EnvVar = EnvVar {
+    name: "ANTHROPIC_API_KEY",
+    doc: "The API key of the provider `anthropic`.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The base URL of the provider `anthropic`, if it is not Anthropic's own.
+pub const ANTHROPIC_BASE_URL: EnvVar = EnvVar {
+    name: "ANTHROPIC_BASE_URL",
+    doc: "The base URL of the provider `anthropic`, if it is not Anthropic's own.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The API key of the provider `gemini`.
+pub const GEMINI_API_KEY: EnvVar = EnvVar {
+    name: "GEMINI_API_KEY",
+    doc: "The API key of the provider `gemini`.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The API key of the provider `xai`.
+pub const XAI_API_KEY: EnvVar = EnvVar {
+    name: "XAI_API_KEY",
+    doc: "The API key of the provider `xai`.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The API key of the provider `groq`.
+pub const GROQ_API_KEY: EnvVar = EnvVar {
+    name: "GROQ_API_KEY",
+    doc: "The API key of the provider `groq`.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The API key of the provider `deepseek`.
+pub const DEEPSEEK_API_KEY: EnvVar = EnvVar {
+    name: "DEEPSEEK_API_KEY",
+    doc: "The API key of the provider `deepseek`.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The API key of the provider `mistral`.
+pub const MISTRAL_API_KEY: EnvVar = EnvVar {
+    name: "MISTRAL_API_KEY",
+    doc: "The API key of the provider `mistral`.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The API key of the provider `openrouter`.
+pub const OPENROUTER_API_KEY: EnvVar = EnvVar {
+    name: "OPENROUTER_API_KEY",
+    doc: "The API key of the provider `openrouter`.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
 /// All variables of this crate. Other variables are read only if `helix.toml` names them in
 /// `api_key_env`.
-pub const ALL: &[EnvVar] = &[HELIX_MODEL, OPENAI_API_KEY, OPENAI_BASE_URL];
+pub const ALL: &[EnvVar] = &[
+    HELIX_MODEL,
+    OPENAI_API_KEY,
+    OPENAI_BASE_URL,
+    ANTHROPIC_API_KEY,
+    ANTHROPIC_BASE_URL,
+    GEMINI_API_KEY,
+    XAI_API_KEY,
+    GROQ_API_KEY,
+    DEEPSEEK_API_KEY,
+    MISTRAL_API_KEY,
+    OPENROUTER_API_KEY,
+];

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helix_agents_core::error::ErrorCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{RequestBuilder, Response, StatusCode};
+use reqwest::{Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
@@ -42,15 +42,18 @@ pub(crate) struct Exchange<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     Events,
+    /// Binary frames with events.
+    Frames,
     Json,
     /// A web page, which is not a provider's response.
     Page,
 }
 
 impl<'a> Exchange<'a> {
-    /// Sends a request and waits for the head of its response.
+    /// Waits for the head of a response. `sent` is the pending response: a request would make the
+    /// future several times larger.
     pub(crate) async fn begin(
-        request: RequestBuilder,
+        sent: impl Future<Output = reqwest::Result<Response>>,
         subject: Subject<'a>,
         limits: Timeouts,
         most_bytes: usize,
@@ -62,7 +65,7 @@ impl<'a> Exchange<'a> {
         let response = tokio::select! {
             biased;
             () = &mut cancelled_by_caller => return Err(cancelled().into()),
-            response = request.send() => response.map_err(|error| subject.transport(error))?,
+            response = sent => response.map_err(|error| subject.transport(error))?,
             () = &mut alarm => return Err(subject.timeout("nothing", limits.first_byte)),
         };
         Ok(Self {
@@ -94,6 +97,7 @@ impl<'a> Exchange<'a> {
         let essence = text.split(';').next().unwrap_or_default().trim();
         let kinds = [
             ("text/event-stream", BodyKind::Events),
+            ("application/vnd.amazon.eventstream", BodyKind::Frames),
             ("application/json", BodyKind::Json),
             ("text/html", BodyKind::Page),
         ];
@@ -174,7 +178,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Reads the unneeded rest of a body, so that the connection can be reused for the next call.
-    pub(crate) async fn drain(mut self) {
+    pub(crate) async fn drain(&mut self) {
         let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
         // If the server keeps sending, the connection is closed.
         let _in_time = timeout(DRAIN, rest).await.is_ok();

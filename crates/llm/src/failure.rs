@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode};
+use helix_agents_core::usage::Usage;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
@@ -37,6 +38,15 @@ pub(crate) struct FailedAttempt {
     pub(crate) failure: Failure,
     /// Whether the sink had already received data, which rules out a retry.
     pub(crate) delivered: bool,
+    /// The tokens that the server reported before the failure.
+    pub(crate) usage: Usage,
+}
+
+impl FailedAttempt {
+    /// Creates the failure of an attempt that sent nothing.
+    pub(crate) fn early(error: Error) -> Self {
+        Self { failure: error.into(), delivered: false, usage: Usage::default() }
+    }
 }
 
 /// The provider and model that error messages name.
@@ -63,7 +73,12 @@ impl Subject<'_> {
         body: &[u8],
         redactor: &Redactor<'_>,
     ) -> Failure {
-        let details = ProviderError::parse(body);
+        let mut details = ProviderError::parse(body);
+        // Amazon names the kind of an error in a header.
+        let kind = headers.get("x-amzn-errortype").and_then(|value| value.to_str().ok());
+        if let (None, Some(kind)) = (&details.code, kind) {
+            details.code = kind.split(':').next().map(str::to_owned);
+        }
         let status = status.as_u16();
         let mut failure = self.described(status, &status.to_string(), &details, redactor);
         let asked = retry_after::of_headers(headers).or_else(|| retry_after::of_body(body));

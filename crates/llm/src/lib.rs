@@ -1,36 +1,49 @@
 //! Model providers for Helix Agents.
 //!
-//! [`OpenAiChat`] speaks the Chat Completions protocol with OpenAI and compatible servers.
+//! [`ModelServer`] calls a server through its API: Chat Completions of OpenAI and compatible servers, or the Messages
+//! API of Anthropic.
 //! [`ProviderRegistry`] finds the provider of a `provider:model` name and is itself an
 //! [`LlmAdapter`](helix_agents_core::llm::LlmAdapter), so most programs need nothing else.
 //!
 //! Wire types stay private to their provider's module. Keys, URLs and prompts never appear in
 //! errors, log lines or `Debug` output.
 
+mod anthropic_messages;
+mod attempt;
+mod bedrock_converse;
+mod capability;
 mod diagnosis;
 pub mod env;
 mod exchange;
 mod failure;
+mod frames;
+mod gemini_generate;
 mod http;
+mod json_writer;
 mod openai_chat;
+mod openai_responses;
 mod registry;
-
+mod reply_data;
 mod retry;
 mod secret;
+mod server;
 mod sse;
 mod strict;
+mod wire_format;
 
+pub use capability::{ModelCapabilities, Sampling};
 pub use diagnosis::{
     ConfigDiagnosis, ConfigFileState, DefaultModel, ModelsDiagnosis, ProviderDiagnosis,
     VariableState,
 };
 pub use http::{HttpClient, Timeouts};
-pub use openai_chat::{
-    MaxTokensField, OpenAiChat, OpenAiChatOptions, OutputFormat, ServerCapability, ServerProfile,
-};
+pub use openai_chat::{MaxTokensField, OutputFormat, ServerCapability, ServerProfile};
 
 pub use registry::{
     CONFIG_FILE, LOCAL_PORTS, LocalServer, ModelSource, ProviderInfo, ProviderKey,
     ProviderRegistry, ResolvedModel, SelectedModel,
 };
 pub use secret::ApiKey;
+pub use server::{
+    ApiFormat, Authenticator, Hosting, KeyHeader, ModelServer, ModelServerOptions, ServerEmbedder,
+};

@@ -6,16 +6,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
+use helix_agents_core::llm::{
+    FailedAttempt, LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink,
+};
+use helix_agents_core::step::StepResult;
 
 use crate::env;
 use crate::http::HttpClient;
-use crate::openai_chat::{OpenAiChat, OpenAiChatOptions};
+use crate::server::{ModelServer, ModelServerOptions};
 
 mod config;
 mod detect;
 mod info;
+mod known;
 mod load;
 mod select;
 
@@ -25,12 +29,6 @@ pub use select::{ModelSource, SelectedModel};
 
 /// The file in the current directory that [`ProviderRegistry::from_env`] reads.
 pub const CONFIG_FILE: &str = "helix.toml";
-
-/// OpenAI's base URL.
-const OPENAI_URL: &str = "https://api.openai.com/v1";
-
-/// The default model of the provider `openai`.
-const OPENAI_MODEL: &str = "gpt-4.1-mini";
 
 /// The providers of a program, by name. The registry is itself an [`LlmAdapter`]: each call goes to
 /// the provider that its model names. Cheap to clone.
@@ -42,11 +40,11 @@ const OPENAI_MODEL: &str = "gpt-4.1-mini";
 /// # Examples
 ///
 /// ```
-/// use helix_agents_llm::{OpenAiChatOptions, ProviderRegistry};
+/// use helix_agents_llm::{ModelServerOptions, ProviderRegistry};
 ///
 /// # fn main() -> helix_agents_core::error::Result<()> {
-/// let local = OpenAiChatOptions::new("local", "http://127.0.0.1:8080/v1");
-/// let hosted = OpenAiChatOptions::new("hosted", "https://llm.example.com/v1");
+/// let local = ModelServerOptions::new("local", "http://127.0.0.1:8080/v1");
+/// let hosted = ModelServerOptions::new("hosted", "https://llm.example.com/v1");
 /// let models = ProviderRegistry::new()
 ///     .with_provider(local.with_default_model("qwen"))?
 ///     .with_provider(hosted.with_api_key("secret"))?
@@ -72,7 +70,7 @@ enum Provider {
         adapter: Arc<dyn LlmAdapter>,
         default_model: Option<Arc<str>>,
         /// The server of the adapter, if the registry created the adapter.
-        server: Option<OpenAiChat>,
+        server: Option<ModelServer>,
     },
     /// A provider whose key is not set. This is an error only when the provider is used.
     WithoutKey { variable: Arc<str>, default_model: Option<Arc<str>> },
@@ -102,13 +100,13 @@ impl ProviderRegistry {
         Self::default()
     }
 
-    /// Adds a Chat Completions server. It shares the registry's connection pool.
+    /// Adds a model server. It shares the registry's connection pool.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] in the same cases as [`OpenAiChat::new`].
-    pub fn with_provider(self, options: OpenAiChatOptions) -> Result<Self> {
+    /// Returns [`ErrorCode::ConfigInvalid`] in the same cases as [`ModelServer::new`].
+    pub fn with_provider(self, options: ModelServerOptions) -> Result<Self> {
         let http = self.http.clone();
-        let server = OpenAiChat::new(options.with_http(&http))?;
+        let server = ModelServer::new(options.with_http(&http))?;
         let name = server.name().to_owned();
         let provider = Provider::Ready {
             default_model: server.default_model().map(Arc::from),
@@ -133,13 +131,13 @@ impl ProviderRegistry {
     ///
     /// ```
     /// use helix_agents_llm::ProviderRegistry;
-    /// # use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
-    /// # fn models(script: OpenAiChat) -> helix_agents_core::error::Result<ProviderRegistry> {
+    /// # use helix_agents_llm::{ModelServer, ModelServerOptions};
+    /// # fn models(script: ModelServer) -> helix_agents_core::error::Result<ProviderRegistry> {
     /// let models = ProviderRegistry::from_env()?.or_adapter("script", script);
     /// eprintln!("the model is {}", models.default_model()?);
     /// # Ok(models)
     /// # }
-    /// # let script = OpenAiChat::new(OpenAiChatOptions::new("x", "http://127.0.0.1:9/v1"))?;
+    /// # let script = ModelServer::new(ModelServerOptions::new("x", "http://127.0.0.1:9/v1"))?;
     /// let models = ProviderRegistry::new().or_adapter("script", script);
     /// assert_eq!(models.default_model()?.to_string(), "script");
     /// # Ok::<(), helix_agents_core::error::Error>(())
@@ -274,9 +272,10 @@ impl ProviderRegistry {
     fn list(&self) -> String {
         if self.providers.is_empty() {
             return format!(
-                "set {} or {}, or describe one in {CONFIG_FILE}",
+                "set {}, {}, {} or another provider's key, or describe one in {CONFIG_FILE}",
                 env::OPENAI_API_KEY.name,
-                env::OPENAI_BASE_URL.name,
+                env::ANTHROPIC_API_KEY.name,
+                env::GEMINI_API_KEY.name,
             );
         }
         let names: Vec<&str> = self.names().collect();
@@ -309,17 +308,36 @@ impl ProviderRegistry {
 impl LlmAdapter for ProviderRegistry {
     async fn generate_step(
         &self,
-        mut request: LlmRequest<'_>,
+        request: LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
+        let fallbacks = &request.config.fallback_models;
         let config = self.settings(request.config);
-        request.config = &config;
-        self.adapter(&config)?.generate_step(request, sink).await
+        let request = request.with_config(&config);
+        let mut response = self.adapter(&config)?.generate_step(request.clone(), sink).await?;
+        let mut failed = Vec::new();
+        for model in fallbacks {
+            let Some(error) = fallback_reason(&response) else { break };
+            tracing::warn!(code = &*error.code, model, "model call failed; calling another model");
+            let attempt = FailedAttempt::of_response(error, response.usage);
+            failed.append(&mut response.failed_attempts);
+            failed.push(attempt);
+            let config = with_model(&config, model);
+            let request = request.clone().with_config(&config);
+            response = self.adapter(&config)?.generate_step(request, sink).await?;
+        }
+        failed.append(&mut response.failed_attempts);
+        response.failed_attempts = failed;
+        Ok(response)
     }
 
     fn check(&self, config: &LlmConfig) -> Result<()> {
         let config = self.settings(config);
-        self.adapter(&config)?.check(&config)
+        self.adapter(&config)?.check(&config)?;
+        config.fallback_models.iter().try_for_each(|model| {
+            let config = with_model(&config, model);
+            self.adapter(&config)?.check(&config)
+        })
     }
 }
 
@@ -330,6 +348,32 @@ impl fmt::Debug for ProviderRegistry {
             .field("default", &self.default)
             .field("default_model", &self.default_model)
             .finish_non_exhaustive()
+    }
+}
+
+fn with_model(config: &LlmConfig, model: &str) -> LlmConfig {
+    let mut config = config.clone();
+    model.clone_into(&mut config.model);
+    config
+}
+
+/// Returns the error of a response if another model may succeed: the provider could not be used, and no output was
+/// delivered.
+fn fallback_reason(response: &LlmResponse) -> Option<&ErrorRecord> {
+    const REASONS: [ErrorCode; 5] = [
+        ErrorCode::ProviderRateLimited,
+        ErrorCode::ProviderStreamCut,
+        ErrorCode::ProviderTimeout,
+        ErrorCode::ProviderUnauthorized,
+        ErrorCode::ProviderUnavailable,
+    ];
+    match &response.result {
+        StepResult::Error { error, should_stop: true, .. }
+            if REASONS.iter().any(|reason| reason.as_str() == error.code) =>
+        {
+            Some(error)
+        }
+        _ => None,
     }
 }
 

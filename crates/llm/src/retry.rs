@@ -4,9 +4,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::llm::{LlmResponse, LlmSink, RetryPolicy};
+use helix_agents_core::llm::{self, LlmResponse, LlmSink, RetryPolicy};
 use helix_agents_core::step::{StepResult, StopReason};
-use helix_agents_core::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::{FailedAttempt, Failure, Subject};
@@ -28,12 +27,16 @@ where
     F: Future<Output = Result<LlmResponse, FailedAttempt>>,
 {
     let mut retries = Retries::new(policy);
+    let mut earlier = Vec::new();
     loop {
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
         let failed = match attempt().await {
-            Ok(response) => return Ok(response),
+            Ok(mut response) => {
+                response.failed_attempts = earlier;
+                return Ok(response);
+            }
             Err(failed) => failed,
         };
         let Failure { error, .. } = &failed.failure;
@@ -42,10 +45,10 @@ where
         }
         if failed.delivered {
             sink.error(error);
-            return Ok(failure_response(error, false));
+            return Ok(failure_response(&failed, false, earlier));
         }
         let Some(wait) = retries.next(&failed.failure) else {
-            return Ok(failure_response(error, true));
+            return Ok(failure_response(&failed, true, earlier));
         };
         tracing::warn!(
             provider = subject.provider,
@@ -55,24 +58,30 @@ where
             wait_ms = wait.as_millis(),
             "model call failed; retrying"
         );
+        earlier.push(llm::FailedAttempt::new(error, failed.usage));
         pause(wait, cancel).await?;
     }
 }
 
-fn failure_response(error: &Error, should_stop: bool) -> LlmResponse {
-    LlmResponse::new(
-        StepResult::Error {
-            error: error.record(),
-            should_stop,
-            stop_reason: Some(StopReason::Error),
-        },
-        Usage::default(),
-    )
+/// Returns the response of a call whose last attempt failed.
+fn failure_response(
+    failed: &FailedAttempt,
+    should_stop: bool,
+    earlier: Vec<llm::FailedAttempt>,
+) -> LlmResponse {
+    let result = StepResult::Error {
+        error: failed.failure.error.record(),
+        should_stop,
+        stop_reason: Some(StopReason::Error),
+    };
+    let mut response = LlmResponse::new(result, failed.usage);
+    response.failed_attempts = earlier;
+    response
 }
 
-/// The retries of one model call.
+/// The retries of one call.
 #[derive(Debug)]
-struct Retries {
+pub(crate) struct Retries {
     policy: RetryPolicy,
     used: u32,
     // The standard library seeds it randomly, which is good enough for jitter.
@@ -80,13 +89,13 @@ struct Retries {
 }
 
 impl Retries {
-    fn new(policy: RetryPolicy) -> Self {
+    pub(crate) fn new(policy: RetryPolicy) -> Self {
         Self { policy, used: 0, random: RandomState::new() }
     }
 
     /// Returns how long to wait before the next attempt after `failure`, or `None` if no attempt
     /// follows.
-    fn next(&mut self, failure: &Failure) -> Option<Duration> {
+    pub(crate) fn next(&mut self, failure: &Failure) -> Option<Duration> {
         if !failure.may_retry {
             return None;
         }
@@ -107,7 +116,7 @@ pub(crate) fn cancelled() -> Error {
 ///
 /// # Errors
 /// Returns [`ErrorCode::Cancelled`] if the call is cancelled.
-async fn pause(wait: Duration, cancel: &CancellationToken) -> Result<()> {
+pub(crate) async fn pause(wait: Duration, cancel: &CancellationToken) -> Result<()> {
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(cancelled()),

@@ -1,11 +1,10 @@
 //! Conversion of schemas into the subset that strict decoding accepts.
 //!
-//! Providers that constrain decoding to a schema require every object to be closed and every
-//! property to be required, and they know few keywords. A schema is converted only if every object
-//! of the converted schema also fits the original, as far as its properties are concerned: an
-//! optional property must accept `null` in the original. Keywords that only narrow a value
-//! (lengths, unknown formats) are dropped, because the result is checked against the original
-//! later. A schema that cannot be converted is sent unchanged, without `strict`.
+//! Providers that constrain decoding to a schema require every object to be closed, and they know
+//! few keywords. A schema is converted only if every object of the converted schema also fits the
+//! original, as far as its properties are concerned. Keywords that only narrow a value (lengths,
+//! unknown formats) are dropped, because the result is checked against the original later. A schema
+//! that cannot be converted is sent unchanged, without `strict`.
 
 use serde_json::{Map, Value};
 
@@ -16,20 +15,35 @@ mod tests;
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
+/// A provider's subset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subset {
+    /// Every property is required, so an optional property must accept `null` in the original.
+    OpenAi,
+    /// Properties can be optional. Schemas must not refer to themselves, and numbers, texts and
+    /// lists cannot be limited.
+    Anthropic,
+}
+
 /// The maximum length of a chain of references. A longer one is a cycle.
 const MAX_REFERENCES: usize = 16;
 
 /// Returns the schema in the strict subset, or `None` if it cannot be converted.
-pub(crate) fn strict(schema: &Value) -> Option<Value> {
+pub(crate) fn strict(schema: &Value, subset: Subset) -> Option<Value> {
     let root = schema.as_object()?;
     if root.get("type")? != "object" || root.contains_key("anyOf") || root.contains_key("oneOf") {
         return None;
     }
-    Converter { root: schema }.schema(schema).map(Value::Object)
+    let converter = Converter { root: schema, subset };
+    if subset == Subset::Anthropic && converter.is_recursive(schema, &mut Vec::new()) {
+        return None;
+    }
+    converter.schema(schema).map(Value::Object)
 }
 
 struct Converter<'a> {
     root: &'a Value,
+    subset: Subset,
 }
 
 impl Converter<'_> {
@@ -52,8 +66,11 @@ impl Converter<'_> {
         }
         if allows_type(members, "object") {
             let names = out.get("properties").and_then(Value::as_object);
-            let names = names.into_iter().flat_map(Map::keys).cloned();
-            let required = names.map(Value::String).collect();
+            let names = names.into_iter().flat_map(Map::keys);
+            let is_listed =
+                |name: &str| self.subset == Subset::OpenAi || is_required(members, name);
+            let required =
+                names.filter(|name| is_listed(name)).cloned().map(Value::String).collect();
             out.entry("properties").or_insert_with(|| Map::new().into());
             out.insert("required".to_owned(), Value::Array(required));
             out.insert("additionalProperties".to_owned(), Value::Bool(false));
@@ -72,7 +89,18 @@ impl Converter<'_> {
         siblings: &Map<String, Value>,
         out: &mut Map<String, Value>,
     ) -> Option<()> {
+        let is_anthropic = self.subset == Subset::Anthropic;
         let converted = match key {
+            "pattern" | "multipleOf" | "minimum" | "maximum" | "exclusiveMinimum"
+            | "exclusiveMaximum" | "maxItems"
+                if is_anthropic =>
+            {
+                return Some(());
+            }
+            "minItems" if is_anthropic && value.as_u64().is_none_or(|least| least > 1) => {
+                return Some(());
+            }
+            "format" if is_anthropic && value == "uri" => value.clone(),
             "type" | "description" | "enum" | "const" | "pattern" | "multipleOf" | "minimum"
             | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minItems" | "maxItems" => {
                 value.clone()
@@ -90,7 +118,7 @@ impl Converter<'_> {
             }
             "$defs" | "definitions" => self.all(value, |_, _| true)?,
             "properties" => self.all(value, |name, schema| {
-                is_required(siblings, name) || self.may_be_null(schema, 0)
+                is_anthropic || is_required(siblings, name) || self.may_be_null(schema, 0)
             })?,
             "additionalProperties" if *value == Value::Bool(false) => return Some(()),
             // Written separately, for all properties.
@@ -113,6 +141,26 @@ impl Converter<'_> {
             out.insert(name.clone(), Value::Object(self.schema(schema)?));
         }
         Some(Value::Object(out))
+    }
+
+    /// Returns `true` if a schema contains itself. `path` has the references that lead to it.
+    fn is_recursive<'s>(&'s self, schema: &'s Value, path: &mut Vec<&'s str>) -> bool {
+        let nested = match schema {
+            Value::Array(items) => items.iter().any(|item| self.is_recursive(item, path)),
+            Value::Object(members) => {
+                members.values().any(|member| self.is_recursive(member, path))
+            }
+            _ => false,
+        };
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return nested };
+        if nested || path.contains(&reference) || path.len() > MAX_REFERENCES {
+            return true;
+        }
+        let Some(target) = self.resolve(schema) else { return false };
+        path.push(reference);
+        let found = self.is_recursive(target, path);
+        path.pop();
+        found
     }
 
     fn may_be_null(&self, schema: &Value, depth: usize) -> bool {

@@ -54,7 +54,7 @@ fn results(records: &[ExecutionRecord], max_result_bytes: usize) -> Option<Share
     let results = Value::Object(to_action_results(&bounds::records(records, max_result_bytes)));
     let content =
         format!("## action_results\n\n{results}\n\n## extra_instruction\n\n{EXTRA_INSTRUCTION}");
-    Some(Message::User(UserMessage { content, hidden: true }).into())
+    Some(Message::User(UserMessage::hidden(content)).into())
 }
 
 /// Returns the tools that are offered for an answer: those that complete the agent.

@@ -145,7 +145,7 @@ impl PlanningLlm {
         request.messages = &messages;
         request.tools = &tools;
         let mut response = self.model.generate_step(request, sink).await?;
-        planning.keep_offered(&mut response.result);
+        planning.keep_offered(&mut response);
         Ok(response)
     }
 }
@@ -163,6 +163,7 @@ fn respond(mut result: StepResult, planned: Planned) -> LlmResponse {
         *thinking = planned.thinking;
     }
     let mut response = LlmResponse::new(result, planned.usage);
+    response.failed_attempts = planned.failed_attempts;
     response.model = planned.model;
     response
 }

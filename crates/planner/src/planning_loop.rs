@@ -6,7 +6,7 @@ use std::time::Duration;
 use helix_agents_core::clock::{Clock, Timestamp};
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::json::Json;
-use helix_agents_core::llm::{LlmRequest, LlmSink, ToolChoice};
+use helix_agents_core::llm::{LlmRequest, LlmResponse, LlmSink, ToolChoice};
 use helix_agents_core::message::Arguments;
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::tool::ToolSpec;
@@ -170,14 +170,21 @@ impl PlanningLoop {
     }
 
     /// Removes calls of tools that were not offered for an answer. Only completion tools are
-    /// offered for it.
-    pub(crate) fn keep_offered(&self, result: &mut StepResult) {
-        let StepResult::ToolCalls { tool_calls, sub_agent_calls, .. } = result else { return };
+    /// offered for it. The layout of a changed reply is dropped, because it refers to all calls.
+    pub(crate) fn keep_offered(&self, response: &mut LlmResponse) {
+        let StepResult::ToolCalls { tool_calls, sub_agent_calls, .. } = &mut response.result else {
+            return;
+        };
+        let before = tool_calls.len() + sub_agent_calls.len();
         tool_calls.retain(|call| self.completion.contains(&call.name));
         sub_agent_calls.clear();
-        if tool_calls.is_empty() {
+        let left = tool_calls.len();
+        if left < before {
+            response.layout = None;
+        }
+        if left == 0 {
             let message = "the model called tools that its answer was not offered";
-            *result = failed(ErrorRecord::new(ErrorCode::ModelError, message), false);
+            response.result = failed(ErrorRecord::new(ErrorCode::ModelError, message), false);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
-use helix_agents_core::llm::{LlmAdapter, LlmRequest, LlmResponse, LlmSink};
+use helix_agents_core::llm::{FailedAttempt, LlmAdapter, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::message::{Message, Thinking};
 use helix_agents_core::step::{StepResult, StopReason, is_error_stop_reason, stop_reason_error};
 use helix_agents_core::tool::ToolSpec;
@@ -28,6 +28,7 @@ pub(crate) const PLAN_RETRIES: usize = 2;
 pub(crate) struct Planned {
     pub(crate) outcome: Outcome,
     pub(crate) usage: Usage,
+    pub(crate) failed_attempts: Vec<FailedAttempt>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) thinking: Option<Thinking>,
 }
@@ -60,7 +61,13 @@ impl Outcome {
 
 impl From<Outcome> for Planned {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, usage: Usage::default(), model: None, thinking: None }
+        Self {
+            outcome,
+            usage: Usage::default(),
+            failed_attempts: Vec::new(),
+            model: None,
+            thinking: None,
+        }
     }
 }
 
@@ -165,7 +172,13 @@ fn read(response: LlmResponse) -> Planned {
         }
         StepResult::ToolCalls { content: None, .. } => Outcome::Unusable(Problem::Malformed),
     };
-    Planned { outcome, usage: response.usage, model: response.model, thinking: reasoning }
+    Planned {
+        outcome,
+        usage: response.usage,
+        failed_attempts: response.failed_attempts,
+        model: response.model,
+        thinking: reasoning,
+    }
 }
 
 /// Returns the error of a round without a usable plan.

@@ -75,7 +75,7 @@ impl Driver {
         }
         let took = millis(lease.now().saturating_sub(started));
         let mut reply = ModelReply::from_response(step, response, took);
-        reply.cost = price.map(|price| price.of(&reply.usage));
+        reply.cost = price.map(|price| price.of(&reply.total_usage()));
         if let Some(message) = reply.message.as_ref().filter(|_| !self.hooks.is_empty()) {
             let message = Message::Assistant(Arc::clone(message));
             let mut hook_call = Box::pin(self.hooks.message(&cx, &message));

@@ -206,7 +206,9 @@ impl HookChain {
                 log_failure(&cx, "on_state_change", returned);
             }
         }
-        self.message(&cx, &Message::Tool(result_message(call, outcome))).await;
+        let mut message = result_message(call, outcome);
+        message.attachments.clone_from(&finish.attachments);
+        self.message(&cx, &Message::Tool(message)).await;
         for hooks in self.0.iter() {
             let returned = match kind {
                 ResultKind::Tool => {

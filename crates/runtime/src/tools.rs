@@ -12,7 +12,7 @@ use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookCall, HookContext, HookScope, ToolCallView};
 use helix_agents_core::json::Json;
-use helix_agents_core::message::ToolCall;
+use helix_agents_core::message::{Media, ToolCall};
 use helix_agents_core::panics::caught_async;
 use helix_agents_core::session::{end_of_call, recordable_result};
 use helix_agents_core::state::Patch;
@@ -77,6 +77,7 @@ struct AttemptOutcome {
     patch: Patch,
     input: Option<Json>,
     usage: Vec<(String, f64)>,
+    attachments: Vec<Media>,
 }
 
 impl AttemptOutcome {
@@ -87,6 +88,7 @@ impl AttemptOutcome {
             patch: Patch::default(),
             input: None,
             usage: Vec::new(),
+            attachments: Vec::new(),
         }
     }
 }
@@ -140,6 +142,7 @@ impl CallRun {
             outcome: done.outcome,
             finish: None,
             input: done.input,
+            attachments: done.attachments,
             state_patch: done.patch,
             took_ms: millis(took),
             attempts: attempt_number,
@@ -298,6 +301,7 @@ impl CallRun {
             patch: before.then(effects.state_patch),
             input: changed,
             usage: effects.usage,
+            attachments: effects.attachments,
         }
     }
 

@@ -30,9 +30,11 @@
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 mod gate;
+mod part;
 mod planning;
 mod scripted;
 
 pub use gate::{DEADLINE, Gate, within};
+pub use part::Part;
 pub use planning::PlanningScript;
 pub use scripted::{Reply, RoutingScriptedLlm, ScriptedLlm, SeenRequest};

@@ -8,14 +8,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
 use helix_agents_core::json::Json;
-use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, ToolChoice};
-use helix_agents_core::message::{Arguments, Message, SharedMessage, Thinking};
+use helix_agents_core::llm::{
+    FailedAttempt, LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, ToolChoice,
+};
+use helix_agents_core::message::{Arguments, Message, ReplyLayout, SharedMessage, Thinking};
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::tool::FINISH_TOOL;
 use helix_agents_core::usage::Usage;
 use serde_json::Value;
 
 use crate::gate::Gate;
+use crate::part::{Part, PartKind, assemble, parsed_call};
+
+/// The name under which the layouts of scripted replies state their provider.
+const PROVIDER: &str = "scripted";
 
 /// One reply of a script.
 ///
@@ -54,6 +60,7 @@ pub struct Reply {
     custom: Option<(String, Json)>,
     stop_reason: Option<StopReason>,
     usage: Usage,
+    failed_attempts: Vec<FailedAttempt>,
     gate: Option<Gate>,
 }
 
@@ -61,6 +68,7 @@ pub struct Reply {
 enum Kind {
     Text { content: String, should_stop: bool },
     Calls { content: Option<String>, calls: Vec<(String, Arguments)> },
+    Parts(Vec<Part>),
     Output(Json),
     Fails { code: ErrorCode, delivered: Option<String> },
 }
@@ -74,6 +82,7 @@ impl Reply {
             custom: None,
             stop_reason: Some(stop_reason),
             usage,
+            failed_attempts: Vec::new(),
             gate: None,
         }
     }
@@ -86,6 +95,11 @@ impl Reply {
     /// Creates a text after which the model continues.
     pub fn more_text(content: impl Into<String>) -> Self {
         Self::new(Kind::Text { content: content.into(), should_stop: false }, StopReason::EndTurn)
+    }
+
+    /// Creates a text that its provider paused. The next model call continues it.
+    pub fn paused(content: impl Into<String>) -> Self {
+        Self::new(Kind::Text { content: content.into(), should_stop: false }, StopReason::Pause)
     }
 
     /// Creates a reply with one tool call.
@@ -106,6 +120,30 @@ impl Reply {
     pub fn raw_call(name: &str, arguments: &str) -> Self {
         let calls = vec![(name.to_owned(), Arguments::parse(arguments))];
         Self::new(Kind::Calls { content: None, calls }, StopReason::ToolUse)
+    }
+
+    /// Creates a reply of these parts, in this order. The message keeps the order and the data of the parts in its
+    /// [layout](helix_agents_core::message::AssistantMessage::layout), under the provider `scripted`. A reply with tool
+    /// calls stops for the tools, any other ends the turn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use helix_agents_test::{Part, Reply};
+    /// use serde_json::json;
+    ///
+    /// let reply = Reply::of_parts([
+    ///     Part::thinking("I need a die.").with_data(json!({"signature": "EqQB"})),
+    ///     Part::text("I roll it."),
+    ///     Part::call("dice", json!({})),
+    /// ]);
+    /// # drop(reply);
+    /// ```
+    pub fn of_parts(parts: impl IntoIterator<Item = Part>) -> Self {
+        let parts: Vec<_> = parts.into_iter().collect();
+        let has_calls = parts.iter().any(|part| matches!(part.kind, PartKind::Call { .. }));
+        let stop_reason = if has_calls { StopReason::ToolUse } else { StopReason::EndTurn };
+        Self::new(Kind::Parts(parts), stop_reason)
     }
 
     /// Creates a call of `__finish__` with this output.
@@ -145,7 +183,10 @@ impl Reply {
     /// Adds disclosed reasoning.
     #[must_use]
     pub fn with_thinking(mut self, thinking: &str) -> Self {
-        self.thinking = Some(thinking.to_owned());
+        match &mut self.kind {
+            Kind::Parts(parts) => parts.insert(0, Part::thinking(thinking)),
+            _ => self.thinking = Some(thinking.to_owned()),
+        }
         self
     }
 
@@ -170,6 +211,14 @@ impl Reply {
         self
     }
 
+    /// Adds an attempt that failed before the reply, with the tokens that its provider charges for it.
+    #[must_use]
+    pub fn with_failed_attempt(mut self, code: ErrorCode, usage: Usage) -> Self {
+        let error = Error::new(code, "as scripted");
+        self.failed_attempts.push(FailedAttempt::new(&error, usage));
+        self
+    }
+
     /// Waits at the gate before the reply is given.
     #[must_use]
     pub fn at_gate(mut self, gate: &Gate) -> Self {
@@ -179,7 +228,15 @@ impl Reply {
 
     /// Returns `true` if the reply leaves a message in the history. Positions count these messages.
     fn counts(&self) -> bool {
-        matches!(self.kind, Kind::Text { .. } | Kind::Calls { .. })
+        matches!(self.kind, Kind::Text { .. } | Kind::Calls { .. } | Kind::Parts(_))
+    }
+
+    /// Returns the layout of a reply of parts, if the order of the parts or their data needs one.
+    fn layout(&self, answers: usize, model: &str) -> Option<ReplyLayout> {
+        match &self.kind {
+            Kind::Parts(parts) => assemble(parts, answers).layout(PROVIDER, model),
+            _ => None,
+        }
     }
 }
 
@@ -310,6 +367,17 @@ impl ScriptedLlm {
         }
     }
 
+    async fn deliver_call(&self, index: usize, call: &ParsedToolCall, sink: &dyn LlmSink) {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        sink.tool_call_start(index, &call.name);
+        let text = match &call.arguments {
+            Arguments::Json(json) => json.text(),
+            Arguments::Malformed(text) => text,
+        };
+        self.deliver(text, |piece| sink.tool_call_delta(index, piece)).await;
+        sink.tool_call(call);
+    }
+
     /// Sends a reply to a sink and returns its result. `answers` is the number of answers in the history, from which
     /// the ids of tool calls derive.
     ///
@@ -347,21 +415,34 @@ impl ScriptedLlm {
                     stop_reason,
                 }
             }
+            Kind::Parts(parts) => {
+                let mut calls = 0;
+                for part in &parts {
+                    match &part.kind {
+                        PartKind::Thinking(text) => {
+                            self.deliver(text, |piece| sink.thinking(piece, false)).await;
+                        }
+                        PartKind::Text(text) => {
+                            self.deliver(text, |piece| sink.text_delta(piece)).await;
+                        }
+                        PartKind::Call { name, arguments } => {
+                            let call = parsed_call(answers, calls, name, arguments.clone());
+                            self.deliver_call(calls, &call, sink).await;
+                            calls += 1;
+                        }
+                        PartKind::Opaque(_) => {}
+                    }
+                }
+                assemble(&parts, answers).into_result(stop_reason, false)
+            }
             Kind::Calls { content, calls } => {
                 if let Some(text) = &content {
                     self.deliver(text, |piece| sink.text_delta(piece)).await;
                 }
                 let mut tool_calls = Vec::with_capacity(calls.len());
-                for ((name, arguments), index) in calls.into_iter().zip(0_u32..) {
-                    sink.tool_call_start(index, &name);
-                    let text = match &arguments {
-                        Arguments::Json(json) => json.text().to_owned(),
-                        Arguments::Malformed(text) => text.clone(),
-                    };
-                    self.deliver(&text, |piece| sink.tool_call_delta(index, piece)).await;
-                    let id = format!("script_{answers}_{index}");
-                    let call = ParsedToolCall::new(id.as_str(), name, arguments);
-                    sink.tool_call(&call);
+                for (index, (name, arguments)) in calls.into_iter().enumerate() {
+                    let call = parsed_call(answers, index, &name, arguments);
+                    self.deliver_call(index, &call, sink).await;
                     tool_calls.push(call);
                 }
                 let sub_agent_calls = Vec::new();
@@ -399,6 +480,8 @@ impl LlmAdapter for ScriptedLlm {
             ));
         };
         let (usage, unknown) = (reply.usage, reply.stop_reason == Some(StopReason::Unknown));
+        let failed_attempts = reply.failed_attempts.clone();
+        let layout = reply.layout(answers, &request.config.model);
         let result = tokio::select! {
             biased;
             () = request.cancel.cancelled() => {
@@ -407,6 +490,8 @@ impl LlmAdapter for ScriptedLlm {
             result = self.answer(reply, answers, sink) => result,
         };
         let mut response = LlmResponse::new(result, usage);
+        response.layout = layout;
+        response.failed_attempts = failed_attempts;
         response.model = Some("scripted".into());
         response.raw_stop_reason = unknown.then(|| "as_scripted".to_owned());
         Ok(response)

@@ -40,8 +40,10 @@ pub(crate) async fn run(agent: &AnyAgent, journal: &Journal, task: &CallTask) ->
         Some(outcome) => outcome,
         None => to_outcome(agent, tool, tool.invoke(&input, cx.clone()).await),
     };
+    let effects = cx.effects();
     let finish = ToolFinish {
-        state_patch: cx.effects().state_patch,
+        attachments: effects.attachments,
+        state_patch: effects.state_patch,
         attempts: task.attempt,
         ..ToolFinish::without_run(task.call.clone(), outcome)
     };

@@ -13,7 +13,9 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Returns a command that runs an example with its scripted model, whatever model is configured.
 pub(crate) fn example(path: &str) -> Command {
     let mut command = Command::new(path);
-    command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env_remove("HELIX_MODEL");
+    for variable in helix_agents::providers::env::ALL {
+        command.env_remove(variable.name);
+    }
     command.kill_on_drop(true).stdin(Stdio::null());
     command
 }

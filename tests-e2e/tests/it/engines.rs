@@ -71,6 +71,7 @@ macro_rules! on_engine {
                 Sqlite a_rewind_goes_on(kind) { crate::engines::same(stringify!($runtime), kind, "rewind") }
                 Sqlite a_budget_is_raised(kind) { crate::engines::same(stringify!($runtime), kind, "budget") }
                 Sqlite a_planner_makes_rounds(kind) { crate::engines::same(stringify!($runtime), kind, "planner") }
+                Sqlite signed_replies_are_kept(kind) { crate::engines::same(stringify!($runtime), kind, "signed") }
             }
         }
     };

@@ -4,6 +4,7 @@
 use helix_agents::event::{Event, RecordedEvent};
 use helix_agents_conformance::normalise;
 use helix_agents_testkit::kill::WorkerEnd;
+use helix_agents_tests_e2e::scenarios::REJECTED;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
@@ -43,7 +44,9 @@ pub(crate) async fn read_outcome(story: &Story) -> Expected {
             stream.lines().partition(|line| line.starts_with('['));
         streams.push([above, below].concat().join("\n"));
     }
-    Expected { logs: logs_text(&logs), stream: streams.join("\n") }
+    let logs = logs_text(&logs);
+    assert!(!logs.contains(REJECTED), "{logs}");
+    Expected { logs, stream: streams.join("\n") }
 }
 
 /// Returns all logs, one after the other.
@@ -248,4 +251,6 @@ on_each_store! {
 
     Sqlite a_planner_makes_rounds_per_effect(kind) { super::matrix(kind, "planner", "per_effect") }
     Sqlite a_planner_makes_rounds_per_step(kind) { super::matrix(kind, "planner", "per_step") }
+    Sqlite signed_replies_are_kept_per_effect(kind) { super::matrix(kind, "signed", "per_effect") }
+    Sqlite signed_replies_are_kept_per_step(kind) { super::matrix(kind, "signed", "per_step") }
 }

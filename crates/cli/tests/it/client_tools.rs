@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helix_agents::prelude::*;
-use helix_agents::providers::OpenAiChatOptions;
+use helix_agents::providers::ModelServerOptions;
 use helix_agents_test::{Reply, ScriptedLlm};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -133,7 +133,7 @@ async fn the_list_has_the_model_of_the_first_reply() {
     let store = SqliteStore::open(dir.path("helix.db")).await.unwrap();
     let url = format!("http://127.0.0.1:{}/v1", server.port);
     let models =
-        ProviderRegistry::new().with_provider(OpenAiChatOptions::new("mine", &url)).unwrap();
+        ProviderRegistry::new().with_provider(ModelServerOptions::new("mine", &url)).unwrap();
     let agent = Agent::builder("clerk").system_prompt("You greet.").model("mine:small");
     let runtime = LocalRuntime::builder().store(store.clone()).llm(models).build().unwrap();
     runtime.run(&agent.build().unwrap(), "Hello?").await.unwrap();

@@ -165,7 +165,10 @@ async fn the_project_compiles_and_its_agent_runs() {
     let server = model(vec![weather, Turn::finish(advice)]).await;
     let program = |port: u16| {
         let mut program = Command::new(project.join("target/debug/weather"));
-        program.current_dir(dir.path(".")).env_remove("OPENAI_API_KEY").kill_on_drop(true);
+        for variable in helix_agents::providers::env::ALL {
+            program.env_remove(variable.name);
+        }
+        program.current_dir(dir.path(".")).kill_on_drop(true);
         program.env("OPENAI_BASE_URL", format!("http://127.0.0.1:{port}/v1"));
         program.env("HELIX_MODEL", "openai:small");
         program

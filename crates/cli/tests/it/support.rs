@@ -15,20 +15,9 @@ use tokio::process::{Child, ChildStdout, Command};
 pub(crate) use self::model::{ModelServer, Scripted};
 use self::server::Server;
 
-/// The environment variables that would change the behaviour of the binary.
-const AMBIENT: [&str; 11] = [
-    "CARGO",
-    "EDITOR",
-    "HELIX_DB",
-    "HELIX_LOG",
-    "HELIX_MODEL",
-    "NO_COLOR",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "TERM",
-    "USER",
-    "VISUAL",
-];
+/// The environment variables that would change the behaviour of the binary, besides those of the providers.
+const AMBIENT: [&str; 8] =
+    ["CARGO", "EDITOR", "HELIX_DB", "HELIX_LOG", "NO_COLOR", "TERM", "USER", "VISUAL"];
 
 /// A temporary folder in which the binary runs and creates its database.
 #[derive(Debug)]
@@ -78,7 +67,8 @@ impl TestDir {
     /// A command that runs the binary in this folder.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_helix"));
-        for name in AMBIENT {
+        let of_models = helix_agents::providers::env::ALL.iter().map(|variable| variable.name);
+        for name in AMBIENT.into_iter().chain(of_models) {
             command.env_remove(name);
         }
         command.current_dir(self.folder.path()).args(args).kill_on_drop(true).stdin(Stdio::null());

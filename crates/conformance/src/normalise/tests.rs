@@ -3,10 +3,16 @@
 use std::sync::Arc;
 
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::event::{Event, RecordedEvent, ToolFinish, ToolOutcome, Trigger};
+use helix_agents_core::event::{
+    Event, ModelReply, RecordedEvent, ToolFinish, ToolOutcome, Trigger,
+};
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::json::Json;
+use helix_agents_core::llm::{LlmResponse, ReplyBuilder};
+use helix_agents_core::message::{Media, UserMessage};
+use helix_agents_core::step::StopReason;
 use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, StoredChunk};
+use helix_agents_core::usage::Usage;
 use serde_json::json;
 
 use super::{log, stream};
@@ -54,6 +60,38 @@ fn a_swapped_lost_or_doubled_result_still_shows() {
     let lost = log(&recorded(vec![finished(0, 1), closed()]));
     let doubled = log(&recorded(vec![finished(0, 1), finished(0, 1), finished(1, 2), closed()]));
     assert!(plain != swapped && plain != lost && plain != doubled);
+}
+
+/// Returns a reply whose reasoning has this data.
+fn signed(data: &str) -> Event {
+    let mut reply = ReplyBuilder::default();
+    reply.thinking("Hm.", Some(Json::parse(data).unwrap()));
+    let layout = reply.layout("api", "model");
+    let result = reply.into_result(Some(StopReason::EndTurn), false);
+    let mut response = LlmResponse::new(result, Usage::default());
+    response.layout = layout;
+    Event::from(ModelReply::from_response(1, response, 0))
+}
+
+#[test]
+fn data_of_a_provider_that_was_written_anew_shows() {
+    let plain = log(&recorded(vec![signed(r#"{"s":"a"}"#)]));
+    for changed in [r#"{"s":"b"}"#, r#"{"s": "a"}"#, r#"{"s":"\u0061"}"#] {
+        assert_ne!(log(&recorded(vec![signed(changed)])), plain);
+    }
+}
+
+#[test]
+fn a_lost_file_shows() {
+    let message = UserMessage::new("Look.");
+    let with_file = message.clone().attach(Media::from_bytes("image/png", b"a"));
+    let said = |message| log(&recorded(vec![Event::UserMessages { messages: vec![message] }]));
+    assert_ne!(said(message), said(with_file));
+    let outcome = ToolOutcome::Success(Json::from(json!("drawn")));
+    let mut finish = ToolFinish::without_run(CallId::new(1, 0), outcome);
+    let plain = log(&recorded(vec![finish.clone().into(), closed()]));
+    finish.attachments.push(Media::from_bytes("image/png", b"a"));
+    assert_ne!(log(&recorded(vec![finish.into(), closed()])), plain);
 }
 
 fn chunks(kinds: Vec<(Option<u64>, ChunkKind)>) -> Vec<StoredChunk> {

@@ -224,6 +224,16 @@ pub async fn failed_model_calls_count(harness: &impl RuntimeHarness) {
     assert_eq!((used.models["scripted"].failed, used.tokens.total(), llm.calls()), (2, 30, 2));
 }
 
+/// The tokens of attempts that failed before a reply count towards the budget.
+pub async fn failed_attempts_count(harness: &impl RuntimeHarness) {
+    let retried = call().with_failed_attempt(ErrorCode::ProviderStreamCut, Usage::new(20, 0));
+    let llm = ScriptedLlm::new([retried, Reply::text("never")]);
+    let agent = talker().budget(Budget::new().tokens(35)).build().unwrap();
+    let executor = harness.boot(World::new(llm.clone())).await;
+    assert_eq!(failure(&run(&*executor, &agent, "go").await), "tokens, 35 used of 35");
+    assert_eq!(llm.calls(), 1);
+}
+
 /// The log contains the session's own limit. Another process enforces it, and counts exactly the usage that
 /// the crashed process recorded.
 pub async fn a_budget_and_what_was_spent_survive_the_process(harness: &impl RuntimeHarness) {

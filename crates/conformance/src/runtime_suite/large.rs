@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helix_agents_core::agent::AgentBuilder;
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::RunHandle;
 use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::message::Media;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::MIN_APPEND_BYTES;
 use helix_agents_core::stream::ChunkKind;
@@ -15,7 +17,7 @@ use helix_agents_test::{Gate, Reply, ScriptedLlm};
 use serde_json::json;
 
 use super::support::{
-    S, Word, chunks, completes, end, fold, killed_at, log_of, resume, run, start_run, teller,
+    S, Word, chunks, completes, end, fold, killed_at, log_of, resume, run, start_run, teller, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -116,11 +118,37 @@ pub async fn a_result_that_is_too_large_is_read_as_an_error(harness: &impl Runti
     assert_eq!(count.load(Ordering::Relaxed), 1);
     let log = log_of(harness, &S.into()).await;
     assert!(log.contains("tool_result_too_large"), "{log}");
-    let ends = chunks(&handle).await.into_iter().filter_map(|stored| match stored.chunk.kind {
+    assert_eq!(tool_ends(&handle).await, [false], "the stream agrees with the log");
+}
+
+/// Returns for each call that the stream shows whether it succeeded.
+async fn tool_ends(handle: &RunHandle) -> Vec<bool> {
+    let ends = chunks(handle).await.into_iter().filter_map(|stored| match stored.chunk.kind {
         ChunkKind::ToolEnd { success, .. } => Some(success),
         _ => None,
     });
-    assert_eq!(ends.collect::<Vec<_>>(), [false], "the stream agrees with the log");
+    ends.collect()
+}
+
+/// A file that exceeds the limit of an append makes the result of its tool an error for the model. The tool runs once,
+/// and the file is not recorded.
+pub async fn a_file_that_is_too_large_is_read_as_an_error(harness: &impl RuntimeHarness) {
+    let count: Arc<AtomicUsize> = Arc::default();
+    let counter = Arc::clone(&count);
+    let draw = Tool::function("draw", "Draws.", move |_: Word, cx: ToolContext| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        cx.attach(Media::from_bytes("image/png", &[0; MIN_APPEND_BYTES]));
+        async { Ok::<_, ToolError>("drawn") }
+    });
+    let agent = teller().tool(draw).build().unwrap();
+    let llm = ScriptedLlm::new([Reply::tool_call("draw", word("w")), Reply::text("done")]);
+    let executor = harness.boot(world(harness, llm.clone())).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    completes(&handle).await;
+    assert_eq!((count.load(Ordering::Relaxed), llm.calls()), (1, 2));
+    let log = log_of(harness, &S.into()).await;
+    assert!(log.contains("tool_result_too_large") && !log.contains("image/png"), "{log}");
+    assert_eq!(tool_ends(&handle).await, [false], "the stream agrees with the log");
 }
 
 /// Invalid arguments that are too large to be repeated do not fail the run. The call is answered, and the model is

@@ -4,19 +4,20 @@ use std::fmt::Write as _;
 
 use expect_test::expect;
 use helix_agents_core::agent::Agent;
-use helix_agents_core::budget::{Price, PriceTable};
+use helix_agents_core::budget::{Cost, Price, PriceTable};
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor, ExecuteOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{UsageQuery, UsageReport};
 use helix_agents_core::store::{MAX_PAGE, Page, SessionFilter};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
-use helix_agents_core::usage::{UsageGroup, UsageRollup};
+use helix_agents_core::usage::{Usage, UsageGroup, UsageRollup};
 use helix_agents_test::{Reply, ScriptedLlm};
 use serde_json::json;
 
 use super::support::{
-    S, Word, asks, checkpoints, child, completes, fold_of, forked, helper, report, scripts, shout,
-    start_run, teller,
+    S, Word, asks, check_log, checkpoints, child, completes, fold, fold_of, forked, helper, report,
+    scripts, shout, start_run, teller, word,
 };
 use super::{RuntimeHarness, World};
 
@@ -104,4 +105,52 @@ pub async fn usage_over_sessions_is_what_their_logs_say(harness: &impl RuntimeHa
     assert_eq!(query(&*executor, of_helper).await.usage.tools["shout"].calls, 1);
     let tagged = other.usage(&UsageQuery::new().tag("team", "b")).await.unwrap();
     assert_eq!((tagged.sessions, tagged.usage.custom["tool:read"]["pages"]), (1, 1.5));
+}
+
+/// The usage of a model call includes the attempts that failed before its reply and the tokens that were written to the
+/// cache, and so does its cost. The attempts are not counted as calls.
+pub async fn failed_attempts_and_cache_writes_are_added_up(harness: &impl RuntimeHarness) {
+    let price = Price::per_million(1.0, 2.0).cached(0.1).cache_write(1.25);
+    let prices = PriceTable::new().model("scripted", price);
+    let agent = teller().tool(shout()).prices(prices).build().unwrap();
+    let retried = Reply::tool_call("shout", word("a"))
+        .with_usage(Usage::new(100, 5).with_cached_tokens(40).with_cache_write_tokens(30))
+        .with_failed_attempt(ErrorCode::ProviderRateLimited, Usage::new(100, 0))
+        .with_failed_attempt(
+            ErrorCode::ProviderStreamCut,
+            Usage::new(100, 2).with_cache_write_tokens(30),
+        );
+    let llm = ScriptedLlm::new([retried, Reply::text("done")]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    completes(&handle).await;
+    check_log(
+        harness,
+        &expect![[r#"
+            session teller state=null
+            run Execute
+            user "go"
+            step 1 reply ToolUse in=100 out=5 cache_write=30
+              call 1.0 shout({"word":"a"})
+              failed attempt provider_rate_limited in=100 out=0
+              failed attempt provider_stream_cut in=100 out=2 cache_write=30
+              result 1.0 "A"
+            step 1 closed
+            step 2 reply EndTurn in=10 out=5 "done"
+            step 2 closed
+            end completed "done"
+        "#]],
+    )
+    .await;
+    let fold = fold(harness).await;
+    let used = fold.usage();
+    let all = Usage::new(310, 12).with_cached_tokens(40).with_cache_write_tokens(60);
+    assert_eq!((used.tokens, fold.spent().tokens), (all, 322));
+    // 200 uncached, 40 cached and 60 written tokens, and 7 tokens of output, and then 10 and 5.
+    let cost = Cost::usd(0.000_313);
+    assert_eq!((used.cost, fold.spent().cost), (cost, cost));
+    let model = used.models["scripted"];
+    assert_eq!((model.calls, model.failed, model.tokens, model.cost), (2, 0, all, cost));
+    assert_eq!(&handle.usage().await.unwrap(), used);
+    assert_eq!(&query(&*executor, SessionFilter::default()).await.usage, used);
 }

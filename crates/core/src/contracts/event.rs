@@ -24,10 +24,10 @@ use crate::budget::{Budget, Cost};
 use crate::error::ErrorRecord;
 use crate::id::{CallId, RequestId, RunId, SessionId};
 use crate::json::Json;
-use crate::llm::LlmResponse;
 use crate::llm::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
+use crate::llm::{FailedAttempt, LlmResponse};
 use crate::message::construct::{AssistantMessageParts, create_assistant_message};
-use crate::message::{AssistantMessage, UserMessage};
+use crate::message::{AssistantMessage, Media, UserMessage};
 use crate::state::Patch;
 use crate::tool::SUB_AGENT_PREFIX;
 use crate::usage::{Usage, UsageRollup};
@@ -263,9 +263,12 @@ pub struct ModelReply {
     /// The provider's stop reason, if the normalised one is `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_stop_reason: Option<String>,
-    /// The token usage.
+    /// The token usage of the attempt that produced the reply.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub usage: Usage,
+    /// The attempts that failed before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_attempts: Vec<FailedAttempt>,
     /// The cost, if the agent has a price for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -290,6 +293,9 @@ pub struct ToolFinish {
     /// The arguments that the tool ran with, if a hook changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
+    /// The images and files that the tool returned in addition to its result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Media>,
     /// The tool's change of the custom state.
     #[serde(default, skip_serializing_if = "Patch::is_empty")]
     pub state_patch: Patch,
@@ -328,6 +334,7 @@ impl ToolFinish {
             outcome,
             finish: None,
             input: None,
+            attachments: Vec::new(),
             state_patch: Patch::default(),
             took_ms: 0,
             attempts: 0,
@@ -390,6 +397,14 @@ impl Event {
 }
 
 impl ModelReply {
+    /// Returns the token usage of all attempts, including those that failed.
+    #[must_use]
+    pub fn total_usage(&self) -> Usage {
+        let mut total = self.usage;
+        self.failed_attempts.iter().for_each(|attempt| total += attempt.usage);
+        total
+    }
+
     /// Converts the reply into the input of the step functions.
     #[must_use]
     pub fn to_step_result(&self) -> StepResult {
@@ -457,16 +472,20 @@ impl ModelReply {
                 .raw_stop_reason
                 .filter(|_| stop_reason == Some(StopReason::Unknown)),
             usage: response.usage,
+            failed_attempts: response.failed_attempts,
             cost: None,
             model: response.model,
             took_ms,
         };
         match response.result {
             StepResult::Text { content, thinking, should_stop, .. } => {
-                reply.should_stop = should_stop;
+                // The model continues a paused reply, whatever its adapter says about the turn.
+                reply.should_stop = should_stop && stop_reason != Some(StopReason::Pause);
                 let content = Some(content).filter(|content| !content.is_empty());
+                let tool_calls = Vec::new();
+                let layout = response.layout.map(Arc::new);
                 reply.message =
-                    Some(Arc::new(AssistantMessage { content, tool_calls: Vec::new(), thinking }));
+                    Some(Arc::new(AssistantMessage { content, tool_calls, thinking, layout }));
             }
             StepResult::ToolCalls { content, tool_calls, sub_agent_calls, thinking, .. } => {
                 let mut message = create_assistant_message(AssistantMessageParts {
@@ -479,6 +498,7 @@ impl ModelReply {
                     call.provider_id = Some(call.id.as_str().into());
                     call.id = CallId::new(step, index);
                 }
+                message.layout = response.layout.map(Arc::new);
                 reply.message = Some(Arc::new(message));
             }
             StepResult::StructuredOutput { output, .. } => {

@@ -9,19 +9,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorRecord, Result};
 use crate::id::SessionId;
 use crate::json::Json;
-use crate::message::SharedMessage;
+use crate::message::{ReplyLayout, SharedMessage};
 use crate::schema::Schema;
 use crate::tool::ToolSet;
 use crate::usage::Usage;
 use reply::{ParsedToolCall, StepResult};
 
+mod caching;
 pub(crate) mod reply;
+mod reply_builder;
 mod retry_policy;
+mod thinking;
 
+pub use caching::Caching;
+pub use reply_builder::ReplyBuilder;
 pub use retry_policy::RetryPolicy;
+pub use thinking::{Effort, ThinkingAmount, ThinkingConfig, ThinkingDisplay};
 
 /// The settings of an agent's model calls.
 ///
@@ -33,6 +39,10 @@ pub use retry_policy::RetryPolicy;
 pub struct LlmConfig {
     /// The model as `provider:model`, or a model name if there is only one provider.
     pub model: String,
+    /// The models that are called instead, in this order, if the provider of the previous one is unavailable, overloaded
+    /// or refuses the key, and no output has arrived. Each must support the other settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallback_models: Vec<String>,
     /// The maximum number of tokens in a reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
@@ -57,6 +67,12 @@ pub struct LlmConfig {
     /// The seed for reproducible sampling, if the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// How much the model reasons. Default: the provider decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<ThinkingConfig>,
+    /// Whether the provider should cache the beginning of requests. A hint.
+    #[serde(skip_serializing_if = "Caching::is_default")]
+    pub caching: Caching,
     /// The number of times that a call that fails before its first chunk is retried. Default: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
@@ -93,8 +109,11 @@ impl fmt::Debug for LlmConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LlmConfig")
             .field("model", &self.model)
+            .field("fallback_models", &self.fallback_models)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("temperature", &self.temperature)
+            .field("thinking", &self.thinking)
+            .field("caching", &self.caching)
             .field("max_retries", &self.max_retries)
             .field("strict_output", &self.strict_output)
             .field("native_output", &self.native_output)
@@ -170,6 +189,15 @@ impl<'a> LlmRequest<'a> {
             agent: "",
             session,
         }
+    }
+
+    /// Replaces the settings of the call.
+    #[must_use]
+    pub fn with_config<'b>(self, config: &'b LlmConfig) -> LlmRequest<'b>
+    where
+        'a: 'b,
+    {
+        LlmRequest { config, ..self }
     }
 
     /// Sets the agent's name.
@@ -253,8 +281,13 @@ impl LlmSink for NoSink {
 pub struct LlmResponse {
     /// The output.
     pub result: StepResult,
+    /// The order of the output's parts and the data that the provider needs back, if the output alone does not determine
+    /// them. A [`ReplyBuilder`] creates both.
+    pub layout: Option<ReplyLayout>,
     /// The token usage, as reported by the provider.
     pub usage: Usage,
+    /// The attempts that failed before, oldest first.
+    pub failed_attempts: Vec<FailedAttempt>,
     /// The model that replied, as named by the provider.
     pub model: Option<Arc<str>>,
     /// The stop reason in the provider's terms.
@@ -265,7 +298,39 @@ impl LlmResponse {
     /// Creates a response of an unnamed model. All fields can be changed.
     #[must_use]
     pub const fn new(result: StepResult, usage: Usage) -> Self {
-        Self { result, usage, model: None, raw_stop_reason: None }
+        Self {
+            result,
+            layout: None,
+            usage,
+            failed_attempts: Vec::new(),
+            model: None,
+            raw_stop_reason: None,
+        }
+    }
+}
+
+/// A failed attempt at a model call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FailedAttempt {
+    /// The code of the error.
+    pub code: String,
+    /// The tokens that the provider charges for the attempt, as far as it reported them.
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    pub usage: Usage,
+}
+
+impl FailedAttempt {
+    /// Creates a failed attempt.
+    #[must_use]
+    pub fn new(error: &Error, usage: Usage) -> Self {
+        Self { code: error.code().as_str().to_owned(), usage }
+    }
+
+    /// Creates the failed attempt of a response with this error.
+    #[must_use]
+    pub fn of_response(error: &ErrorRecord, usage: Usage) -> Self {
+        Self { code: error.code.clone().into_owned(), usage }
     }
 }
 

@@ -14,6 +14,12 @@ use crate::json::Json;
 use crate::wire::WireCell;
 
 pub(crate) mod construct;
+mod layout;
+mod media;
+
+pub(crate) use layout::LayoutPart;
+pub use layout::{ReplyLayout, ReplyPart};
+pub use media::{Attachment, ContentPart, Media, MediaSource};
 
 /// A message of the transcript, or the system prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,6 +43,9 @@ pub enum Message {
 pub struct UserMessage {
     /// The text of the message.
     pub content: String,
+    /// The images and files of the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// Whether to hide the message from users. It is context for the model only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
@@ -57,7 +66,39 @@ impl From<String> for UserMessage {
 impl UserMessage {
     /// Creates a visible message.
     pub fn new(content: impl Into<String>) -> Self {
-        Self { content: content.into(), hidden: false }
+        Self { content: content.into(), attachments: Vec::new(), hidden: false }
+    }
+
+    /// Creates a message that is context for the model and hidden from users.
+    pub fn hidden(content: impl Into<String>) -> Self {
+        Self { hidden: true, ..Self::new(content) }
+    }
+
+    /// Adds an image or another file after the text and the files so far.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use helix_agents_core::message::{ContentPart, Media, UserMessage};
+    ///
+    /// let chart = Media::from_url("image/png", "https://example.com/chart.png");
+    /// let message = UserMessage::new("What does this chart show?").attach(chart.clone());
+    /// assert_eq!(
+    ///     message.parts(),
+    ///     [ContentPart::Text("What does this chart show?"), ContentPart::Media(&chart)]
+    /// );
+    /// ```
+    #[must_use]
+    pub fn attach(mut self, media: Media) -> Self {
+        self.attachments.push(Attachment { at: self.content.len(), media });
+        self
+    }
+
+    /// Adds text after the text and the files so far.
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Self {
+        self.content.push_str(text);
+        self
     }
 }
 
@@ -73,6 +114,10 @@ pub struct AssistantMessage {
     /// The reasoning, if the provider disclosed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
+    /// The order of the parts and the data that their provider needs back. `None` if the reply is its reasoning, then
+    /// its text, then its calls, without such data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Arc<ReplyLayout>>,
 }
 
 /// The result of a tool call, as read by the model.
@@ -87,6 +132,9 @@ pub struct ToolResultMessage {
     pub tool_name: String,
     /// The result as JSON text.
     pub content: String,
+    /// The images and files that the tool returned in addition to its result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Media>,
     /// Whether the call failed. A successful tool may also return a member named `error`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
@@ -191,28 +239,22 @@ fn escaped_controls(text: &str) -> Option<String> {
     found.then_some(out)
 }
 
-/// Reasoning that the provider disclosed.
+/// Reasoning that the provider disclosed. Signatures and hidden reasoning are part of the
+/// [layout](AssistantMessage::layout).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Thinking {
     /// The reasoning text.
     pub content: String,
-    /// The provider's signature, which must be sent back unchanged with the text.
+    /// The signature in a log of an earlier build. Adapters do not send it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
 impl Thinking {
-    /// Creates reasoning without a signature.
+    /// Creates reasoning with this text.
     pub fn new(content: impl Into<String>) -> Self {
         Self { content: content.into(), signature: None }
-    }
-
-    /// Sets the provider's signature.
-    #[must_use]
-    pub fn with_signature(mut self, signature: impl Into<String>) -> Self {
-        self.signature = Some(signature.into());
-        self
     }
 }
 

@@ -357,8 +357,9 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingCallView>>;
 
     /// Sends a message to a session, whether or not the session has a run. The message enters the
-    /// transcript between two steps; a turn does not complete before that. Without a run, the
-    /// message waits for the session's next run.
+    /// transcript between two steps, but not between a
+    /// [paused](crate::step::StopReason::Pause) reply and its continuation; a turn does not complete
+    /// before that. Without a run, the message waits for the session's next run.
     ///
     /// # Errors
     /// Returns [`SessionNotFound`], and errors of the store. After an error of the store, the

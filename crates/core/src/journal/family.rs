@@ -168,7 +168,7 @@ impl CompletionNotice {
         Some(Self {
             parent: parent.session.clone(),
             request: RequestId::from(format!("{}/{}", fold.id(), fold.last_run()?.id)),
-            message: UserMessage { content, hidden: true },
+            message: UserMessage::hidden(content),
             from: ChildNotice { session: fold.id().clone(), used },
         })
     }
@@ -195,7 +195,7 @@ impl CompletionNotice {
 fn shortened(message: &UserMessage) -> UserMessage {
     let (beginning, bytes) = (excerpt(&message.content, MAX_QUOTED), message.content.len());
     let content = format!("{beginning} (shortened; the message has {bytes} bytes)");
-    UserMessage { content, hidden: message.hidden }
+    UserMessage { hidden: message.hidden, ..UserMessage::new(content) }
 }
 
 /// Sends the outstanding notices of background companions that have ended without notifying the

@@ -10,7 +10,7 @@ use crate::state::Patch;
 use crate::step::StopReason;
 use crate::text::{MAX_NAME, excerpt};
 
-/// The maximum size of a tool result's event without its output, arguments, error and state changes, in bytes.
+/// The maximum size of a tool result's event without its output, arguments, error, files and state changes, in bytes.
 const RESULT_OVERHEAD: usize = 1_024;
 
 /// Returns the result of a call as the journal records it in a store that accepts at most `limit` bytes per append: an
@@ -39,8 +39,10 @@ fn is_surely_small(finish: &ToolFinish, limit: usize) -> bool {
         ToolOutcome::Error(_) => return false,
     };
     let input = finish.input.as_ref().map_or(0, |input| input.text().len());
-    let is_bounded =
-        finish.state_patch.is_empty() && finish.finish.is_none() && finish.child.is_none();
+    let is_bounded = finish.attachments.is_empty()
+        && finish.state_patch.is_empty()
+        && finish.finish.is_none()
+        && finish.child.is_none();
     is_bounded && outcome + input + RESULT_OVERHEAD <= limit
 }
 
@@ -83,7 +85,8 @@ pub(super) fn in_place_of(event: &Event, bytes: usize, limit: usize) -> Option<E
     })
 }
 
-/// Returns the result that is recorded in place of one of `bytes` bytes. It has no state changes.
+/// Returns the result that is recorded in place of one of `bytes` bytes. It has neither state changes nor
+/// attachments.
 fn too_large_result(finish: &ToolFinish, bytes: usize, limit: usize) -> ToolFinish {
     let message = message("the tool result, including its state changes,", bytes, limit);
     let error = ErrorRecord::new(ErrorCode::ToolResultTooLarge, message);
@@ -91,6 +94,7 @@ fn too_large_result(finish: &ToolFinish, bytes: usize, limit: usize) -> ToolFini
         outcome: ToolOutcome::Error(error),
         finish: None,
         input: None,
+        attachments: Vec::new(),
         state_patch: Patch::default(),
         ..finish.clone()
     }

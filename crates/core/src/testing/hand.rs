@@ -190,13 +190,14 @@ impl Hand {
 
     /// Applies a model reply, and then the decisions that follow.
     pub(crate) fn reply(&mut self, result: StepResult) -> &mut Self {
+        let mut response = LlmResponse::new(result, Usage::new(10, 5));
+        response.raw_stop_reason = Some("odd".to_owned());
+        self.respond(response)
+    }
+
+    /// Applies a response of the model, and then the decisions that follow.
+    pub(crate) fn respond(&mut self, response: LlmResponse) -> &mut Self {
         let step = self.session().last_step() + 1;
-        let response = LlmResponse {
-            result,
-            usage: Usage::new(10, 5),
-            model: None,
-            raw_stop_reason: Some("odd".to_owned()),
-        };
         self.put(Event::from(ModelReply::from_response(step, response, 0))).unwrap();
         self.decide();
         self
@@ -289,13 +290,14 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
     let returned: std::result::Result<Json, _> =
         tool.invoke(input, cx.clone()).now_or_never().unwrap();
     let outcome = to_outcome(agent, tool, returned);
-    // Like the runtimes, it discards the state changes of a failed tool.
+    // Like the runtimes, it discards the state changes and attachments of a failed tool.
     let kept = matches!(outcome, ToolOutcome::Success(_));
     ToolFinish {
         call: call.id.clone(),
         finish: finish_output(agent, tool, &outcome),
         outcome,
         input: None,
+        attachments: if kept { cx.effects().attachments } else { Vec::new() },
         state_patch: if kept { cx.effects().state_patch } else { Patch::default() },
         took_ms: 0,
         attempts: task.attempt,

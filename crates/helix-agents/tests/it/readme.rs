@@ -30,11 +30,13 @@ async fn the_example_runs_against_a_server_that_speaks_the_protocol() {
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let server = tokio::spawn(serve(listener));
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(program())
+    let mut command = Command::new(program());
+    for variable in helix_agents::providers::env::ALL {
+        command.env_remove(variable.name);
+    }
+    let output = command
         .current_dir(folder.path())
         .env("OPENAI_BASE_URL", url)
-        .env_remove("OPENAI_API_KEY")
-        .env_remove("HELIX_MODEL")
         .stdin(Stdio::null())
         .output()
         .await

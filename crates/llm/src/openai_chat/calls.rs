@@ -27,9 +27,9 @@ struct Call {
     arguments: String,
 }
 
-/// The reply has more calls than allowed.
+/// The reply has more parts than allowed.
 #[derive(Debug)]
-pub(super) struct TooManyCalls;
+pub(super) struct TooManyParts;
 
 /// The calls of a complete reply.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Calls {
         &mut self,
         delta: &CallDelta<'_>,
         sink: &dyn LlmSink,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), TooManyParts> {
         self.labelled = true;
         let empty = FunctionDelta::default();
         let function = delta.function.as_ref().unwrap_or(&empty);
@@ -64,7 +64,7 @@ impl Calls {
         &mut self,
         delta: &CallDelta<'_>,
         sink: &dyn LlmSink,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), TooManyParts> {
         self.labelled = true;
         let empty = FunctionDelta::default();
         let function = delta.function.as_ref().unwrap_or(&empty);
@@ -78,7 +78,7 @@ impl Calls {
         &mut self,
         function: &FunctionDelta<'_>,
         sink: &dyn LlmSink,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), TooManyParts> {
         if self.labelled {
             return Ok(());
         }
@@ -124,10 +124,10 @@ impl Calls {
         id: &str,
         function: &FunctionDelta<'_>,
         sink: &dyn LlmSink,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), TooManyParts> {
         if place >= self.list.len() {
             if self.list.len() >= MAX_CALLS {
-                return Err(TooManyCalls);
+                return Err(TooManyParts);
             }
             self.list.push(Call { index, ..Call::default() });
         }

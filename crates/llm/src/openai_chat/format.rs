@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::object::{Object, write_json};
 use super::profile::OutputFormat;
-use crate::strict::strict;
+use crate::json_writer::{Object, write_json};
+use crate::strict::{Subset, strict};
 
 /// Writes the response format that requests `schema`.
 pub(super) fn encode(schema: &Value, format: OutputFormat, out: &mut Vec<u8>) {
@@ -15,7 +15,7 @@ pub(super) fn encode(schema: &Value, format: OutputFormat, out: &mut Vec<u8>) {
         return object.end();
     }
     object.member("type", "json_schema");
-    let narrowed = strict(schema);
+    let narrowed = strict(schema, Subset::OpenAi);
     let mut inner = Object::begin(object.value("json_schema"));
     inner.member("name", "output");
     write_json(inner.value("schema"), narrowed.as_ref().unwrap_or(schema));

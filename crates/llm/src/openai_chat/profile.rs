@@ -93,15 +93,11 @@ impl ServerProfile {
         }
     }
 
-    /// Returns OpenAI's profile for OpenAI's URL, and otherwise the profile of a compatible server.
-    pub(super) fn of_address(base_url: &str) -> Self {
-        let url = reqwest::Url::parse(base_url.trim()).ok();
-        let host = url.as_ref().and_then(reqwest::Url::host_str);
-        match host {
-            Some(host) if host == "api.openai.com" || host.ends_with(".api.openai.com") => {
-                Self::openai()
-            }
-            _ => Self::compatible(),
+    /// Returns OpenAI's profile for OpenAI's hosts, and otherwise the profile of a compatible server.
+    pub(crate) fn of_host(host: &str) -> Self {
+        match host == "api.openai.com" || host.ends_with(".api.openai.com") {
+            true => Self::openai(),
+            false => Self::compatible(),
         }
     }
 
@@ -109,6 +105,14 @@ impl ServerProfile {
     /// encoding share it.
     pub(super) fn message_encoding(&self) -> &'static str {
         if self.empty_content { "openai_chat.message.empty_content" } else { "openai_chat.message" }
+    }
+
+    /// Returns the cache key for the encoded replies of another provider.
+    pub(super) fn foreign_encoding(&self) -> &'static str {
+        match self.empty_content {
+            true => "openai_chat.reply_of_another_provider.empty_content",
+            false => "openai_chat.reply_of_another_provider",
+        }
     }
 
     pub(super) fn format_encoding(&self) -> &'static str {

@@ -2,50 +2,53 @@
 
 use std::sync::Arc;
 
-use helix_agents_core::llm::{LlmResponse, LlmSink};
-use helix_agents_core::message::Thinking;
+use helix_agents_core::llm::{LlmResponse, LlmSink, ReplyBuilder};
 use helix_agents_core::usage::Usage;
 
-use super::calls::{Calls, TooManyCalls};
-use super::outcome::{calls_result, stop_reason, text_result};
+use super::API;
+use super::calls::{Calls, TooManyParts};
+use super::details::Details;
+use super::outcome::stop_reason;
 use super::wire::{Choice, Chunk, Delta, Text};
-use crate::failure::{Failure, Redactor, Subject};
+use crate::attempt::{Progress, Reading, ReplyReader};
+use crate::failure::Failure;
+use crate::reply_data;
 
 /// The reply so far.
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     text: String,
     thinking: String,
+    details: Details,
     refused: bool,
     calls: Calls,
     finish: Option<String>,
     usage: Usage,
     model: Option<Arc<str>>,
     /// Whether the sink received any of it.
-    pub(super) delivered: bool,
+    delivered: bool,
     /// Whether the end event of the stream arrived.
-    pub(super) done: bool,
+    done: bool,
 }
 
-/// The settings for reading a reply.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reading<'a> {
-    pub(super) subject: Subject<'a>,
-    pub(super) redactor: Redactor<'a>,
-    /// Whether a structured output was requested.
-    pub(super) structured: bool,
-    /// The number of messages before the reply.
-    pub(super) messages: usize,
-}
-
-impl Reply {
-    /// Returns `true` if the finish reason arrived, after which only token counts can follow.
-    pub(super) fn is_finished(&self) -> bool {
-        self.finish.is_some()
+impl ReplyReader for Reply {
+    fn progress(&self) -> Progress {
+        match self.finish {
+            _ if self.done => Progress::Done,
+            Some(_) => Progress::Finished,
+            None => Progress::Open,
+        }
     }
 
-    /// Adds the data of one event.
-    pub(super) fn event(
+    fn is_delivered(&self) -> bool {
+        self.delivered
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    fn event(
         &mut self,
         data: &[u8],
         reading: &Reading<'_>,
@@ -62,8 +65,7 @@ impl Reply {
         self.chunk(data, false, reading, sink)
     }
 
-    /// Adds a reply that is one JSON document.
-    pub(super) fn document(
+    fn document(
         &mut self,
         body: &[u8],
         reading: &Reading<'_>,
@@ -77,6 +79,37 @@ impl Reply {
         Ok(())
     }
 
+    fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
+        let truncated = self.finish.as_deref() == Some("length");
+        let has_calls = !self.calls.is_empty();
+        let stop_reason = stop_reason(self.finish.as_deref(), has_calls, self.refused);
+        let ended = self.calls.end(truncated, reading.messages);
+        if ended.nameless && !truncated {
+            return Err(reading.subject.protocol("sent a call without a name"));
+        }
+        let mut parts = ReplyBuilder::default();
+        if self.details.is_empty() {
+            parts.thinking(&self.thinking, None);
+        } else {
+            self.details.add_to(&self.thinking, &mut parts);
+        }
+        parts.text(&self.text, None);
+        for call in ended.calls {
+            sink.tool_call(&call);
+            parts.call(call, None);
+        }
+        let layout =
+            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
+        let result = parts.into_result(stop_reason, reading.structured);
+        let mut response = LlmResponse::new(result, self.usage);
+        response.layout = layout;
+        response.model = self.model;
+        response.raw_stop_reason = self.finish;
+        Ok(response)
+    }
+}
+
+impl Reply {
     fn is_empty(&self) -> bool {
         self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
     }
@@ -113,7 +146,7 @@ impl Reply {
         let choices = chunk.choices.into_iter().flatten();
         for choice in choices.filter(|choice| choice.index.unwrap_or(0) == 0) {
             self.choice(&choice, whole, sink)
-                .map_err(|_| reading.subject.protocol("sent more calls than a reply can have"))?;
+                .map_err(|_| reading.subject.protocol("sent more parts than a reply can have"))?;
         }
         Ok(())
     }
@@ -123,7 +156,7 @@ impl Reply {
         choice: &Choice<'_>,
         whole: bool,
         sink: &dyn LlmSink,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), TooManyParts> {
         if let Some(delta) = &choice.delta {
             self.delta(delta, whole, sink)?;
         }
@@ -139,7 +172,7 @@ impl Reply {
         delta: &Delta<'_>,
         whole: bool,
         sink: &dyn LlmSink,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), TooManyParts> {
         // Servers that send both fields send the same text twice.
         let mut thinking = text(delta.reasoning_content.as_ref());
         if thinking.is_empty() {
@@ -149,6 +182,11 @@ impl Reply {
             self.delivered = true;
             self.thinking.push_str(thinking);
             sink.thinking(thinking, whole);
+        }
+        if let Some(details) = delta.reasoning_details
+            && !self.details.add(details)
+        {
+            return Err(TooManyParts);
         }
         let refusal = text(delta.refusal.as_ref());
         self.refused |= !refusal.is_empty();
@@ -172,35 +210,6 @@ impl Reply {
             self.calls.function_call(function, sink)?;
         }
         Ok(())
-    }
-
-    /// Converts a complete reply into a response.
-    pub(super) fn end(
-        self,
-        reading: &Reading<'_>,
-        sink: &dyn LlmSink,
-    ) -> Result<LlmResponse, Failure> {
-        let truncated = self.finish.as_deref() == Some("length");
-        let has_calls = !self.calls.is_empty();
-        let stop_reason = stop_reason(self.finish.as_deref(), has_calls, self.refused);
-        let ended = self.calls.end(truncated, reading.messages);
-        if ended.nameless && !truncated {
-            return Err(reading.subject.protocol("sent a call without a name"));
-        }
-        for call in &ended.calls {
-            sink.tool_call(call);
-        }
-        let thinking = Some(self.thinking).filter(|thinking| !thinking.is_empty());
-        let thinking = thinking.map(Thinking::new);
-        let result = if ended.calls.is_empty() {
-            text_result(self.text, thinking, stop_reason, reading.structured)
-        } else {
-            calls_result(self.text, ended.calls, thinking, stop_reason)
-        };
-        let mut response = LlmResponse::new(result, self.usage);
-        response.model = self.model;
-        response.raw_stop_reason = self.finish;
-        Ok(response)
     }
 }
 

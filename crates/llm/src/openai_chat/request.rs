@@ -1,70 +1,67 @@
 //! The request body, assembled from bytes: the settings, the cached encoded messages, and the end.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
-use bytes::Bytes;
-use helix_agents_core::llm::{LlmConfig, LlmRequest, ToolChoice};
-use helix_agents_core::message::Message;
+use helix_agents_core::llm::{LlmConfig, LlmRequest, ThinkingAmount, ToolChoice};
+use helix_agents_core::message::{Message, SharedMessage};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::object::{Object, write_json};
 use super::profile::{MaxTokensField, ServerProfile};
-use super::{Inner, format, message, settings, tools};
+use super::{API, OpenAiChat, format, message, tools};
+use crate::json_writer::{Object, write_json};
+use crate::reply_data;
+use crate::wire_format::{Call, RequestBody};
 
-/// A request body, shared by all attempts of one call.
-#[derive(Debug)]
-pub(super) struct RequestBody {
-    pub(super) bytes: Bytes,
-    /// Whether the reply is streamed.
-    pub(super) streams: bool,
-    conversation: Range<usize>,
+/// Writes the body of one call.
+pub(super) fn assemble(profile: &ServerProfile, call: &Call<'_>) -> RequestBody {
+    let Call { request, model, .. } = *call;
+    let messages: Vec<Cow<'_, [u8]>> = std::iter::once(request.prompt)
+        .chain(request.messages)
+        .map(|shared| encoded(shared, profile, call.provider))
+        .collect();
+    let tools = request.tools.encoded(profile.tool_encoding(), |specs, out| {
+        tools::encode(specs, profile.strict_tools, out);
+    });
+    let size: usize = messages.iter().map(|message| message.len() + 1).sum();
+
+    let mut out = Vec::with_capacity(size + tools.len() + 1024);
+    let mut object = Object::begin(&mut out);
+    object.member("model", model);
+    let streams = streams(profile, request);
+    prefix(profile, call, streams, &mut object);
+    if !request.tools.is_empty() {
+        object.raw("tools", &tools);
+    }
+    let out_messages = object.value("messages");
+    let start = out_messages.len();
+    out_messages.push(b'[');
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            out_messages.push(b',');
+        }
+        out_messages.extend_from_slice(message);
+    }
+    out_messages.push(b']');
+    let end = out_messages.len();
+    object.end();
+    RequestBody { bytes: out.into(), streams, conversation: start..end }
 }
 
-impl RequestBody {
-    /// Writes the body of one call.
-    pub(super) fn assemble(server: &Inner, model: &str, request: &LlmRequest<'_>) -> Self {
-        let profile = server.profile();
-        let encode = |message: &Message, out: &mut Vec<u8>| {
-            message::encode(message, profile.empty_content, out);
-        };
-        let messages: Vec<Cow<'_, [u8]>> = std::iter::once(request.prompt)
-            .chain(request.messages)
-            .map(|message| message.encoded(profile.message_encoding(), encode))
-            .collect();
-        let tools = request.tools.encoded(profile.tool_encoding(), |specs, out| {
-            tools::encode(specs, profile.strict_tools, out);
+fn encoded<'a>(
+    shared: &'a SharedMessage,
+    profile: &ServerProfile,
+    provider: &str,
+) -> Cow<'a, [u8]> {
+    let encode = |message: &Message, keeps_data: bool, out: &mut Vec<u8>| {
+        message::encode(message, profile.empty_content, keeps_data, out);
+    };
+    if reply_data::is_foreign(shared, API, provider) {
+        return shared.encoded(profile.foreign_encoding(), |message, out| {
+            encode(message, false, out);
         });
-        let size: usize = messages.iter().map(|message| message.len() + 1).sum();
-
-        let mut out = Vec::with_capacity(size + tools.len() + 1024);
-        let mut object = Object::begin(&mut out);
-        object.member("model", model);
-        let streams = streams(profile, request);
-        prefix(server, request, streams, &mut object);
-        if !request.tools.is_empty() {
-            object.raw("tools", &tools);
-        }
-        let out_messages = object.value("messages");
-        let start = out_messages.len();
-        out_messages.push(b'[');
-        for (index, message) in messages.iter().enumerate() {
-            if index > 0 {
-                out_messages.push(b',');
-            }
-            out_messages.extend_from_slice(message);
-        }
-        out_messages.push(b']');
-        let end = out_messages.len();
-        object.end();
-        Self { bytes: out.into(), streams, conversation: start..end }
     }
-
-    /// Returns the part of the body that contains the conversation, for redaction.
-    pub(super) fn conversation(&self) -> &[u8] {
-        self.bytes.get(self.conversation.clone()).unwrap_or_default()
-    }
+    shared.encoded(profile.message_encoding(), |message, out| encode(message, true, out))
 }
 
 /// Returns `true` if the model may choose among tools.
@@ -76,10 +73,10 @@ fn streams(profile: &ServerProfile, request: &LlmRequest<'_>) -> bool {
     profile.stream && (profile.stream_tool_choice || !may_choose(request))
 }
 
-fn prefix(server: &Inner, request: &LlmRequest<'_>, streams: bool, object: &mut Object<'_>) {
-    let (config, profile) = (request.config, server.profile());
-    let provider = &server.options.name;
-    let replaced = |key: &str| settings::options(config, provider).any(|(name, _)| name == key);
+fn prefix(profile: &ServerProfile, call: &Call<'_>, streams: bool, object: &mut Object<'_>) {
+    let Call { request, .. } = *call;
+    let config = request.config;
+    let replaced = |key: &str| call.options::<OpenAiChat<'_>>().any(|(name, _)| name == key);
 
     object.member("stream", &streams);
     if streams && profile.stream_usage && !replaced("stream_options") {
@@ -94,8 +91,16 @@ fn prefix(server: &Inner, request: &LlmRequest<'_>, streams: bool, object: &mut 
         };
         object.raw("response_format", &schema.encoded(profile.format_encoding(), encode));
     }
-    if let ToolChoice::Tool(name) = request.tool_choice
-        && !request.tools.is_empty()
+    if let Some(thinking) = config.thinking
+        && !replaced("reasoning_effort")
+    {
+        let effort = match thinking.amount {
+            ThinkingAmount::Effort(effort) => effort.as_str(),
+            _ => "none",
+        };
+        object.member("reasoning_effort", effort);
+    }
+    if let Some(name) = call.forced_tool()
         && !replaced("tool_choice")
     {
         let out = object.value("tool_choice");
@@ -106,7 +111,7 @@ fn prefix(server: &Inner, request: &LlmRequest<'_>, streams: bool, object: &mut 
     if profile.explicit_tool_choice && may_choose(request) && !replaced("tool_choice") {
         object.member("tool_choice", "auto");
     }
-    for (key, value) in settings::options(config, provider) {
+    for (key, value) in call.options::<OpenAiChat<'_>>() {
         object.member(key, value);
     }
 }

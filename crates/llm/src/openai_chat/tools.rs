@@ -2,8 +2,8 @@
 
 use helix_agents_core::tool::ToolSpec;
 
-use super::object::{Object, write_json};
-use crate::strict::strict;
+use crate::json_writer::{Object, write_json};
+use crate::strict::{Subset, strict};
 
 /// Writes the list of tools. With `strict_tools`, tools that request strict mode are marked as
 /// strict if their schema can be expressed in the strict subset.
@@ -23,7 +23,8 @@ fn encode_tool(spec: &ToolSpec, strict_tools: bool, out: &mut Vec<u8>) {
     let mut function = Object::begin(out);
     function.member("name", &*spec.name);
     function.member("description", &*spec.description);
-    let narrowed = (strict_tools && spec.strict).then(|| strict(&spec.input_schema.to_value()));
+    let narrowed = (strict_tools && spec.strict)
+        .then(|| strict(&spec.input_schema.to_value(), Subset::OpenAi));
     match narrowed.flatten() {
         Some(schema) => {
             write_json(function.value("parameters"), &schema);

@@ -51,6 +51,8 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
     pub(super) reasoning: Option<Text<'a>>,
     #[serde(borrow, default)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
     #[serde(borrow, default)]
     pub(super) function_call: Option<Box<FunctionDelta<'a>>>,
@@ -81,6 +83,8 @@ pub(super) struct WireUsage {
     #[serde(default)]
     completion_tokens: Option<u64>,
     #[serde(default)]
+    total_tokens: Option<u64>,
+    #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
     #[serde(default)]
     completion_tokens_details: Option<CompletionDetails>,
@@ -90,6 +94,8 @@ pub(super) struct WireUsage {
 struct PromptDetails {
     #[serde(default)]
     cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -100,12 +106,22 @@ struct CompletionDetails {
 
 impl From<WireUsage> for Usage {
     fn from(wire: WireUsage) -> Self {
-        let cached = wire.prompt_tokens_details.and_then(|details| details.cached_tokens);
+        let details = wire.prompt_tokens_details.as_ref();
+        let cached = details.and_then(|details| details.cached_tokens).unwrap_or_default();
+        let written = details.and_then(|details| details.cache_write_tokens).unwrap_or_default();
         let reasoning = wire.completion_tokens_details.and_then(|details| details.reasoning_tokens);
-        let (input, output) = (wire.prompt_tokens, wire.completion_tokens);
-        Self::new(input.unwrap_or_default(), output.unwrap_or_default())
-            .with_cached_tokens(cached.unwrap_or_default())
-            .with_reasoning_tokens(reasoning.unwrap_or_default())
+        let reasoning = reasoning.unwrap_or_default();
+        let input = wire.prompt_tokens.unwrap_or_default();
+        let mut output = wire.completion_tokens.unwrap_or_default();
+        // xAI reports reasoning beside the completion, not as a part of it.
+        let with_reasoning = output.saturating_add(reasoning);
+        if wire.total_tokens == Some(input.saturating_add(with_reasoning)) {
+            output = with_reasoning;
+        }
+        Self::new(input, output)
+            .with_cached_tokens(cached)
+            .with_cache_write_tokens(written)
+            .with_reasoning_tokens(reasoning)
     }
 }
 

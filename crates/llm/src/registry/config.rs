@@ -7,10 +7,10 @@ use std::time::Duration;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
-use super::OPENAI_URL;
-use crate::env;
+use super::known::KnownProvider;
 use crate::http::Timeouts;
-use crate::openai_chat::{MaxTokensField, OpenAiChatOptions, OutputFormat, ServerProfile};
+use crate::openai_chat::{MaxTokensField, OutputFormat, ServerProfile};
+use crate::server::{ApiFormat, ModelServerOptions};
 
 /// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
@@ -30,6 +30,7 @@ pub(super) struct ProviderConfig {
     api_key_env: Option<String>,
     pub(super) model: Option<String>,
     allow_http: bool,
+    api: Option<Api>,
     server: Option<ServerKind>,
     stream: Option<bool>,
     stream_tool_choice: Option<bool>,
@@ -51,6 +52,31 @@ enum ServerKind {
     Openai,
     Compatible,
     LlamaCppPython,
+}
+
+/// The APIs by name.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Api {
+    ChatCompletions,
+    OpenaiResponses,
+    AnthropicMessages,
+    BedrockConverse,
+    GeminiGenerate,
+}
+
+impl Api {
+    /// Returns the format. `of_address` is that of the address.
+    fn format(self, of_address: ApiFormat) -> ApiFormat {
+        match (self, of_address) {
+            (Self::ChatCompletions, format @ ApiFormat::ChatCompletions(_)) => format,
+            (Self::ChatCompletions, _) => ApiFormat::ChatCompletions(ServerProfile::compatible()),
+            (Self::OpenaiResponses, _) => ApiFormat::OpenAiResponses,
+            (Self::AnthropicMessages, _) => ApiFormat::AnthropicMessages,
+            (Self::BedrockConverse, _) => ApiFormat::BedrockConverse,
+            (Self::GeminiGenerate, _) => ApiFormat::GeminiGenerate,
+        }
+    }
 }
 
 impl ConfigFile {
@@ -99,22 +125,26 @@ impl ProviderConfig {
         &self,
         name: &str,
         lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Result<OpenAiChatOptions, String>> {
-        let is_openai = name == "openai";
-        let base_url = match &self.base_url {
-            Some(url) => url.clone(),
-            None if is_openai => {
-                lookup(env::OPENAI_BASE_URL.name).unwrap_or_else(|| OPENAI_URL.to_owned())
-            }
-            None => {
+    ) -> Result<Result<ModelServerOptions, String>> {
+        let known = KnownProvider::find(name);
+        let base_url = match (&self.base_url, known) {
+            (Some(url), _) => url.clone(),
+            (None, Some(known)) => known.base_url(lookup),
+            (None, None) => {
                 return Err(Error::new(
                     ErrorCode::ConfigInvalid,
                     format!("the provider `{name}` has no `base_url`"),
                 ));
             }
         };
-        let mut options = OpenAiChatOptions::new(name, &base_url);
-        let implied = is_openai.then_some(env::OPENAI_API_KEY.name);
+        let mut options = match known {
+            Some(known) => known.options(&base_url),
+            None => ModelServerOptions::new(name, &base_url),
+        };
+        if let Some(api) = self.api {
+            options.format = api.format(options.format);
+        }
+        let implied = known.map(|known| known.key.name);
         if let Some(variable) = self.api_key_env.as_deref().or(implied) {
             match lookup(variable) {
                 Some(key) => options.api_key = Some(key.as_str().into()),
@@ -122,11 +152,41 @@ impl ProviderConfig {
                 None => {}
             }
         }
-        options.default_model.clone_from(&self.model);
+        if let Some(model) = &self.model {
+            options.default_model = Some(model.clone());
+        }
         options.allow_http = self.allow_http;
-        options.profile = self.profile(options.profile);
+        match (&mut options.format, self.profile_key()) {
+            (ApiFormat::ChatCompletions(profile), _) => *profile = self.profile(profile.clone()),
+            (_, Some(key)) => {
+                return Err(Error::new(
+                    ErrorCode::ConfigInvalid,
+                    format!(
+                        "the provider `{name}` sets `{key}`, which applies only to Chat Completions"
+                    ),
+                ));
+            }
+            (_, None) => {}
+        }
         options.timeouts = self.timeouts();
         Ok(Ok(options))
+    }
+
+    /// Returns a key that is set and applies only to Chat Completions.
+    fn profile_key(&self) -> Option<&'static str> {
+        let keys = [
+            ("server", self.server.is_some()),
+            ("stream", self.stream.is_some()),
+            ("stream_tool_choice", self.stream_tool_choice.is_some()),
+            ("stream_usage", self.stream_usage.is_some()),
+            ("max_tokens_field", self.max_tokens_field.is_some()),
+            ("empty_content", self.empty_content.is_some()),
+            ("output_format", self.output_format.is_some()),
+            ("explicit_tool_choice", self.explicit_tool_choice.is_some()),
+            ("strict_tools", self.strict_tools.is_some()),
+            ("top_k", self.top_k.is_some()),
+        ];
+        keys.into_iter().find_map(|(key, is_set)| is_set.then_some(key))
     }
 
     fn profile(&self, of_address: ServerProfile) -> ServerProfile {

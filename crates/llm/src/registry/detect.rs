@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::ProviderRegistry;
 use crate::http::{HttpClient, Route};
-use crate::openai_chat::{OpenAiChatOptions, ServerProfile};
+use crate::openai_chat::ServerProfile;
+use crate::server::ModelServerOptions;
 
 /// The default ports of Ollama, llama.cpp, vLLM and LM Studio.
 pub const LOCAL_PORTS: [u16; 4] = [11434, 8080, 8000, 1234];
@@ -24,7 +25,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 #[non_exhaustive]
 pub struct LocalServer {
     /// The options of the server, under the name `local`, with its first model as the default.
-    pub options: OpenAiChatOptions,
+    pub options: ModelServerOptions,
     /// The first model of the server.
     pub model: String,
     /// The port of the server.
@@ -75,7 +76,7 @@ async fn probe(http: &HttpClient, port: u16) -> Option<LocalServer> {
         Some("me") => ServerProfile::llama_cpp_python(),
         _ => ServerProfile::compatible(),
     };
-    let options = OpenAiChatOptions::new("local", &format!("http://127.0.0.1:{port}/v1"))
+    let options = ModelServerOptions::new("local", &format!("http://127.0.0.1:{port}/v1"))
         .with_default_model(&first.id)
         .with_profile(profile);
     Some(LocalServer { options, model: first.id, port })

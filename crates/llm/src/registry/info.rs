@@ -31,7 +31,7 @@ pub struct ProviderInfo {
 pub enum ProviderKey {
     /// No key is configured. Self-hosted servers often need none.
     None,
-    /// The key is set.
+    /// The key is set, or access tokens are supplied.
     Set,
     /// This environment variable should contain the key, but is not set. Calls will fail.
     Missing(String),
@@ -61,8 +61,8 @@ impl ProviderRegistry {
                     let options = server.options();
                     info.base_url = Some(server.base_url());
                     info.default_model.clone_from(&options.default_model);
-                    info.profile = Some(options.profile.clone());
-                    if options.api_key.is_some() {
+                    info.profile = options.format.profile().cloned();
+                    if options.api_key.is_some() || options.authenticator.is_some() {
                         info.key = ProviderKey::Set;
                     }
                 }

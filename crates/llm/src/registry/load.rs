@@ -5,9 +5,9 @@ use std::path::Path;
 use helix_agents_core::error::Result;
 
 use super::config::ConfigFile;
-use super::{CONFIG_FILE, OPENAI_MODEL, OPENAI_URL, Provider, ProviderRegistry};
+use super::known::KNOWN;
+use super::{CONFIG_FILE, Provider, ProviderRegistry};
 use crate::env;
-use crate::openai_chat::OpenAiChatOptions;
 
 impl ProviderRegistry {
     /// Creates a registry from the environment ([`env::ALL`]) and the file `helix.toml` in the
@@ -15,7 +15,7 @@ impl ProviderRegistry {
     ///
     /// An agent that names no model gets the one in [`env::HELIX_MODEL`], or otherwise that of the
     /// default provider. The default provider is the one that the file names, or the only one, or
-    /// `openai`, whose model is `gpt-4.1-mini` unless the file sets another.
+    /// the first of `openai`, `anthropic`, `gemini` and the other providers of [`env::ALL`].
     ///
     /// # Errors
     /// Returns [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if the file
@@ -41,25 +41,15 @@ impl ProviderRegistry {
             None => ConfigFile::default(),
         };
         let mut registry = Self::new();
-        if !config.providers.contains_key("openai") {
-            let key = lookup(env::OPENAI_API_KEY.name);
-            let base_url = lookup(env::OPENAI_BASE_URL.name);
-            if key.is_some() || base_url.is_some() {
-                let base_url = base_url.as_deref().unwrap_or(OPENAI_URL);
-                let mut options =
-                    OpenAiChatOptions::new("openai", base_url).with_default_model(OPENAI_MODEL);
-                options.api_key = key.as_deref().map(Into::into);
-                registry = registry.with_provider(options)?;
-            }
+        let found = KNOWN.iter().filter(|known| known.is_configured(&lookup));
+        for known in found.filter(|known| !config.providers.contains_key(known.name)) {
+            let mut options = known.options(&known.base_url(&lookup));
+            options.api_key = lookup(known.key.name).as_deref().map(Into::into);
+            registry = registry.with_provider(options)?;
         }
         for (name, provider) in &config.providers {
             registry = match provider.options(name, &lookup)? {
-                Ok(mut options) => {
-                    if name == "openai" {
-                        options.default_model.get_or_insert_with(|| OPENAI_MODEL.to_owned());
-                    }
-                    registry.with_provider(options)?
-                }
+                Ok(options) => registry.with_provider(options)?,
                 Err(variable) => {
                     let provider = Provider::WithoutKey {
                         variable: variable.as_str().into(),
@@ -75,8 +65,11 @@ impl ProviderRegistry {
         }
         if let Some(model) = lookup(env::HELIX_MODEL.name) {
             registry = registry.with_default_model(&model);
-        } else if registry.default_name().is_none() && registry.providers.contains_key("openai") {
-            registry = registry.with_default_model("openai:");
+        } else if registry.default_name().is_none() {
+            let known = KNOWN.iter().find(|known| registry.providers.contains_key(known.name));
+            if let Some(known) = known {
+                registry = registry.with_default_model(&format!("{}:", known.name));
+            }
         }
         Ok(registry)
     }

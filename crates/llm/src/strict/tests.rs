@@ -2,19 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::strict;
+use super::{Subset, strict};
 
 #[track_caller]
 fn check(schema: &Value, expected: &Value) {
-    assert_eq!(strict(schema).as_ref(), Some(expected));
+    assert_eq!(strict(schema, Subset::OpenAi).as_ref(), Some(expected));
     // A strict schema is not changed.
-    assert_eq!(strict(expected).as_ref(), Some(expected), "after the second conversion");
+    assert_eq!(
+        strict(expected, Subset::OpenAi).as_ref(),
+        Some(expected),
+        "after the second conversion"
+    );
 }
 
 #[track_caller]
 fn check_refused(property: &Value) {
     let schema = json!({"type": "object", "properties": {"a": property}, "required": ["a"]});
-    assert_eq!(strict(&schema), None, "{property}");
+    assert_eq!(strict(&schema, Subset::OpenAi), None, "{property}");
 }
 
 #[test]
@@ -51,7 +55,7 @@ fn an_object_without_properties_is_closed_too() {
 #[test]
 fn an_optional_property_that_is_not_nullable_cannot_be_converted() {
     let schema = json!({"type": "object", "properties": {"limit": {"type": "integer"}}});
-    assert_eq!(strict(&schema), None);
+    assert_eq!(strict(&schema, Subset::OpenAi), None);
 }
 
 #[test]
@@ -135,9 +139,12 @@ fn schemas_without_a_strict_form_are_rejected() {
 
 #[test]
 fn the_root_must_be_one_object() {
-    assert_eq!(strict(&json!({"type": "string"})), None);
-    assert_eq!(strict(&json!({"type": "object", "anyOf": [{"type": "object"}]})), None);
-    assert_eq!(strict(&json!({"anyOf": [{"type": "object"}]})), None);
+    assert_eq!(strict(&json!({"type": "string"}), Subset::OpenAi), None);
+    assert_eq!(
+        strict(&json!({"type": "object", "anyOf": [{"type": "object"}]}), Subset::OpenAi),
+        None
+    );
+    assert_eq!(strict(&json!({"anyOf": [{"type": "object"}]}), Subset::OpenAi), None);
 }
 
 #[test]
@@ -147,5 +154,50 @@ fn cyclic_references_do_not_hang() {
         "properties": {"a": {"$ref": "#/$defs/A"}},
         "$defs": {"A": {"$ref": "#/$defs/A"}},
     });
-    assert_eq!(strict(&schema), None);
+    assert_eq!(strict(&schema, Subset::OpenAi), None);
+}
+
+#[test]
+fn anthropics_subset_has_optional_properties_and_no_limits() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "minLength": 1, "pattern": "^[A-Z]", "format": "uri"},
+            "days": {"type": "integer", "minimum": 1, "maximum": 7},
+            "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 9},
+            "many": {"type": "array", "items": {"$ref": "#/$defs/tag"}, "minItems": 2},
+        },
+        "required": ["city"],
+        "$defs": {"tag": {"type": "string"}},
+    });
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "format": "uri"},
+            "days": {"type": "integer"},
+            "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            "many": {"type": "array", "items": {"$ref": "#/$defs/tag"}},
+        },
+        "required": ["city"],
+        "additionalProperties": false,
+        "$defs": {"tag": {"type": "string"}},
+    });
+    assert_eq!(strict(&schema, Subset::Anthropic), Some(expected.clone()));
+    assert_eq!(strict(&expected, Subset::Anthropic), Some(expected));
+}
+
+#[test]
+fn anthropics_subset_has_no_recursive_schemas() {
+    let tree = json!({
+        "type": "object",
+        "properties": {"root": {"$ref": "#/$defs/node"}},
+        "$defs": {"node": {
+            "type": "object",
+            "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+            "required": ["children"],
+        }},
+        "required": ["root"],
+    });
+    assert_eq!(strict(&tree, Subset::Anthropic), None);
+    assert!(strict(&tree, Subset::OpenAi).is_some());
 }

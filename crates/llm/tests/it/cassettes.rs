@@ -13,7 +13,7 @@ use helix_agents_core::message::{
 };
 use helix_agents_core::step::StopReason;
 use helix_agents_core::tool::{ToolSet, ToolSpec};
-use helix_agents_llm::{OpenAiChat, ServerProfile};
+use helix_agents_llm::{ModelServer, ServerProfile};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ async fn play(name: &str) {
         "llama_cpp_python" => ServerProfile::llama_cpp_python(),
         other => panic!("no profile {other}"),
     };
-    let adapter = OpenAiChat::new(options(&server).with_profile(profile)).unwrap();
+    let adapter = ModelServer::new(options(&server).with_profile(profile)).unwrap();
     let ask = ask(&cassette.request);
     let response = ask.answer(&adapter).await;
 
@@ -137,6 +137,7 @@ fn message(wire: &Value) -> Message {
             provider_id: wire["tool_call_id"].as_str().map(Into::into),
             tool_name: String::new(),
             content: content.unwrap(),
+            attachments: Vec::new(),
             failed: false,
         }),
         "assistant" => {
@@ -151,6 +152,7 @@ fn message(wire: &Value) -> Message {
                 content: content.filter(|text| !text.is_empty()),
                 tool_calls: calls.collect(),
                 thinking: None,
+                layout: None,
             };
             Message::Assistant(message.into())
         }

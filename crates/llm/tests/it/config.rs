@@ -54,6 +54,25 @@ fn a_key_or_an_address_in_the_environment_makes_a_provider() {
 }
 
 #[test]
+fn the_usual_variable_of_a_provider_configures_it() {
+    for (variable, model, host) in [
+        ("ANTHROPIC_API_KEY", "anthropic:claude-haiku-4-5", "https://api.anthropic.com"),
+        ("GEMINI_API_KEY", "gemini:gemini-2.5-flash", "https://generativelanguage.googleapis.com"),
+    ] {
+        let registry = load(&[(variable, "k")], None).unwrap();
+        assert_eq!(registry.default_model().unwrap().to_string(), model);
+        let base_url = registry.providers()[0].base_url.clone().unwrap();
+        assert!(base_url.starts_with(host), "{base_url}");
+        // OpenAI comes first.
+        let registry = load(&[(variable, "k"), ("OPENAI_API_KEY", "k")], None).unwrap();
+        assert_eq!(registry.default_model().unwrap().to_string(), "openai:gpt-4.1-mini");
+    }
+    let registry = load(&[("GROQ_API_KEY", "k")], None).unwrap();
+    check(&registry, "groq:llama").unwrap();
+    assert_eq!(registry.default_model().unwrap_err().code(), ErrorCode::ModelUnknown);
+}
+
+#[test]
 fn the_default_model_comes_from_the_environment_or_the_default_provider() {
     let key = ("OPENAI_API_KEY", "k");
     let of = |vars: &[(&str, &str)], file: Option<&str>| {
@@ -175,5 +194,29 @@ fn the_file_must_be_readable_if_it_is_named() {
 fn every_variable_that_is_read_is_described() {
     let names: Vec<&str> =
         helix_agents_llm::env::ALL.iter().map(|variable| variable.name).collect();
-    assert_eq!(names, ["HELIX_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"]);
+    let openai = ["HELIX_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"];
+    let others = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "GEMINI_API_KEY", "XAI_API_KEY"];
+    let compatible = ["GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "OPENROUTER_API_KEY"];
+    assert_eq!(names, [&openai[..], &others, &compatible].concat());
+}
+
+#[tokio::test]
+async fn a_known_provider_keeps_its_api_at_another_address() {
+    for (name, path) in
+        [("anthropic", "POST /v1/messages "), ("gemini", "POST /v1/models/m:stream")]
+    {
+        let server = Server::start(vec![Reply::status(401, "", "{}")]).await;
+        let file = format!("[providers.{name}]\nbase_url = \"{}\"\n", server.url());
+        let registry = load(&[], Some(&file)).unwrap();
+        let config = LlmConfig::new(format!("{name}:m"));
+        Ask { config, ..Ask::default() }.answer(&registry).await;
+        let head = &server.requests()[0].head;
+        assert!(head.starts_with(path), "{head}");
+    }
+}
+
+#[test]
+fn keys_of_chat_completions_are_rejected_for_another_api() {
+    let file = "[providers.anthropic]\nempty_content = true\n";
+    check_refused(file, &["`anthropic`", "`empty_content`", "Chat Completions"]);
 }

@@ -22,7 +22,7 @@ async fn the_first_server_with_a_model_wins() {
     let ports = [&silent, &other, &page, &empty, &good].map(|server| server.port);
     let found = ProviderRegistry::detect_local_on(&ports).await.unwrap();
     assert_eq!((found.model.as_str(), found.port), ("qwen3:0.6b", good.port));
-    assert_eq!(found.options.profile, ServerProfile::compatible());
+    assert_eq!(found.options.format.profile(), Some(&ServerProfile::compatible()));
 
     let registry = ProviderRegistry::new().with_local(&found).unwrap();
     let mut ask = Ask::default();
@@ -36,7 +36,7 @@ async fn the_python_server_of_llama_cpp_gets_its_profile() {
     let entry = r#"{"id":"local","object":"model","owned_by":"me","permissions":[]}"#;
     let server = Server::start(vec![models(entry)]).await;
     let found = ProviderRegistry::detect_local_on(&[server.port]).await.unwrap();
-    let profile = found.options.profile;
+    let profile = found.options.format.profile().unwrap();
     assert!(profile.empty_content);
     assert_eq!(profile.output_format, OutputFormat::JsonObject);
 }

@@ -1,7 +1,7 @@
 //! Replies that are one JSON document.
 
 use helix_agents_core::step::{StepResult, StopReason};
-use helix_agents_llm::{OpenAiChat, ServerProfile};
+use helix_agents_llm::{ModelServer, ServerProfile};
 
 use crate::support::{
     Ask, Reply, Server, adapter, content, failure, finish, options, stream, text,
@@ -15,7 +15,7 @@ async fn answer(reply: Reply) -> (helix_agents_core::llm::LlmResponse, Vec<Strin
     let server = Server::start(vec![reply]).await;
     let mut profile = ServerProfile::compatible();
     profile.stream = false;
-    let adapter = OpenAiChat::new(options(&server).with_profile(profile)).unwrap();
+    let adapter = ModelServer::new(options(&server).with_profile(profile)).unwrap();
     let ask = Ask::default();
     let response = ask.answer(&adapter).await;
     (response, ask.sink.lines())

@@ -2,7 +2,7 @@
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::step::{StepResult, StopReason};
-use helix_agents_llm::{ApiKey, OpenAiChat, OpenAiChatOptions};
+use helix_agents_llm::{ApiKey, ModelServer, ModelServerOptions};
 
 use crate::support::{
     Act, Ask, Reply, Server, adapter, delta, failure, finish, options, stream, text,
@@ -134,8 +134,8 @@ async fn a_closed_port_is_unavailable_with_host_port_and_cause_only() {
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);
-    let options = OpenAiChatOptions::new("local", &format!("http://127.0.0.1:{port}/secret/v1"));
-    let response = Ask::default().answer(&OpenAiChat::new(options).unwrap()).await;
+    let options = ModelServerOptions::new("local", &format!("http://127.0.0.1:{port}/secret/v1"));
+    let response = Ask::default().answer(&ModelServer::new(options).unwrap()).await;
     let (error, should_stop) = failure(&response);
     assert_eq!(error.code, "provider_unavailable");
     assert!(should_stop);
@@ -150,7 +150,7 @@ async fn a_reply_over_the_limit_is_refused() {
     let server = Server::start(vec![Reply::events(stream([&long, &long, &finish("stop")]))]).await;
     let options = options(&server).with_max_reply_bytes(1000);
     let ask = Ask { max_retries: 3, ..Ask::default() };
-    let response = ask.answer(&OpenAiChat::new(options).unwrap()).await;
+    let response = ask.answer(&ModelServer::new(options).unwrap()).await;
     assert_eq!(failure(&response).0.code, "too_large");
     assert_eq!(server.requests().len(), 1);
 }
@@ -171,9 +171,9 @@ async fn an_endless_error_body_is_bounded_in_memory_and_time() {
 fn addresses_and_keys_that_cannot_be_used_are_refused() {
     #[track_caller]
     fn check(url: &str, key: Option<&str>, word: Option<&str>) {
-        let mut options = OpenAiChatOptions::new("p", url);
+        let mut options = ModelServerOptions::new("p", url);
         options.api_key = key.map(ApiKey::new);
-        match (OpenAiChat::new(options), word) {
+        match (ModelServer::new(options), word) {
             (Ok(_), None) => {}
             (Err(error), Some(word)) => {
                 assert_eq!(error.code(), ErrorCode::ConfigInvalid);
@@ -196,15 +196,15 @@ fn addresses_and_keys_that_cannot_be_used_are_refused() {
     check("https://me:hunter2@example.com/v1", None, Some("credentials"));
     check("https://example.com/v1", Some("hunter2\nx"), Some("characters"));
 
-    let allowed = OpenAiChatOptions::new("p", "http://192.168.1.7/v1").with_api_key("k");
-    OpenAiChat::new(allowed.with_allow_http()).unwrap();
-    assert!(OpenAiChat::new(OpenAiChatOptions::new("a:b", "https://x.example")).is_err());
+    let allowed = ModelServerOptions::new("p", "http://192.168.1.7/v1").with_api_key("k");
+    ModelServer::new(allowed.with_allow_http()).unwrap();
+    assert!(ModelServer::new(ModelServerOptions::new("a:b", "https://x.example")).is_err());
 }
 
 #[test]
 fn keys_are_in_no_debug_output() {
-    let options = OpenAiChatOptions::new("p", "https://example.com/v1").with_api_key("hunter2");
-    let adapter = OpenAiChat::new(options.clone()).unwrap();
+    let options = ModelServerOptions::new("p", "https://example.com/v1").with_api_key("hunter2");
+    let adapter = ModelServer::new(options.clone()).unwrap();
     let text = format!("{options:?} {adapter:?} {:?}", ApiKey::new("hunter2"));
     assert!(!text.contains("hunter2"), "{text}");
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_llm::{
-    OpenAiChatOptions, OutputFormat, ProviderKey, ProviderRegistry, ServerProfile,
+    ApiFormat, ModelServer, ModelServerOptions, OutputFormat, ProviderKey, ProviderRegistry,
+    ServerProfile,
 };
 
-use crate::support::{Act, Reply, Server, adapter};
+use crate::support::{Act, Reply, Server, adapter, options};
 
 const DETECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -50,7 +51,7 @@ fn providers_are_described_without_their_keys() {
 /// Returns the models of the only provider, which has the key `hunter2`, for this reply.
 async fn models(reply: Reply) -> (Result<Vec<String>>, Server) {
     let server = Server::start(vec![reply]).await;
-    let options = OpenAiChatOptions::new("local", &server.url()).with_api_key("hunter2");
+    let options = ModelServerOptions::new("local", &server.url()).with_api_key("hunter2");
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
     (registry.models("local", DETECTION_TIMEOUT).await, server)
 }
@@ -88,7 +89,7 @@ async fn a_server_without_a_model_list_is_an_error() {
 #[tokio::test]
 async fn a_silent_server_times_out() {
     let server = Server::start(vec![Reply::default().then(Act::AwaitClose)]).await;
-    let options = OpenAiChatOptions::new("local", &server.url());
+    let options = ModelServerOptions::new("local", &server.url());
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
     let error = registry.models("local", Duration::from_millis(50)).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ProviderTimeout);
@@ -129,4 +130,34 @@ fn a_profile_describes_its_capabilities() {
         assert_eq!(honoured(&compatible, name), of_compatible, "{name}");
         assert_eq!(honoured(&bare, name), of_bare, "{name}");
     }
+}
+
+#[tokio::test]
+async fn each_api_has_its_own_list_of_models() {
+    let list = r#"{"data":[{"type":"model","id":"claude-opus-5"}],"has_more":false}"#;
+    let gemini = r#"{"models":[{"name":"models/gemini-3-pro","version":"3"}]}"#;
+    for (format, body, model) in [
+        (ApiFormat::AnthropicMessages, list, "claude-opus-5"),
+        (ApiFormat::GeminiGenerate, gemini, "gemini-3-pro"),
+    ] {
+        let server = Server::start(vec![Reply::json(body)]).await;
+        let options = options(&server).with_format(format.clone());
+        let found = ModelServer::new(options).unwrap().models(DETECTION_TIMEOUT).await.unwrap();
+        assert_eq!(found, [model]);
+        let request = &server.requests()[0];
+        assert!(request.head.starts_with("GET /v1/models "), "{}", request.head);
+        let has_version = request.header("anthropic-version").is_some();
+        assert_eq!(has_version, matches!(format, ApiFormat::AnthropicMessages));
+    }
+}
+
+#[tokio::test]
+async fn the_list_of_a_dated_azure_version_names_the_version() {
+    let server = Server::start(vec![Reply::json(r#"{"data":[]}"#)]).await;
+    let mut options =
+        ModelServerOptions::azure_openai_dated("azure", "https://r.azure.com", "2024-10-21");
+    options.base_url = server.url();
+    ModelServer::new(options).unwrap().models(DETECTION_TIMEOUT).await.unwrap();
+    let head = &server.requests()[0].head;
+    assert!(head.starts_with("GET /v1/models?api-version=2024-10-21 "), "{head}");
 }

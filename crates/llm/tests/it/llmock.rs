@@ -13,22 +13,22 @@ use helix_agents_core::message::{
 };
 use helix_agents_core::step::{StepResult, StopReason};
 use helix_agents_core::tool::ToolSet;
-use helix_agents_llm::{OpenAiChat, OpenAiChatOptions, ServerProfile, Timeouts};
+use helix_agents_llm::{ModelServer, ModelServerOptions, ServerProfile, Timeouts};
 use serde_json::{Value, json};
 
 use self::process::Llmock;
 use crate::support::{Ask, content, failure, tool};
 
-fn adapter(mock: &Llmock) -> OpenAiChat {
+fn adapter(mock: &Llmock) -> ModelServer {
     // The mock's evaluation ignores waits under 50 ms, and the mock needs a moment to notice that a
     // client has disconnected.
     let policy = RetryPolicy::default().base(Duration::from_millis(400));
-    let options = OpenAiChatOptions::new("local", &format!("{}/v1", mock.url))
+    let options = ModelServerOptions::new("local", &format!("{}/v1", mock.url))
         .with_api_key("mock")
         .with_profile(ServerProfile::openai())
         .with_timeouts(Timeouts::default().with_read(Duration::from_secs(1)))
         .with_retry(policy);
-    OpenAiChat::new(options).unwrap()
+    ModelServer::new(options).unwrap()
 }
 
 /// Returns a question with a unique text, because the evaluation takes equal bodies for retries.
@@ -134,6 +134,7 @@ async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
         provider_id: Some(wire_id),
         tool_name: "get_weather".into(),
         content: "{\"sky\":\"blue\"}".to_owned(),
+        attachments: Vec::new(),
         failed: false,
     };
     ask.messages.push(Message::Tool(result).into());
@@ -177,8 +178,8 @@ async fn replies_without_streaming_are_the_same() {
     let mock = Llmock::start().await;
     let mut profile = ServerProfile::openai();
     profile.stream = false;
-    let options = OpenAiChatOptions::new("local", &format!("{}/v1", mock.url));
-    let plain = OpenAiChat::new(options.with_profile(profile)).unwrap();
+    let options = ModelServerOptions::new("local", &format!("{}/v1", mock.url));
+    let plain = ModelServer::new(options.with_profile(profile)).unwrap();
     let mut ask = question("The same?");
     let streamed = ask.answer(&adapter(&mock)).await;
     let whole = ask.answer(&plain).await;

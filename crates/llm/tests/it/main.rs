@@ -6,12 +6,16 @@
     reason = "a test fails by panicking"
 )]
 
+mod apis;
 mod cancel;
 mod cassettes;
 mod config;
+mod converse;
 mod detect;
 mod document;
+mod embeddings;
 mod errors;
+mod hosting;
 mod info;
 mod llmock;
 mod registry;
@@ -21,4 +25,5 @@ mod split;
 mod stream;
 mod stream_calls;
 mod support;
+mod thinking;
 mod timeouts;

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
-use helix_agents_llm::{ModelSource, OpenAiChatOptions, ProviderRegistry, SelectedModel};
+use helix_agents_core::llm::{LlmAdapter as _, LlmConfig, LlmResponse, RetryPolicy};
+use helix_agents_llm::{ModelServerOptions, ModelSource, ProviderRegistry, SelectedModel};
 
-use crate::support::{Ask, Reply, Server, adapter, content, finish, options, stream, text};
+use crate::support::{
+    Ask, Reply, Server, adapter, content, failure, finish, options, stream, text,
+};
 
 fn good() -> Reply {
     Reply::events(stream([text("Hi."), finish("stop")]))
 }
 
-fn options_for(name: &str) -> OpenAiChatOptions {
-    OpenAiChatOptions::new(name, "http://127.0.0.1:9/v1")
+fn options_for(name: &str) -> ModelServerOptions {
+    ModelServerOptions::new(name, "http://127.0.0.1:9/v1")
 }
 
 #[track_caller]
@@ -71,14 +73,14 @@ fn an_empty_registry_says_how_to_fill_it() {
     check_unknown(
         &ProviderRegistry::new(),
         "openai:gpt-5",
-        "no provider `openai` is configured (set OPENAI_API_KEY or OPENAI_BASE_URL, or \
-         describe one in helix.toml)",
+        "no provider `openai` is configured (set OPENAI_API_KEY, ANTHROPIC_API_KEY, \
+         GEMINI_API_KEY or another provider's key, or describe one in helix.toml)",
     );
     check_unknown(
         &ProviderRegistry::new(),
         "",
-        "no model is named, and there is no default provider (set OPENAI_API_KEY or \
-         OPENAI_BASE_URL, or describe one in helix.toml)",
+        "no model is named, and there is no default provider (set OPENAI_API_KEY, ANTHROPIC_API_KEY, \
+         GEMINI_API_KEY or another provider's key, or describe one in helix.toml)",
     );
     assert!(ProviderRegistry::new().is_empty());
     let unnamed = ProviderRegistry::new().model("").unwrap_err();
@@ -180,7 +182,7 @@ fn debug_output_names_providers_and_hides_keys() {
 
 #[test]
 fn settings_are_checked_by_the_provider() {
-    let options = OpenAiChatOptions::new("openai", "https://api.openai.com/v1");
+    let options = ModelServerOptions::new("openai", "https://api.openai.com/v1");
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
     let mut config = LlmConfig::new("openai:m");
     config.top_k = Some(3);
@@ -192,4 +194,49 @@ async fn a_named_model_needs_a_provider() {
     let error = SelectedModel::find("no-such-provider:small", Duration::ZERO).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ModelUnknown);
     assert_eq!(ModelSource::Detected(8080).to_string(), "served on port 8080 of this machine");
+}
+
+/// Makes a call to `a:m` with the fallback `b:m`, of servers with these replies.
+async fn fall_back(first: Vec<Reply>, second: Vec<Reply>) -> (LlmResponse, usize) {
+    let (first, second) = (Server::start(first).await, Server::start(second).await);
+    let named = |name: &str, server: &Server| {
+        ModelServerOptions::new(name, &server.url())
+            .with_retry(RetryPolicy::default().base(Duration::from_millis(1)))
+    };
+    let registry = ProviderRegistry::new()
+        .with_provider(named("a", &first))
+        .unwrap()
+        .with_provider(named("b", &second))
+        .unwrap();
+    let mut config = LlmConfig::new("a:m");
+    config.fallback_models = vec!["b:m".to_owned()];
+    registry.check(&config).unwrap();
+    let response = Ask { config, max_retries: 1, ..Ask::default() }.answer(&registry).await;
+    (response, second.requests().len())
+}
+
+#[tokio::test]
+async fn another_model_replies_if_a_provider_is_unavailable() {
+    let down = || Reply::status(503, "", "{}");
+    let (response, calls) = fall_back(vec![down(), down()], vec![good()]).await;
+    assert_eq!((content(&response), calls), ("Hi.", 1));
+    let codes: Vec<_> = response.failed_attempts.iter().map(|failed| &*failed.code).collect();
+    assert_eq!(codes, ["provider_unavailable", "provider_unavailable"]);
+}
+
+#[tokio::test]
+async fn no_other_model_is_called_after_output_or_for_a_rejected_request() {
+    let cut = Reply::broken([format!("data: {}\n\n", text("Hi"))]);
+    let (response, calls) = fall_back(vec![cut], vec![]).await;
+    assert_eq!((failure(&response).1, calls), (false, 0));
+    let (response, calls) = fall_back(vec![Reply::status(400, "", "{}")], vec![]).await;
+    assert_eq!((&*failure(&response).0.code, calls), ("provider_rejected", 0));
+}
+
+#[test]
+fn a_fallback_of_an_unknown_provider_is_rejected_before_the_run() {
+    let registry = ProviderRegistry::new().with_provider(options_for("a")).unwrap();
+    let mut config = LlmConfig::new("a:m");
+    config.fallback_models = vec!["b:m".to_owned()];
+    assert_eq!(registry.check(&config).unwrap_err().code(), ErrorCode::ModelUnknown);
 }

@@ -6,11 +6,12 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::CallId;
 use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
 use helix_agents_core::message::{
-    Arguments, AssistantMessage, Message, SharedMessage, ToolCall, ToolResultMessage, UserMessage,
+    Arguments, AssistantMessage, Media, MediaSource, Message, SharedMessage, ToolCall,
+    ToolResultMessage, UserMessage,
 };
 use helix_agents_core::tool::ToolSet;
 use helix_agents_llm::{
-    MaxTokensField, OpenAiChat, OpenAiChatOptions, OutputFormat, ServerProfile,
+    MaxTokensField, ModelServer, ModelServerOptions, OutputFormat, ServerProfile,
 };
 use serde_json::{Value, json};
 
@@ -23,14 +24,18 @@ fn reply() -> Reply {
 /// Makes the call against a server with this profile, and returns the request body.
 async fn sent(ask: &Ask, profile: ServerProfile) -> Value {
     let server = Server::start(vec![reply()]).await;
-    let adapter = OpenAiChat::new(options(&server).with_profile(profile)).unwrap();
+    let adapter = ModelServer::new(options(&server).with_profile(profile)).unwrap();
     ask.answer(&adapter).await;
     server.only_body()
 }
 
 fn assistant(content: Option<&str>, calls: Vec<ToolCall>) -> SharedMessage {
-    let message =
-        AssistantMessage { content: content.map(str::to_owned), tool_calls: calls, thinking: None };
+    let message = AssistantMessage {
+        content: content.map(str::to_owned),
+        tool_calls: calls,
+        thinking: None,
+        layout: None,
+    };
     Message::Assistant(message.into()).into()
 }
 
@@ -95,6 +100,7 @@ async fn a_conversation_keeps_ids_arguments_and_order() {
         provider_id: Some("call_a".into()),
         tool_name: "add".into(),
         content: r#"{"sum":3}"#.to_owned(),
+        attachments: Vec::new(),
         failed: false,
     };
     let ask = Ask {
@@ -300,7 +306,7 @@ async fn a_server_without_streams_or_counts_is_not_asked_for_them() {
 
 #[test]
 fn openai_has_its_own_profile() {
-    let profile = |url| OpenAiChatOptions::new("p", url).profile;
+    let profile = |url| ModelServerOptions::new("p", url).format.profile().cloned().unwrap();
     assert_eq!(profile("https://api.openai.com/v1"), ServerProfile::openai());
     assert_eq!(profile("https://eu.api.openai.com/v1"), ServerProfile::openai());
     assert_eq!(profile("https://api.openai.com.evil.example/v1"), ServerProfile::compatible());
@@ -312,8 +318,8 @@ fn unsupported_settings_are_rejected_before_a_run() {
     #[track_caller]
     fn check(profile: ServerProfile, change: impl FnOnce(&mut LlmConfig), word: &str) {
         let options =
-            OpenAiChatOptions::new("p", "https://api.openai.com/v1").with_profile(profile);
-        let adapter = OpenAiChat::new(options).unwrap();
+            ModelServerOptions::new("p", "https://api.openai.com/v1").with_profile(profile);
+        let adapter = ModelServer::new(options).unwrap();
         let mut config = LlmConfig::new("m");
         adapter.check(&config).unwrap();
         change(&mut config);
@@ -348,11 +354,56 @@ fn unsupported_settings_are_rejected_before_a_run() {
 #[test]
 fn a_header_with_a_key_needs_encryption_or_permission() {
     let mut config = LlmConfig::new("m");
-    let open = OpenAiChatOptions::new("p", "http://10.0.0.1/v1");
+    let open = ModelServerOptions::new("p", "http://10.0.0.1/v1");
     for (name, is_secret) in [("X-Team", false), ("authorization", true), ("Api-Key", true)] {
         config.headers = [(name.to_owned(), "x".to_owned())].into();
-        let checked = OpenAiChat::new(open.clone()).unwrap().check(&config);
+        let checked = ModelServer::new(open.clone()).unwrap().check(&config);
         assert_eq!(checked.is_err(), is_secret, "{name}");
-        OpenAiChat::new(open.clone().with_allow_http()).unwrap().check(&config).unwrap();
+        ModelServer::new(open.clone().with_allow_http()).unwrap().check(&config).unwrap();
     }
+}
+
+#[tokio::test]
+async fn files_of_a_message_are_parts_of_its_content() {
+    let image = Media::from_bytes("image/png", b"PNG");
+    let page = Media::from_url("image/jpeg", "https://example.com/a.jpg");
+    let report = Media::from_bytes("application/pdf", b"PDF").name("a.pdf");
+    let uploaded = MediaSource::File { provider: "openai".into(), id: "file-1".into() };
+    let uploaded = Media::new("application/pdf", uploaded);
+    let message = UserMessage::new("Compare ").attach(image).text(" and ").attach(page);
+    let message = message.attach(report).attach(uploaded);
+    let ask = Ask { messages: vec![Message::User(message).into()], ..Ask::default() };
+    let body = sent(&ask, ServerProfile::openai()).await;
+    let expected = json!([
+        {"type": "text", "text": "Compare "},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,UE5H"}},
+        {"type": "text", "text": " and "},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.jpg"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,UERG"}},
+        {"type": "file", "file": {"file_id": "file-1"}},
+    ]);
+    assert_eq!(body["messages"][1]["content"], expected);
+}
+
+#[tokio::test]
+async fn files_of_a_tool_result_are_mentioned() {
+    let result = ToolResultMessage {
+        tool_call_id: CallId::new(1, 0),
+        provider_id: Some("call_a".into()),
+        tool_name: "add".into(),
+        content: "3".to_owned(),
+        attachments: vec![Media::from_bytes("image/png", b"PNG")],
+        failed: false,
+    };
+    let ask = Ask {
+        messages: vec![
+            assistant(None, vec![call(Some("call_a"), json!({}).into())]),
+            Message::Tool(result).into(),
+        ],
+        ..Ask::default()
+    };
+    let body = sent(&ask, ServerProfile::openai()).await;
+    let content = &body["messages"][2]["content"];
+    assert_eq!(content[0], json!({"type": "text", "text": "3"}));
+    assert!(content[1]["text"].as_str().unwrap().contains("image/png"), "{content}");
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use helix_agents_core::llm::RetryPolicy;
-use helix_agents_llm::OpenAiChat;
+use helix_agents_llm::ModelServer;
 
 use crate::support::{
     Ask, Reply, Server, adapter, content, failure, finish, options, stream, text,
@@ -36,6 +36,26 @@ async fn temporary_failures_are_retried() {
     let requests = server.requests();
     assert_eq!(requests.len(), 6);
     assert!(requests.iter().all(|request| request.body == requests[0].body));
+    let codes = response.failed_attempts.iter().map(|attempt| &*attempt.code);
+    let expected = [
+        "provider_unavailable",
+        "provider_unavailable",
+        "provider_stream_cut",
+        "provider_unavailable",
+        "provider_protocol",
+    ];
+    assert_eq!(codes.collect::<Vec<_>>(), expected);
+}
+
+/// The tokens of a failed attempt are charged, so they count.
+#[tokio::test]
+async fn the_usage_of_failed_attempts_is_kept() {
+    let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":0}}"#;
+    let server = Server::start(vec![Reply::broken([format!("{usage}\n\n")]), good()]).await;
+    let response = retrying(1).answer(&adapter(&server)).await;
+    assert_eq!(content(&response), "Hi.");
+    let usages = response.failed_attempts.iter().map(|attempt| attempt.usage.input_tokens);
+    assert_eq!(usages.collect::<Vec<_>>(), [7]);
 }
 
 #[tokio::test]
@@ -111,7 +131,7 @@ async fn default_waits_are_at_least_half_of_the_policys() {
     for _ in 0..3 {
         let server = Server::start(vec![Reply::status(500, "", ""), good()]).await;
         let policy = RetryPolicy::default().base(Duration::from_millis(40));
-        let adapter = OpenAiChat::new(options(&server).with_retry(policy)).unwrap();
+        let adapter = ModelServer::new(options(&server).with_retry(policy)).unwrap();
         let started = Instant::now();
         retrying(1).answer(&adapter).await;
         firsts.push(started.elapsed());

@@ -177,3 +177,20 @@ async fn a_structured_output_is_json_or_stays_text() {
     let (response, _) = play(&[text("{\"n\": 1}"), finish("stop")]).await;
     assert_eq!(content(&response), "{\"n\": 1}", "no structured output was requested");
 }
+
+/// xAI counts reasoning beside the completion, other servers count it as a part of the completion.
+#[tokio::test]
+async fn reasoning_beside_the_completion_is_added_to_the_output() {
+    for (total, output) in [(241, 229), (13, 1), (u64::MAX, 1)] {
+        let usage = format!(
+            r#"{{"choices":[],"usage":{{"prompt_tokens":12,"completion_tokens":1,"total_tokens":{total},
+            "prompt_tokens_details":{{"cached_tokens":2,"cache_write_tokens":3}},
+            "completion_tokens_details":{{"reasoning_tokens":228}}}}}}"#
+        );
+        let usage = usage.replace('\n', " ");
+        let (response, _) = play(&[text("Hi."), finish("stop"), usage]).await;
+        let expected = Usage::new(12, output).with_reasoning_tokens(228);
+        let expected = expected.with_cached_tokens(2).with_cache_write_tokens(3);
+        assert_eq!(response.usage, expected, "{total} tokens in total");
+    }
+}

@@ -5,7 +5,7 @@ mod server;
 mod sink;
 
 pub(crate) use ask::{Ask, adapter, options, tool};
-pub(crate) use server::{Act, Reply, Server};
+pub(crate) use server::{Act, Reply, Request, Server};
 pub(crate) use sink::Recorder;
 
 use helix_agents_core::error::ErrorRecord;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helix_agents_llm::{OpenAiChat, Timeouts};
+use helix_agents_llm::{ModelServer, Timeouts};
 
 use crate::support::{Act, Ask, Reply, Server, content, failure, finish, options, text};
 
@@ -11,7 +11,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 async fn ask(reply: Reply, timeouts: Timeouts) -> (helix_agents_core::llm::LlmResponse, Server) {
     let server = Server::start(vec![reply]).await;
-    let adapter = OpenAiChat::new(options(&server).with_timeouts(timeouts)).unwrap();
+    let adapter = ModelServer::new(options(&server).with_timeouts(timeouts)).unwrap();
     (Ask::default().answer(&adapter).await, server)
 }
 
@@ -76,7 +76,7 @@ async fn the_wait_for_token_counts_is_shorter_than_for_the_reply() {
     let reply = Reply::head("text/event-stream").piece(end).then(Act::AwaitClose);
     let server = Server::start(vec![reply]).await;
     let timeouts = Timeouts::default().with_first_byte(LONG).with_read(LONG);
-    let adapter = OpenAiChat::new(options(&server).with_timeouts(timeouts)).unwrap();
+    let adapter = ModelServer::new(options(&server).with_timeouts(timeouts)).unwrap();
     let ask = Ask::default();
     let all_has_come = async {
         ask.sink.news.notified().await;

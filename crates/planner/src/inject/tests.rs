@@ -35,12 +35,14 @@ fn round() -> [SharedMessage; 2] {
             arguments: json!({}).into(),
         }],
         thinking: None,
+        layout: None,
     };
     let result = ToolResultMessage {
         tool_call_id: call,
         provider_id: None,
         tool_name: "t".to_owned(),
         content: "7".to_owned(),
+        attachments: Vec::new(),
         failed: false,
     };
     [Message::Assistant(Arc::new(message)).into(), Message::Tool(result).into()]

@@ -17,7 +17,7 @@ fn user(text: &str) -> SharedMessage {
 }
 
 fn hidden(text: &str) -> SharedMessage {
-    Message::User(UserMessage { content: text.to_owned(), hidden: true }).into()
+    Message::User(UserMessage::hidden(text)).into()
 }
 
 fn assistant(content: &str, calls: &[&str]) -> SharedMessage {
@@ -29,7 +29,13 @@ fn assistant(content: &str, calls: &[&str]) -> SharedMessage {
     });
     let tool_calls = tool_calls.collect();
     let content = Some(content.to_owned());
-    Message::Assistant(Arc::new(AssistantMessage { content, tool_calls, thinking: None })).into()
+    Message::Assistant(Arc::new(AssistantMessage {
+        content,
+        tool_calls,
+        thinking: None,
+        layout: None,
+    }))
+    .into()
 }
 
 fn result(call: &str, content: &str) -> SharedMessage {
@@ -38,6 +44,7 @@ fn result(call: &str, content: &str) -> SharedMessage {
         provider_id: None,
         tool_name: "t".to_owned(),
         content: content.to_owned(),
+        attachments: Vec::new(),
         failed: false,
     })
     .into()

@@ -1,12 +1,13 @@
 //! The answer after the loop.
 
 use helix_agents_core::llm::ToolChoice;
+use helix_agents_core::message::Message;
 use helix_agents_core::session::RunStatus;
 use helix_agents_planner::{EXTRA_INSTRUCTION, PlanOptions, tool_logs};
-use helix_agents_test::{PlanningScript, Reply, ScriptedLlm};
+use helix_agents_test::{Part, PlanningScript, Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
     Heard, action_results, execute, planning, respond, run, runtime, script, shout, shouting,
@@ -109,6 +110,29 @@ async fn a_call_that_the_answer_was_not_offered_is_not_run() {
     assert_eq!(result.status, RunStatus::Failed);
     assert!(result.error.unwrap().message.contains("not offered"));
     assert!(heard.lock().unwrap().is_empty());
+}
+
+/// The layout refers to all calls that the model made.
+#[tokio::test]
+async fn an_answer_that_lost_a_call_has_no_layout() {
+    let agent = teller().tool(shout(&Heard::default())).output::<Report>().build().unwrap();
+    let signed = |name: &str, arguments: Value| {
+        Part::call(name, arguments).with_data(json!({ "signature": name }))
+    };
+    let answers = ScriptedLlm::new([Reply::of_parts([
+        signed("shout", json!({ "word": "unplanned" })),
+        signed("__finish__", json!({ "answer": "X" })),
+    ])]);
+    let model = PlanningScript::new([respond()], answers);
+    let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
+    let (result, session, _) = run(&runtime, &agent, "go").await;
+    assert_eq!(result.output.unwrap().to_value(), json!({ "answer": "X" }));
+    let mut replies = session.transcript().iter().rev().filter_map(|message| match &**message {
+        Message::Assistant(reply) => Some(reply),
+        _ => None,
+    });
+    let answer = replies.next().unwrap();
+    assert_eq!((answer.tool_calls.len(), &answer.layout), (1, &None));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! slowly.
 
 use helix_agents_core::session::RunStatus;
-use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
+use helix_agents_llm::{ModelServer, ModelServerOptions};
 use helix_agents_planner::{PlanOptions, PlanningLlm, RoundState, Stop};
 use helix_agents_test::within;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ fn pieces(text: &str) -> Vec<String> {
     text.chars().collect::<Vec<_>>().chunks(4).map(|piece| piece.iter().collect()).collect()
 }
 
-fn model(url: &str) -> OpenAiChat {
-    OpenAiChat::new(OpenAiChatOptions::new("local", url).with_api_key("none")).unwrap()
+fn model(url: &str) -> ModelServer {
+    ModelServer::new(ModelServerOptions::new("local", url).with_api_key("none")).unwrap()
 }
 
 #[tokio::test]

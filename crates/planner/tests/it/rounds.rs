@@ -1,5 +1,6 @@
 //! Whole loops: rounds, records, and the planner's inputs.
 
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::Input;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::store::StateStore;
@@ -71,7 +72,7 @@ async fn a_planner_gets_all_of_its_inputs() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let model = script([execute([shouting("a", "x")]), respond()]);
     let runtime = runtime(planning(&model, &agent, PlanOptions::default().max_rounds(7)));
-    let hidden = UserMessage { content: "be quick".to_owned(), hidden: true };
+    let hidden = UserMessage::hidden("be quick");
     let input = Input::from("go").with_message(hidden);
     run(&runtime, &agent, input).await;
     let inputs = inputs(&model);
@@ -193,6 +194,15 @@ async fn weakness_12_the_tokens_of_plans_are_counted() {
     let model = script([execute([shouting("a", "x")]).with_usage(usage)]);
     let session = story(&model, PlanOptions::default().max_rounds(1)).await;
     assert_eq!(session.usage().tokens.input_tokens, 110);
+}
+
+#[tokio::test]
+async fn the_tokens_of_failed_attempts_at_plans_are_counted() {
+    let usage = helix_agents_core::usage::Usage::new(100, 0);
+    let plan = execute([shouting("a", "x")]);
+    let plan = plan.with_failed_attempt(ErrorCode::ProviderStreamCut, usage);
+    let session = story(&script([plan]), PlanOptions::default().max_rounds(1)).await;
+    assert_eq!(session.usage().tokens.input_tokens, 120);
 }
 
 /// Weakness 16: all agents of a process shared one planner and one set of tools.

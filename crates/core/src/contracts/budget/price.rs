@@ -18,6 +18,9 @@ pub struct Price {
     /// The price of cached input. Default: the price of uncached input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
+    /// The price of input that the provider writes to its cache. Default: the price of uncached input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
     /// The price of output, including reasoning.
     pub output: f64,
 }
@@ -26,7 +29,7 @@ impl Price {
     /// Creates a price in US dollars per million tokens of input and of output.
     #[must_use]
     pub const fn per_million(input: f64, output: f64) -> Self {
-        Self { input, cached: None, output }
+        Self { input, cached: None, cache_write: None, output }
     }
 
     /// Sets the price in US dollars per million tokens of cached input.
@@ -36,18 +39,27 @@ impl Price {
         self
     }
 
+    /// Sets the price in US dollars per million tokens of input that the provider writes to its cache.
+    #[must_use]
+    pub const fn cache_write(mut self, cache_write: f64) -> Self {
+        self.cache_write = Some(cache_write);
+        self
+    }
+
     /// Returns the cost of this usage.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> Cost {
         let cached = usage.cached_tokens.min(usage.input_tokens);
-        let mut cost = per_token(self.input, usage.input_tokens - cached);
+        let written = usage.cache_write_tokens.min(usage.input_tokens - cached);
+        let mut cost = per_token(self.input, usage.input_tokens - cached - written);
         cost += per_token(self.cached.unwrap_or(self.input), cached);
+        cost += per_token(self.cache_write.unwrap_or(self.input), written);
         cost += per_token(self.output, usage.output_tokens);
         cost
     }
 
     fn is_sound(&self) -> bool {
-        let all = [Some(self.input), self.cached, Some(self.output)];
+        let all = [Some(self.input), self.cached, self.cache_write, Some(self.output)];
         all.into_iter().flatten().all(|price| price.is_finite() && price >= 0.0)
     }
 }

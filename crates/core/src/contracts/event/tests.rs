@@ -76,12 +76,10 @@ fn the_name_of_an_event_is_its_tag() {
 }
 
 fn response(result: StepResult) -> LlmResponse {
-    LlmResponse {
-        result,
-        usage: Usage::new(3, 0),
-        model: Some("m-1".into()),
-        raw_stop_reason: Some("raw".to_owned()),
-    }
+    let mut response = LlmResponse::new(result, Usage::new(3, 0));
+    response.model = Some("m-1".into());
+    response.raw_stop_reason = Some("raw".to_owned());
+    response
 }
 
 fn reply(result: StepResult) -> ModelReply {
@@ -141,7 +139,7 @@ fn only_text_and_calls_produce_a_message() {
 
 #[test]
 fn thinking_stays_with_the_message() {
-    let thinking = Some(Thinking::new("Hm.").with_signature("s"));
+    let thinking = Some(Thinking::new("Hm."));
     let mut result = text("x");
     if let StepResult::Text { thinking: slot, .. } = &mut result {
         slot.clone_from(&thinking);

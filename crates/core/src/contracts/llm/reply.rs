@@ -26,6 +26,9 @@ pub enum StopReason {
     Refusal,
     /// The model wrote one of the stop sequences.
     StopSequence,
+    /// The provider paused a long turn. The next model call sends the reply back unchanged, and the
+    /// model continues it.
+    Pause,
     /// The generation failed.
     Error,
     /// The provider's reason is not one of the above.

@@ -42,6 +42,7 @@ pub fn create_assistant_message(parts: AssistantMessageParts) -> AssistantMessag
         content: parts.content,
         tool_calls: tools.chain(children).collect(),
         thinking: parts.thinking,
+        layout: None,
     }
 }
 
@@ -69,6 +70,7 @@ pub fn create_tool_result_message(input: ToolResultInput<'_>) -> ToolResultMessa
             Ok(result) => result.text().to_owned(),
             Err(error) => serde_json::json!({ "error": error }).to_string(),
         },
+        attachments: Vec::new(),
         failed: input.outcome.is_err(),
     }
 }
@@ -110,6 +112,7 @@ pub(crate) fn acknowledged_message(
         provider_id: provider_id.cloned(),
         tool_name: FINISH_TOOL.to_owned(),
         content: ACKNOWLEDGED.to_owned(),
+        attachments: Vec::new(),
         failed: false,
     }
 }

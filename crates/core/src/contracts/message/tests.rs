@@ -3,9 +3,12 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use expect_test::expect;
 use serde_json::json;
 
-use super::{Arguments, AssistantMessage, Message, SharedMessage, ToolCall, UserMessage};
+use super::{
+    Arguments, AssistantMessage, ContentPart, Media, Message, SharedMessage, ToolCall, UserMessage,
+};
 
 #[test]
 fn arguments_are_json_or_malformed_text() {
@@ -44,7 +47,7 @@ fn empty_parts_of_a_message_are_omitted() {
     assert_eq!(serde_json::to_value(assistant).unwrap(), json!({"role": "assistant"}));
     let user = Message::User(UserMessage::new("hi"));
     assert_eq!(serde_json::to_value(user).unwrap(), json!({"role": "user", "content": "hi"}));
-    let hidden = UserMessage { content: "psst".to_owned(), hidden: true };
+    let hidden = UserMessage::hidden("psst");
     let text = serde_json::to_string(&hidden).unwrap();
     assert_eq!(serde_json::from_str::<UserMessage>(&text).unwrap(), hidden);
     assert!(!serde_json::from_str::<UserMessage>(r#"{"content":"x"}"#).unwrap().hidden);
@@ -76,4 +79,37 @@ fn unescaped_control_characters_in_strings_are_accepted() {
     assert_eq!(parsed, Arguments::from(wanted));
     let broken = "{ \"a\": \"one\ntwo";
     assert_eq!(Arguments::parse(broken), Arguments::Malformed(broken.to_owned()));
+}
+
+#[test]
+fn files_of_a_user_message_keep_their_place() {
+    let image = Media::from_bytes("image/png", b"PNG");
+    let file = Media::from_url("application/pdf", "https://example.com/a.pdf").name("a.pdf");
+    let message =
+        UserMessage::new("Compare ").attach(image.clone()).text(" with ").attach(file.clone());
+    let text = serde_json::to_string(&message).unwrap();
+    expect![[r#"{"content":"Compare  with ","attachments":[{"at":8,"type":"image/png","base64":"UE5H"},{"at":14,"type":"application/pdf","url":"https://example.com/a.pdf","name":"a.pdf"}]}"#]].assert_eq(&text);
+    let read: UserMessage = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, message);
+    let parts = [
+        ContentPart::Text("Compare "),
+        ContentPart::Media(&image),
+        ContentPart::Text(" with "),
+        ContentPart::Media(&file),
+    ];
+    assert_eq!(read.parts(), parts);
+    assert_eq!(UserMessage::new("").parts(), [ContentPart::Text("")]);
+    assert_eq!(UserMessage::new("").attach(file.clone()).parts(), [ContentPart::Media(&file)]);
+    assert!(!format!("{image:?}").contains("UE5H"), "bytes do not belong in a process log");
+}
+
+/// Another program may write a position that is not in the text or between two characters.
+#[test]
+fn invalid_positions_of_files_are_read_without_a_panic() {
+    for at in [1, 99] {
+        let mut message = UserMessage::new("üx").attach(Media::from_bytes("image/png", b""));
+        message.attachments[0].at = at;
+        let media = &message.attachments[0].media;
+        assert_eq!(message.parts(), [ContentPart::Media(media), ContentPart::Text("üx")]);
+    }
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::ToolError;
 use crate::contracts::stream::ChunkKind;
 use crate::id::{CallId, RunId, SessionId};
+use crate::message::Media;
 use crate::state::{self, Patch};
 
 /// The destination of a running tool's progress and custom chunks. Calls are cheap and never block.
@@ -60,6 +61,8 @@ pub struct ToolEffects {
     pub state_patch: Patch,
     /// Names and amounts recorded with [`ToolContext::record_usage`].
     pub usage: Vec<(String, f64)>,
+    /// The files added with [`ToolContext::attach`].
+    pub attachments: Vec<Media>,
 }
 
 /// The context of a running tool. Cheap to clone.
@@ -92,13 +95,15 @@ struct Inner {
 struct Work {
     state: Arc<Value>,
     usage: Vec<(String, f64)>,
+    attachments: Vec<Media>,
 }
 
 impl ToolContext {
     /// Creates the context of one attempt at a call.
     #[must_use]
     pub fn new(parts: ToolContextConfig) -> Self {
-        let work = Mutex::new(Work { state: Arc::clone(&parts.state), usage: Vec::new() });
+        let state = Arc::clone(&parts.state);
+        let work = Mutex::new(Work { state, usage: Vec::new(), attachments: Vec::new() });
         Self(Arc::new(Inner { parts, work }))
     }
 
@@ -159,6 +164,12 @@ impl ToolContext {
         } else {
             tracing::warn!(name, amount, call = %self.call(), "not a finite amount: dropped");
         }
+    }
+
+    /// Adds an image or another file to the result of this call, for the model to read. It is recorded with the
+    /// result. A model that cannot read the file gets a note instead.
+    pub fn attach(&self, media: Media) {
+        self.work().attachments.push(media);
     }
 
     /// Returns the idempotency key. It is the same for every attempt at this call, in every
@@ -246,7 +257,11 @@ impl ToolContext {
         } else {
             Patch::between(before, &work.state)
         };
-        ToolEffects { state_patch, usage: work.usage.clone() }
+        ToolEffects {
+            state_patch,
+            usage: work.usage.clone(),
+            attachments: work.attachments.clone(),
+        }
     }
 
     fn work(&self) -> std::sync::MutexGuard<'_, Work> {

@@ -16,12 +16,15 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The number of input tokens, including cached ones.
+    /// The number of input tokens, including those that were cached or written to the cache.
     pub input_tokens: u64,
     /// The number of output tokens, including reasoning.
     pub output_tokens: u64,
     /// The number of input tokens that the provider had cached.
     pub cached_tokens: u64,
+    /// The number of input tokens that the provider wrote to its cache. Some providers charge more for them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
     /// The number of output tokens used for reasoning.
     pub reasoning_tokens: u64,
 }
@@ -31,13 +34,26 @@ impl Usage {
     /// tokens, including reasoning.
     #[must_use]
     pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
-        Self { input_tokens, output_tokens, cached_tokens: 0, reasoning_tokens: 0 }
+        Self {
+            input_tokens,
+            output_tokens,
+            cached_tokens: 0,
+            cache_write_tokens: 0,
+            reasoning_tokens: 0,
+        }
     }
 
     /// Sets the number of input tokens that the provider had cached.
     #[must_use]
     pub const fn with_cached_tokens(mut self, tokens: u64) -> Self {
         self.cached_tokens = tokens;
+        self
+    }
+
+    /// Sets the number of input tokens that the provider wrote to its cache.
+    #[must_use]
+    pub const fn with_cache_write_tokens(mut self, tokens: u64) -> Self {
+        self.cache_write_tokens = tokens;
         self
     }
 
@@ -61,6 +77,7 @@ impl Usage {
             input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
             output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
             cached_tokens: self.cached_tokens.saturating_sub(earlier.cached_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(earlier.cache_write_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_sub(earlier.reasoning_tokens),
         }
     }
@@ -77,6 +94,12 @@ impl AddAssign for Usage {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

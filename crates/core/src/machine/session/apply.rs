@@ -469,7 +469,11 @@ impl SessionOverview {
                 unpaired.push(call.clone());
                 continue;
             };
-            self.push_message(sink, || Message::Tool(result_message(call, &finish.outcome)));
+            self.push_message(sink, || {
+                let mut message = result_message(call, &finish.outcome);
+                message.attachments.clone_from(&finish.attachments);
+                Message::Tool(message)
+            });
         }
         // A healed result is inserted right after the other results of the message that made the
         // call.

@@ -95,13 +95,13 @@ impl SessionOverview {
         fold_state.short_of_tool_calls = false;
         fold_state.spent += BudgetUsage {
             steps: u64::from(!mutant!("budget-not-counted")),
-            tokens: reply.usage.total(),
+            tokens: reply.total_usage().total(),
             cost: reply.cost.unwrap_or_default(),
             ..BudgetUsage::default()
         };
         let kind = UsageKind::Tokens {
             model: reply.model.clone(),
-            tokens: reply.usage,
+            tokens: reply.total_usage(),
             cost: reply.cost,
             success: reply.error.is_none(),
             took_ms: reply.took_ms,

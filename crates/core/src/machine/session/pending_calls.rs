@@ -9,6 +9,7 @@ use super::{RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};
 use crate::id::{CallId, RequestId};
+use crate::llm::reply::StopReason;
 use crate::message::Message;
 use crate::mutant;
 
@@ -42,6 +43,24 @@ pub fn report_waiting(session: &Session, events: &[Event]) {
     }
 }
 
+impl Session {
+    /// Returns `true` if the transcript ends with a reply that its provider paused. Messages wait
+    /// until the model has continued it.
+    pub(crate) fn ends_with_paused_reply(&self) -> bool {
+        let is_last = self.transcript().last().is_some_and(|message| match &**message {
+            Message::Assistant(last) => last.tool_calls.is_empty(),
+            _ => false,
+        });
+        let closed = self.history.checkpoint_states.iter().rev().map(|saved| &saved.closed);
+        // A failed model call adds no message, so the reply before it is still the last one.
+        let last = closed.map(|step| &step.reply).find(|reply| reply.error.is_none());
+        let is_paused = last.is_some_and(|reply| {
+            reply.message.is_some() && reply.stop_reason == Some(StopReason::Pause)
+        });
+        is_last && is_paused
+    }
+}
+
 impl SessionOverview {
     /// Returns the latest known time of the store's clock.
     #[must_use]
@@ -62,7 +81,8 @@ impl SessionOverview {
         self.fold_state.rare.settled.get(call)
     }
 
-    /// Returns the messages that wait for the end of the step in progress.
+    /// Returns the messages that wait for the end of the step in progress, or for the continuation of
+    /// a paused reply.
     #[must_use]
     pub fn queued_messages(&self) -> &[Arc<super::QueuedMessage>] {
         &self.fold_state.rare.queue

@@ -83,5 +83,5 @@ fn correction(agent: &AgentDefinition, step: &StepRecord) -> UserMessage {
     let cut_off = step.reply.stop_reason == Some(StopReason::MaxTokens);
     let hint =
         if cut_off { ". Your reply was cut off at the token limit: keep it short." } else { "." };
-    UserMessage { content: format!("{how}{hint}"), hidden: true }
+    UserMessage::hidden(format!("{how}{hint}"))
 }

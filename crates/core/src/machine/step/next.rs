@@ -34,7 +34,8 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     if let Some(request) = session.interrupt_request().filter(|_| !mutant!("interrupt-ignored")) {
         return Action::End(RunOutcome::Interrupted { reason: request.reason.clone() });
     }
-    if !queued.is_empty() {
+    // The model can only continue a paused reply if no message follows it.
+    if !queued.is_empty() && !session.ends_with_paused_reply() {
         return Action::TakeMessages(
             queued.iter().map(|message| message.request.clone()).collect(),
         );

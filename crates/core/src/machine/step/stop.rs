@@ -47,7 +47,11 @@ pub fn stop_cause(
     match step {
         StepResult::StructuredOutput { .. } => return Some(StopCause::StructuredOutput),
         StepResult::Error { should_stop: true, .. } => return Some(StopCause::Error),
-        StepResult::Text { should_stop: true, .. } => return Some(StopCause::Text),
+        StepResult::Text { should_stop: true, stop_reason, .. }
+            if *stop_reason != Some(StopReason::Pause) =>
+        {
+            return Some(StopCause::Text);
+        }
         _ => {}
     }
     if config.max_steps.is_some_and(|most| step_count >= most) {
@@ -79,7 +83,10 @@ pub const fn is_error_stop_reason(reason: StopReason) -> bool {
         | StopReason::Refusal
         | StopReason::Error
         | StopReason::Unknown => true,
-        StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => false,
+        StopReason::EndTurn
+        | StopReason::ToolUse
+        | StopReason::StopSequence
+        | StopReason::Pause => false,
     }
 }
 

@@ -32,6 +32,7 @@ mod limits;
 mod messages;
 mod native;
 mod output;
+mod paused;
 mod people;
 mod plan;
 mod prompt;

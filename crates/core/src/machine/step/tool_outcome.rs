@@ -54,12 +54,13 @@ fn error_text(message: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// Adds to the record of an executed call the effect of its outcome on the turn. The state changes
-/// of a failed tool are discarded.
+/// and attachments of a failed tool are discarded.
 #[must_use]
 pub fn complete_record(agent: &AgentDefinition, tool: &Tool, mut finish: ToolFinish) -> ToolFinish {
     finish.finish = finish_output(agent, tool, &finish.outcome);
     if !matches!(finish.outcome, ToolOutcome::Success(_)) {
         finish.state_patch = Patch::default();
+        finish.attachments = Vec::new();
     }
     finish
 }

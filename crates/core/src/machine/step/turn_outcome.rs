@@ -192,7 +192,8 @@ pub fn stop_reason_error(reason: StopReason, raw: Option<&str>) -> ErrorRecord {
         StopReason::Error
         | StopReason::EndTurn
         | StopReason::ToolUse
-        | StopReason::StopSequence => (ErrorCode::ModelError, "the model reported an error"),
+        | StopReason::StopSequence
+        | StopReason::Pause => (ErrorCode::ModelError, "the model reported an error"),
     };
     let error = ErrorRecord::new(code, message);
     match raw {

@@ -37,8 +37,7 @@ fn ended() -> Hand {
 }
 
 fn reply(step: u32, result: StepResult) -> Event {
-    let (usage, model, raw_stop_reason) = (Usage::default(), None, None);
-    let response = LlmResponse { result, usage, model, raw_stop_reason };
+    let response = LlmResponse::new(result, Usage::default());
     Event::from(ModelReply::from_response(step, response, 0))
 }
 

@@ -144,11 +144,13 @@ fn calls(calls: &[(&str, &str)]) -> StepResult {
     let parsed = |(index, (name, arguments)): (usize, &(&str, &str))| {
         ParsedToolCall::new(format!("call_{index}").as_str(), *name, Arguments::parse(arguments))
     };
+    let mut thinking = Thinking::new("Hm.");
+    thinking.signature = Some("sig".to_owned());
     StepResult::ToolCalls {
         content: Some("One moment.".to_owned()),
         tool_calls: calls.iter().enumerate().map(parsed).collect(),
         sub_agent_calls: Vec::new(),
-        thinking: Some(Thinking::new("Hm.").with_signature("sig")),
+        thinking: Some(thinking),
         stop_reason: Some(StopReason::ToolUse),
     }
 }

@@ -98,7 +98,7 @@ fn defaults_are_those_of_the_code() {
         ("| 1,000 bytes |", "crates/core/src/contracts/text.rs", "MAX_QUOTED: usize = 1_000;"),
         (
             "| 32 MiB (",
-            "crates/llm/src/openai_chat/options.rs",
+            "crates/llm/src/server/options.rs",
             "MAX_REPLY_BYTES: usize = 32 * 1024 * 1024;",
         ),
         ("| 200 bytes |", "crates/core/src/contracts/id.rs", "MAX_ID_BYTES: usize = 200;"),

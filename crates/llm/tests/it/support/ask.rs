@@ -12,7 +12,7 @@ use helix_agents_core::llm::{
 use helix_agents_core::message::{Message, SharedMessage, UserMessage};
 use helix_agents_core::schema::Schema;
 use helix_agents_core::tool::{ToolSet, ToolSpec};
-use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
+use helix_agents_llm::{ModelServer, ModelServerOptions};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -70,14 +70,14 @@ impl Ask {
 }
 
 /// Returns a provider `local` for a scripted server, whose waits take no time.
-pub(crate) fn adapter(server: &Server) -> OpenAiChat {
-    OpenAiChat::new(options(server)).unwrap()
+pub(crate) fn adapter(server: &Server) -> ModelServer {
+    ModelServer::new(options(server)).unwrap()
 }
 
 /// Returns the options of [`adapter`].
-pub(crate) fn options(server: &Server) -> OpenAiChatOptions {
+pub(crate) fn options(server: &Server) -> ModelServerOptions {
     let policy = RetryPolicy::default().base(Duration::from_millis(1));
-    OpenAiChatOptions::new("local", &server.url())
+    ModelServerOptions::new("local", &server.url())
         .with_api_key("key-of-the-tests")
         .with_retry(policy)
 }

@@ -221,7 +221,7 @@ fn corrections_are_distinguished_from_other_user_messages() {
         assert!(is_correction(&message), "{message:?}");
         assert!(!is_correction(&UserMessage::new(message.content)));
     }
-    let hint = UserMessage { content: "The user is in Oslo.".to_owned(), hidden: true };
+    let hint = UserMessage::hidden("The user is in Oslo.");
     assert!(!is_correction(&hint));
 }
 

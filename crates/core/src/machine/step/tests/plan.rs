@@ -228,11 +228,11 @@ fn the_first_of_several_finish_calls_counts() {
 fn stop_reason_and_thinking_are_passed_on() {
     let mut step = text("Done.");
     if let StepResult::Text { thinking, .. } = &mut step {
-        *thinking = Some(Thinking::new("Hm.").with_signature("s"));
+        *thinking = Some(Thinking::new("Hm."));
     }
     let plan = plan(&step);
     assert_eq!(plan.stop_reason, Some(StopReason::EndTurn));
     let thinking = plan.assistant_message_plan.unwrap().thinking.unwrap();
-    assert_eq!(thinking.signature.as_deref(), Some("s"));
+    assert_eq!(thinking.content, "Hm.");
     assert!(matches!(Arguments::parse(""), Arguments::Json(_)));
 }

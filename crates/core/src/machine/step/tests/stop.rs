@@ -11,13 +11,14 @@ use crate::step::{
 };
 use crate::testing::{calls, error_step, finish, more_text, output, stopped, text};
 
-const REASONS: [StopReason; 8] = [
+const REASONS: [StopReason; 9] = [
     StopReason::EndTurn,
     StopReason::ToolUse,
     StopReason::MaxTokens,
     StopReason::ContentFilter,
     StopReason::Refusal,
     StopReason::StopSequence,
+    StopReason::Pause,
     StopReason::Error,
     StopReason::Unknown,
 ];
@@ -56,6 +57,8 @@ fn a_result_without_a_stop_continues() {
     assert!(!should_stop_execution(&error_step(ErrorCode::ModelError, false), 1, &config));
     assert!(!should_stop_execution(&calls([("search", json!({}))]), 99, &config));
     assert!(!should_stop_execution(&finish(json!({})), 1, &config), "the plan ends the turn");
+    let paused = stopped(text("Searching."), StopReason::Pause);
+    assert!(!should_stop_execution(&paused, 1, &config), "the model continues it");
 }
 
 #[test]
@@ -73,6 +76,7 @@ fn the_stop_reason_decides_the_final_status() {
         ContentFilter: Failed
         Refusal: Failed
         StopSequence: Completed
+        Pause: Completed
         Error: Failed
         Unknown: Failed"#]]
     .assert_eq(&table.join("\n"));
@@ -101,6 +105,7 @@ fn stop_reasons_have_their_names_in_the_log() {
         "content_filter",
         "refusal",
         "stop_sequence",
+        "pause",
         "error",
         "unknown",
     ]);

@@ -132,6 +132,7 @@ fn answer() -> impl Strategy<Value = StepResult> {
         StopReason::ContentFilter,
         StopReason::Unknown,
         StopReason::StopSequence,
+        StopReason::Pause,
     ]);
     let plain = prop_oneof![
         2 => any::<bool>().prop_map(|should_stop| StepResult::Text {

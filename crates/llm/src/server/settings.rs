@@ -2,30 +2,19 @@
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmConfig;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::profile::OutputFormat;
-use super::{Inner, is_secret_header};
-
-/// Members of the body that provider options must not replace, because decoding, the conversation
-/// and the checks depend on them.
-const RESERVED_MEMBERS: [&str; 4] = ["model", "messages", "tools", "stream"];
+use super::Inner;
+use crate::wire_format::{WireFormat, provider_options};
 
 /// Headers that the HTTP client sets.
 const FIXED_HEADERS: [&str; 5] =
     ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
 /// Rejects settings that this server does not support.
-pub(super) fn check(config: &LlmConfig, server: &Inner) -> Result<()> {
+pub(super) fn check<F: WireFormat>(format: F, config: &LlmConfig, server: &Inner) -> Result<()> {
     let name = &server.options.name;
-    if config.top_k.is_some() && !server.profile().top_k {
-        return Err(invalid(format!("the provider `{name}` does not support `top_k`")));
-    }
-    if config.native_output && server.profile().output_format == OutputFormat::Unsupported {
-        return Err(invalid(format!(
-            "the provider `{name}` has no response format for JSON schemas; remove `native_output`"
-        )));
-    }
+    format.check(name, config)?;
     let numbers = [
         ("temperature", config.temperature),
         ("top_p", config.top_p),
@@ -37,9 +26,14 @@ pub(super) fn check(config: &LlmConfig, server: &Inner) -> Result<()> {
             return Err(invalid(format!("`{setting}` is not a number")));
         }
     }
-    for (key, _) in options(config, name) {
-        if RESERVED_MEMBERS.contains(&key.as_str()) {
+    for (key, _) in provider_options::<F>(config, name) {
+        if F::RESERVED_MEMBERS.contains(&key.as_str()) {
             return Err(invalid(format!("provider options must not set `{key}`")));
+        }
+        if config.native_output && F::OUTPUT_MEMBER == Some(key) {
+            return Err(invalid(format!(
+                "provider options must not set `{key}` together with `native_output`, whose schema is part of it"
+            )));
         }
     }
     for (header, value) in &config.headers {
@@ -55,35 +49,22 @@ pub(super) fn check(config: &LlmConfig, server: &Inner) -> Result<()> {
 }
 
 /// Returns the headers of a call. The caller's headers take precedence.
-pub(super) fn headers(
+pub(super) fn headers<F: WireFormat>(
+    format: F,
     config: &LlmConfig,
-    authorization: Option<&HeaderValue>,
+    key_header: Option<&(HeaderName, HeaderValue)>,
 ) -> Result<HeaderMap> {
     let mut headers = HeaderMap::with_capacity(4 + config.headers.len());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-    if let Some(value) = authorization {
-        headers.insert(AUTHORIZATION, value.clone());
+    if let Some((name, value)) = key_header {
+        headers.insert(name, value.clone());
     }
+    format.add_headers(config, &mut headers);
     for (name, value) in &config.headers {
         let (name, value) = parse_header(name, value)?;
         headers.insert(name, value);
     }
     Ok(headers)
-}
-
-/// Returns the options for this provider: those under `openai`, overridden by those under its own
-/// name.
-pub(super) fn options<'a>(
-    config: &'a LlmConfig,
-    provider: &str,
-) -> impl Iterator<Item = (&'a String, &'a serde_json::Value)> {
-    let own = config.provider_options.get(provider);
-    let common = config.provider_options.get("openai");
-    let common = common.filter(|_| provider != "openai").into_iter().flatten();
-    common
-        .filter(move |(key, _)| own.is_none_or(|own| !own.contains_key(*key)))
-        .chain(own.into_iter().flatten())
 }
 
 fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
@@ -100,4 +81,9 @@ fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
 
 fn invalid(problem: String) -> Error {
     Error::new(ErrorCode::ConfigInvalid, problem)
+}
+
+/// Returns `true` for headers that contain keys.
+fn is_secret_header(name: &str) -> bool {
+    name == AUTHORIZATION || ["api-key", "x-api-key", "x-goog-api-key", "cookie"].contains(&name)
 }

@@ -1,0 +1,114 @@
+//! The Messages API of Anthropic.
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::llm::{LlmConfig, ThinkingAmount};
+use reqwest::Url;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+
+use crate::wire_format::{Call, RequestBody, WireFormat};
+
+mod block;
+mod message;
+mod reply;
+mod request;
+mod tools;
+mod wire;
+
+/// The name of the API, which marks the data that messages keep for it.
+const API: &str = "anthropic";
+
+/// The header that selects the version of the API.
+const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// The current version of the API. It rejects sampling settings.
+const CURRENT_VERSION: HeaderValue = HeaderValue::from_static("2026-10-21");
+
+/// The last version of the API that accepts sampling settings, which models before Claude 4.7 have.
+const SAMPLING_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+/// The Messages API.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnthropicMessages;
+
+impl WireFormat for AnthropicMessages {
+    type Reply = reply::Reply;
+
+    const RESERVED_MEMBERS: &'static [&'static str] =
+        &["model", "messages", "system", "tools", "stream"];
+
+    const OPTIONS_KEY: &'static str = "anthropic";
+
+    const OUTPUT_MEMBER: Option<&'static str> = Some("output_config");
+
+    fn add_path(self, url: &mut Url) {
+        add_versioned(url, "messages");
+    }
+
+    fn add_models_path(self, url: &mut Url) {
+        add_versioned(url, "models");
+    }
+
+    fn add_headers(self, config: &LlmConfig, headers: &mut HeaderMap) {
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+        let samples =
+            config.temperature.is_some() || config.top_p.is_some() || config.top_k.is_some();
+        headers.insert(VERSION, if samples { SAMPLING_VERSION } else { CURRENT_VERSION });
+    }
+
+    fn check(self, provider: &str, config: &LlmConfig) -> Result<()> {
+        let unsupported = [
+            ("presence_penalty", config.presence_penalty.is_some()),
+            ("frequency_penalty", config.frequency_penalty.is_some()),
+            ("seed", config.seed.is_some()),
+        ];
+        match unsupported.into_iter().find(|(_, is_set)| *is_set) {
+            Some((setting, _)) => Err(Error::new(
+                ErrorCode::ConfigInvalid,
+                format!("the provider `{provider}` does not support `{setting}`"),
+            )),
+            None => check_budget(provider, config),
+        }
+    }
+
+    fn check_call(self, call: &Call<'_>) -> Result<()> {
+        match call.request.output_schema {
+            Some(schema) if !request::is_supported(schema) => Err(Error::new(
+                ErrorCode::ConfigInvalid,
+                "the API cannot constrain a reply to the output's schema, because the schema is recursive, has maps \
+                 or uses keywords that the API lacks; remove `native_output`",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn assemble(self, call: &Call<'_>) -> RequestBody {
+        request::assemble(call)
+    }
+}
+
+/// Adds a path to the base URL, which may already contain the version.
+fn add_versioned(url: &mut Url, name: &str) {
+    let has_version = url.path().trim_end_matches('/').ends_with("/v1");
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty();
+        if !has_version {
+            path.push("v1");
+        }
+        path.push(name);
+    }
+}
+
+/// Rejects a limit of the reasoning that leaves no tokens for the reply.
+fn check_budget(provider: &str, config: &LlmConfig) -> Result<()> {
+    let limit = config.max_output_tokens.unwrap_or(request::MAX_TOKENS);
+    match config.thinking.map(|thinking| thinking.amount) {
+        Some(ThinkingAmount::Budget(tokens)) if tokens >= limit => Err(Error::new(
+            ErrorCode::ConfigInvalid,
+            format!(
+                "the provider `{provider}` counts reasoning as output, so the reasoning budget ({tokens}) must be \
+                 less than `max_output_tokens` ({limit})"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

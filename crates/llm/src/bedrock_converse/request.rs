@@ -1,0 +1,173 @@
+//! The request body, assembled from bytes: the encoded messages and tools, and the settings.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use helix_agents_core::llm::Caching;
+use helix_agents_core::message::{Message, SharedMessage};
+use helix_agents_core::tool::ToolSpec;
+use serde_json::json;
+
+use super::{BedrockConverse, message};
+use crate::json_writer::Object;
+use crate::wire_format::{Call, RequestBody};
+
+/// The cache keys of the encodings.
+const MESSAGE_ENCODING: &str = "bedrock_converse.message";
+const REPLY_OF_ANOTHER_MODEL_ENCODING: &str = "bedrock_converse.reply_of_another_model";
+const TOOL_ENCODING: &str = "bedrock_converse.tools";
+
+/// A block that ends the part of the request that is cached.
+const CACHE_POINT: &[u8] = b",{\"cachePoint\":{\"type\":\"default\"}}";
+
+/// Writes the body of one call.
+pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
+    let request = call.request;
+    let prompt = encoded(request.prompt, call.model);
+    let messages: Vec<(&'static str, Cow<'_, [u8]>)> = request
+        .messages
+        .iter()
+        .map(|shared| (message::role(shared), encoded(shared, call.model)))
+        // A reply may have no content, and cannot be sent back then.
+        .filter(|(_, blocks)| !blocks.is_empty())
+        .collect();
+    let tools = if request.tools.is_empty() {
+        called_tools(request.messages)
+    } else {
+        request.tools.encoded(TOOL_ENCODING, encode_tools)
+    };
+    let size: usize = messages.iter().map(|(_, blocks)| blocks.len() + 32).sum();
+    // A cache point behind reasoning is rejected, so the conversation has none.
+    let is_cached = is_claude_or_nova(call.model) && request.config.caching != Caching::Off;
+    let cache_point = if is_cached { CACHE_POINT } else { b"" };
+
+    let mut out = Vec::with_capacity(size + prompt.len() + tools.len() + 1024);
+    let mut object = Object::begin(&mut out);
+    settings(call, &mut object);
+    if !tools.is_empty() {
+        let mut config = Object::begin(object.value("toolConfig"));
+        let list = config.value("tools");
+        list.push(b'[');
+        list.extend_from_slice(&tools);
+        list.extend_from_slice(cache_point);
+        list.push(b']');
+        if let Some(name) = call.forced_tool().filter(|_| is_claude_or_nova(call.model)) {
+            let mut choice = Object::begin(config.value("toolChoice"));
+            let mut tool = Object::begin(choice.value("tool"));
+            tool.member("name", name);
+            tool.end();
+            choice.end();
+        }
+        config.end();
+    }
+    let out_prompt = object.value("system");
+    let start = out_prompt.len();
+    out_prompt.push(b'[');
+    if !prompt.is_empty() {
+        out_prompt.extend_from_slice(&prompt);
+        out_prompt.extend_from_slice(cache_point);
+    }
+    out_prompt.push(b']');
+    let out_messages = object.value("messages");
+    conversation(&messages, out_messages);
+    let end = out_messages.len();
+    object.end();
+    RequestBody { bytes: out.into(), streams: true, conversation: start..end }
+}
+
+/// Returns `true` for the models that accept cache points and forced tools.
+fn is_claude_or_nova(model: &str) -> bool {
+    ["anthropic.claude", "amazon.nova"].iter().any(|name| model.contains(name))
+}
+
+fn encoded<'a>(shared: &'a SharedMessage, model: &str) -> Cow<'a, [u8]> {
+    if message::is_of_another_model(shared, model) {
+        return shared.encoded(REPLY_OF_ANOTHER_MODEL_ENCODING, |message, out| {
+            message::encode(message, false, out);
+        });
+    }
+    shared.encoded(MESSAGE_ENCODING, |message, out| message::encode(message, true, out))
+}
+
+/// Writes the messages. Successive messages of one role become one message.
+fn conversation(messages: &[(&'static str, Cow<'_, [u8]>)], out: &mut Vec<u8>) {
+    let mut open = None;
+    out.push(b'[');
+    for (role, blocks) in messages {
+        if open == Some(role) {
+            out.push(b',');
+        } else {
+            if open.replace(role).is_some() {
+                out.extend_from_slice(b"]},");
+            }
+            out.extend_from_slice(b"{\"role\":\"");
+            out.extend_from_slice(role.as_bytes());
+            out.extend_from_slice(b"\",\"content\":[");
+        }
+        out.extend_from_slice(blocks);
+    }
+    if open.is_some() {
+        out.extend_from_slice(b"]}");
+    }
+    out.push(b']');
+}
+
+fn settings(call: &Call<'_>, object: &mut Object<'_>) {
+    let config = call.request.config;
+    let replaced = |key: &str| call.options::<BedrockConverse>().any(|(name, _)| name == key);
+    if !replaced("inferenceConfig") {
+        let mut inference = Object::begin(object.value("inferenceConfig"));
+        if let Some(limit) = config.max_output_tokens {
+            inference.member("maxTokens", &limit);
+        }
+        if let Some(temperature) = config.temperature {
+            inference.member("temperature", &temperature);
+        }
+        if let Some(threshold) = config.top_p {
+            inference.member("topP", &threshold);
+        }
+        if !config.stop_sequences.is_empty() {
+            inference.member("stopSequences", &config.stop_sequences);
+        }
+        inference.end();
+    }
+    for (key, value) in call.options::<BedrockConverse>() {
+        object.member(key, value);
+    }
+}
+
+/// Returns the tools that were called, for a request without tools: the API rejects calls without a list of tools.
+fn called_tools(messages: &[SharedMessage]) -> Cow<'static, [u8]> {
+    let calls = messages.iter().flat_map(|shared| match &**shared {
+        Message::Assistant(reply) => reply.tool_calls.as_slice(),
+        _ => &[],
+    });
+    let names: BTreeSet<&Arc<str>> = calls.map(|call| &call.name).collect();
+    let spec = |name: &Arc<str>| ToolSpec::new(Arc::clone(name), "", json!({"type": "object"}));
+    let specs: Vec<ToolSpec> = names.into_iter().map(spec).collect();
+    let mut out = Vec::new();
+    encode_tools(&specs, &mut out);
+    Cow::Owned(out)
+}
+
+/// Writes the tools, separated by commas.
+fn encode_tools(specs: &[ToolSpec], out: &mut Vec<u8>) {
+    for (index, spec) in specs.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        let mut tool = Object::begin(out);
+        let mut definition = Object::begin(tool.value("toolSpec"));
+        definition.member("name", &*spec.name);
+        // The API rejects an empty description.
+        if !spec.description.is_empty() {
+            definition.member("description", &*spec.description);
+        }
+        let mut schema = Object::begin(definition.value("inputSchema"));
+        schema.raw("json", spec.input_schema.text().as_bytes());
+        schema.end();
+        definition.end();
+        tool.end();
+    }
+}

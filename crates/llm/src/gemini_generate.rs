@@ -1,0 +1,78 @@
+//! The `generateContent` API of Gemini.
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::llm::LlmConfig;
+use reqwest::Url;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+
+use crate::wire_format::{Call, RequestBody, WireFormat};
+
+mod message;
+mod part;
+mod partial_arguments;
+mod reply;
+mod request;
+mod tools;
+mod wire;
+
+/// The name of the API, which marks the data that messages keep for it.
+const API: &str = "gemini";
+
+/// The `generateContent` API.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GeminiGenerate;
+
+impl WireFormat for GeminiGenerate {
+    type Reply = reply::Reply;
+
+    const RESERVED_MEMBERS: &'static [&'static str] = &["contents", "systemInstruction", "tools"];
+
+    const OPTIONS_KEY: &'static str = "gemini";
+
+    const OUTPUT_MEMBER: Option<&'static str> = Some("generationConfig");
+
+    const KEY_HEADER: Option<HeaderName> = Some(HeaderName::from_static("x-goog-api-key"));
+
+    fn add_path(self, url: &mut Url) {
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().push("models");
+        }
+    }
+
+    fn url(self, endpoint: &Url, model: &str) -> Url {
+        let mut url = endpoint.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.push(&format!("{model}:streamGenerateContent"));
+        }
+        url.query_pairs_mut().append_pair("alt", "sse");
+        url
+    }
+
+    fn add_headers(self, _: &LlmConfig, headers: &mut HeaderMap) {
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+    }
+
+    fn check(self, _: &str, _: &LlmConfig) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_call(self, call: &Call<'_>) -> Result<()> {
+        let is_rejected = call.request.output_schema.is_some()
+            && !call.request.tools.is_empty()
+            && call.capabilities.is_some_and(|known| !known.tools_with_schema);
+        if is_rejected {
+            return Err(Error::new(
+                ErrorCode::ConfigInvalid,
+                format!(
+                    "the model `{}` accepts either tools or the schema of an output; remove `native_output`",
+                    call.model
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn assemble(self, call: &Call<'_>) -> RequestBody {
+        request::assemble(call)
+    }
+}

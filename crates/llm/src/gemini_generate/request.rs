@@ -1,0 +1,136 @@
+//! The request body, assembled from bytes: the settings, the encoded tools and messages.
+
+use std::borrow::Cow;
+
+use helix_agents_core::llm::{ThinkingAmount, ThinkingDisplay};
+use helix_agents_core::message::SharedMessage;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{GeminiGenerate, message, tools};
+use crate::json_writer::{Object, write_json};
+use crate::wire_format::{Call, RequestBody};
+
+/// The cache keys of the encodings.
+const MESSAGE_ENCODING: &str = "gemini_generate.message";
+const TOOL_ENCODING: &str = "gemini_generate.tools";
+const FORMAT_ENCODING: &str = "gemini_generate.format";
+
+/// Writes the body of one call.
+pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
+    let request = call.request;
+    let prompt = encoded(request.prompt);
+    let messages: Vec<(&'static str, Cow<'_, [u8]>)> = request
+        .messages
+        .iter()
+        .map(|shared| (message::role(shared), encoded(shared)))
+        // A reply may have no content, and cannot be sent back then.
+        .filter(|(_, parts)| !parts.is_empty())
+        .collect();
+    let tools = request.tools.encoded(TOOL_ENCODING, tools::encode);
+    let size: usize = messages.iter().map(|(_, parts)| parts.len() + 32).sum();
+
+    let mut out = Vec::with_capacity(size + prompt.len() + tools.len() + 1024);
+    let mut object = Object::begin(&mut out);
+    settings(call, &mut object);
+    if !request.tools.is_empty() {
+        object.raw("tools", &tools);
+    }
+    let out_prompt = object.value("systemInstruction");
+    let start = out_prompt.len();
+    out_prompt.extend_from_slice(b"{\"parts\":[");
+    out_prompt.extend_from_slice(&prompt);
+    out_prompt.extend_from_slice(b"]}");
+    let contents = object.value("contents");
+    conversation(&messages, contents);
+    let end = contents.len();
+    object.end();
+    RequestBody { bytes: out.into(), streams: true, conversation: start..end }
+}
+
+fn encoded(message: &SharedMessage) -> Cow<'_, [u8]> {
+    message.encoded(MESSAGE_ENCODING, message::encode)
+}
+
+/// Writes the contents. Successive messages of one role become one content.
+fn conversation(messages: &[(&'static str, Cow<'_, [u8]>)], out: &mut Vec<u8>) {
+    let mut open = None;
+    out.push(b'[');
+    for (role, parts) in messages {
+        if open == Some(role) {
+            out.push(b',');
+        } else {
+            if open.replace(role).is_some() {
+                out.extend_from_slice(b"]},");
+            }
+            out.extend_from_slice(b"{\"role\":\"");
+            out.extend_from_slice(role.as_bytes());
+            out.extend_from_slice(b"\",\"parts\":[");
+        }
+        out.extend_from_slice(parts);
+    }
+    if open.is_some() {
+        out.extend_from_slice(b"]}");
+    }
+    out.push(b']');
+}
+
+fn settings(call: &Call<'_>, object: &mut Object<'_>) {
+    let request = call.request;
+    let config = request.config;
+    let replaced = |key: &str| call.options::<GeminiGenerate>().any(|(name, _)| name == key);
+    if !replaced("generationConfig") {
+        let mut generation = Object::begin(object.value("generationConfig"));
+        optional(&mut generation, "maxOutputTokens", config.max_output_tokens);
+        optional(&mut generation, "temperature", config.temperature);
+        optional(&mut generation, "topP", config.top_p);
+        optional(&mut generation, "topK", config.top_k);
+        optional(&mut generation, "seed", config.seed);
+        optional(&mut generation, "presencePenalty", config.presence_penalty);
+        optional(&mut generation, "frequencyPenalty", config.frequency_penalty);
+        if let Some(thinking) = config.thinking {
+            let mut out = Object::begin(generation.value("thinkingConfig"));
+            match thinking.amount {
+                ThinkingAmount::Effort(effort) => out.member("thinkingLevel", effort.as_str()),
+                ThinkingAmount::Budget(tokens) => out.member("thinkingBudget", &tokens),
+                _ => out.member("thinkingBudget", &0),
+            }
+            match thinking.display {
+                ThinkingDisplay::Summarized => out.member("includeThoughts", &true),
+                ThinkingDisplay::Omitted => out.member("includeThoughts", &false),
+                _ => {}
+            }
+            out.end();
+        }
+        let stop = Some(&config.stop_sequences).filter(|stop| !stop.is_empty());
+        optional(&mut generation, "stopSequences", stop);
+        if let Some(schema) = request.output_schema {
+            generation.member("responseMimeType", "application/json");
+            generation.raw("responseJsonSchema", &schema.encoded(FORMAT_ENCODING, encode_schema));
+        }
+        generation.end();
+    }
+    if let Some(name) = call.forced_tool()
+        && !replaced("toolConfig")
+    {
+        let mut config = Object::begin(object.value("toolConfig"));
+        let mut calling = Object::begin(config.value("functionCallingConfig"));
+        calling.member("mode", "ANY");
+        calling.member("allowedFunctionNames", &[name]);
+        calling.end();
+        config.end();
+    }
+    for (key, value) in call.options::<GeminiGenerate>() {
+        object.member(key, value);
+    }
+}
+
+fn encode_schema(schema: &Value, out: &mut Vec<u8>) {
+    write_json(out, schema);
+}
+
+fn optional<T: Serialize>(object: &mut Object<'_>, key: &str, value: Option<T>) {
+    if let Some(value) = value {
+        object.member(key, &value);
+    }
+}

@@ -1,0 +1,304 @@
+//! A model server: its address, its key, and the calls to it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, InvalidHeaderValue};
+use reqwest::{Method, Request, Url};
+use tokio_util::sync::CancellationToken;
+
+use crate::attempt::{Attempt, Reading};
+use crate::capability::ModelCapabilities;
+use crate::failure::{FailedAttempt, Redactor, Subject};
+use crate::http::{Route, parse_base_url};
+use crate::retry::{cancelled, with_retries};
+use crate::secret::ApiKey;
+use crate::wire_format::{Call, WireFormat};
+
+/// Runs code with the wire format of a server.
+macro_rules! with_format {
+    ($api:expr, $format:ident => $run:expr) => {
+        match $api {
+            $crate::server::ApiFormat::ChatCompletions(profile) => {
+                let $format = $crate::openai_chat::OpenAiChat(profile);
+                $run
+            }
+            $crate::server::ApiFormat::OpenAiResponses => {
+                let $format = $crate::openai_responses::OpenAiResponses;
+                $run
+            }
+            $crate::server::ApiFormat::GeminiGenerate => {
+                let $format = $crate::gemini_generate::GeminiGenerate;
+                $run
+            }
+            $crate::server::ApiFormat::AnthropicMessages => {
+                let $format = $crate::anthropic_messages::AnthropicMessages;
+                $run
+            }
+            $crate::server::ApiFormat::BedrockConverse => {
+                let $format = $crate::bedrock_converse::BedrockConverse;
+                $run
+            }
+        }
+    };
+}
+
+mod authenticator;
+mod embeddings;
+mod hosting;
+mod models;
+mod options;
+mod settings;
+
+pub use authenticator::Authenticator;
+pub use embeddings::ServerEmbedder;
+pub use hosting::{Hosting, KeyHeader};
+pub use options::{ApiFormat, ModelServerOptions};
+
+/// A model server as an [`LlmAdapter`]. Cheap to clone.
+///
+/// Calls are retried before the first output only. If one fails after all retries, the response is
+/// an error result, which the step machine decides upon. After the first output, a failed call is
+/// never repeated, because its text has been delivered.
+///
+/// # Cancel safety
+/// Dropping the future of a call closes its connection. Nothing else is affected, because the
+/// adapter has no state between calls besides its connections.
+#[derive(Debug, Clone)]
+pub struct ModelServer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: ModelServerOptions,
+    base_url: Url,
+    /// The address of model calls.
+    endpoint: Url,
+    route: Route,
+    /// The header with the key.
+    key_header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl ModelServer {
+    /// Creates the adapter for a server. No connection is made yet.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::ConfigInvalid`] if the address or the key is not usable, or if the key
+    /// or an access token would be sent over plain HTTP to another machine.
+    pub fn new(options: ModelServerOptions) -> Result<Self> {
+        let invalid = |problem: String| Err(Error::new(ErrorCode::ConfigInvalid, problem));
+        let name = &options.name;
+        if name.is_empty()
+            || name.contains(|character: char| character == ':' || character.is_whitespace())
+        {
+            return invalid(format!("the provider name `{name}` must be one word without a colon"));
+        }
+        let is_chat = matches!(options.format, ApiFormat::ChatCompletions(_));
+        if matches!(options.hosting, Hosting::AzureDeployments { .. }) && !is_chat {
+            return invalid(format!(
+                "the provider `{name}` has a dated version of Azure OpenAI, which serves only Chat Completions"
+            ));
+        }
+        let (base_url, route) = parse_base_url(&options.base_url, name)?;
+        // Access tokens replace the key.
+        let has_tokens = options.authenticator.is_some();
+        let key = options.api_key.as_ref().filter(|key| !has_tokens && !key.expose().is_empty());
+        if (has_tokens || key.is_some()) && route == Route::Plain && !options.allow_http {
+            return invalid(format!(
+                "the key of the provider `{name}` would be sent over plain HTTP to another machine; \
+                 use https, or allow it with `allow_http`"
+            ));
+        }
+        let header = match options.key_header {
+            KeyHeader::OfApi => with_format!(&options.format, format => key_header_name(format)),
+            KeyHeader::Bearer => None,
+            KeyHeader::ApiKey => Some(HeaderName::from_static("api-key")),
+        };
+        let key_header = match key {
+            None => None,
+            Some(key) => match key_value(header.is_none(), key) {
+                Ok(mut value) => {
+                    value.set_sensitive(true);
+                    Some((header.unwrap_or(AUTHORIZATION), value))
+                }
+                Err(_) => {
+                    return invalid(format!(
+                        "the key of the provider `{name}` contains characters that a key cannot contain"
+                    ));
+                }
+            },
+        };
+        let mut endpoint = base_url.clone();
+        with_format!(&options.format, format => format.add_path(&mut endpoint));
+        Ok(Self(Arc::new(Inner { options, base_url, endpoint, route, key_header })))
+    }
+
+    /// Returns the provider's name, which comes before the colon in `provider:model`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.options.name
+    }
+
+    /// Returns the default model, which is used by calls that name no model.
+    #[must_use]
+    pub fn default_model(&self) -> Option<&str> {
+        self.0.options.default_model.as_deref()
+    }
+
+    /// Returns the options of the adapter.
+    pub(crate) fn options(&self) -> &ModelServerOptions {
+        &self.0.options
+    }
+
+    /// Returns the base URL without query and fragment, which could contain credentials.
+    pub(crate) fn base_url(&self) -> String {
+        let mut url = self.0.base_url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        url.as_str().trim_end_matches('/').to_owned()
+    }
+
+    /// Returns the model's name as the server knows it.
+    fn model<'a>(&'a self, config: &'a LlmConfig) -> Result<&'a str> {
+        let named = config.model.strip_prefix(self.name());
+        let named = named.and_then(|rest| rest.strip_prefix(':'));
+        let model = named.unwrap_or(&config.model);
+        if !model.is_empty() {
+            return Ok(model);
+        }
+        self.default_model().ok_or_else(|| {
+            Error::new(
+                ErrorCode::ModelUnknown,
+                format!(
+                    "no model is named, and the provider `{}` has no default model",
+                    self.name()
+                ),
+            )
+        })
+    }
+
+    /// Returns the header with an access token, if the provider has an authenticator.
+    async fn token(&self, cancel: &CancellationToken) -> Result<Option<HeaderValue>> {
+        let Some(authenticator) = &self.0.options.authenticator else { return Ok(None) };
+        let token = cancel.run_until_cancelled(authenticator.token()).await;
+        let token = token.ok_or_else(cancelled)??;
+        let mut value = key_value(true, &token).map_err(|_| {
+            Error::new(
+                ErrorCode::ProviderUnauthorized,
+                "the access token contains invalid characters",
+            )
+        })?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+
+    /// Returns the header with the key or an access token, if there is one.
+    async fn credentials(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Option<(HeaderName, HeaderValue)>> {
+        let token = self.token(cancel).await?;
+        Ok(token.map(|token| (AUTHORIZATION, token)).or_else(|| self.0.key_header.clone()))
+    }
+
+    async fn call<F: WireFormat>(
+        &self,
+        format: F,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        let Inner { options, endpoint, route, key_header, .. } = &*self.0;
+        settings::check(format, request.config, &self.0)?;
+        let model = self.model(request.config)?;
+        let capabilities = capabilities(model, request.config)?;
+        let headers = settings::headers(format, request.config, key_header.as_ref())?;
+        let client = options.http.on_this_runtime(*route)?;
+        let hosting = &options.hosting;
+        let call =
+            Call { provider: &options.name, model, capabilities, hosting, request: &request };
+        format.check_call(&call)?;
+        let body = format.assemble(&call);
+        let url = options.hosting.url(&self.0.base_url, model);
+        let url = url.unwrap_or_else(|| format.url(endpoint, model));
+        let subject = Subject { provider: &options.name, model };
+        let mut policy = options.retry;
+        policy.max_retries = request.max_retries;
+        let reading = Reading {
+            subject,
+            redactor: Redactor { key: self.0.key(), conversation: body.conversation() },
+            structured: request.output_schema.is_some(),
+            messages: request.messages.len(),
+        };
+        let attempt = Attempt {
+            timeouts: options.timeouts,
+            max_reply_bytes: options.max_reply_bytes,
+            streams: body.streams,
+            reading,
+            cancel: request.cancel,
+        };
+        with_retries(policy, subject, request.cancel, sink, async || {
+            let token = self.token(request.cancel).await.map_err(FailedAttempt::early)?;
+            let sent = {
+                let mut http = Request::new(Method::POST, url.clone());
+                *http.headers_mut() = headers.clone();
+                if let Some(token) = token {
+                    http.headers_mut().entry(AUTHORIZATION).or_insert(token);
+                }
+                *http.body_mut() = Some(body.bytes.clone().into());
+                client.execute(http)
+            };
+            attempt.run::<F::Reply>(sent, sink).await
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl LlmAdapter for ModelServer {
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        with_format!(&self.0.options.format, format => self.call(format, request, sink).await)
+    }
+
+    fn check(&self, config: &LlmConfig) -> Result<()> {
+        capabilities(self.model(config)?, config)?;
+        with_format!(&self.0.options.format, format => settings::check(format, config, &self.0))
+    }
+}
+
+/// Returns the capabilities of a model, after a check of the settings.
+fn capabilities(model: &str, config: &LlmConfig) -> Result<Option<&'static ModelCapabilities>> {
+    let known = ModelCapabilities::of(model);
+    if let Some(known) = known {
+        known.check(model, config)?;
+    }
+    Ok(known)
+}
+
+/// Returns the header for the key, or `None` for the usual one.
+const fn key_header_name<F: WireFormat>(_: F) -> Option<HeaderName> {
+    F::KEY_HEADER
+}
+
+fn key_value(is_bearer: bool, key: &ApiKey) -> Result<HeaderValue, InvalidHeaderValue> {
+    if is_bearer {
+        return HeaderValue::from_str(&format!("Bearer {}", key.expose()));
+    }
+    HeaderValue::from_str(key.expose())
+}
+
+impl Inner {
+    /// Returns `true` if a secret header would be sent in clear text.
+    fn is_exposed(&self) -> bool {
+        self.route == Route::Plain && !self.options.allow_http
+    }
+
+    /// Returns the key, for redaction.
+    fn key(&self) -> Option<&ApiKey> {
+        self.options.api_key.as_ref()
+    }
+}

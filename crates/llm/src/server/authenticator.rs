@@ -1,0 +1,36 @@
+//! Access tokens that expire.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use helix_agents_core::error::Result;
+
+use crate::secret::ApiKey;
+
+/// Supplies the access tokens of a provider whose tokens expire, such as Google's and Microsoft's.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use helix_agents_core::error::Result;
+/// use helix_agents_llm::{ApiKey, Authenticator};
+///
+/// #[derive(Debug)]
+/// struct Metadata;
+///
+/// #[async_trait]
+/// impl Authenticator for Metadata {
+///     async fn token(&self) -> Result<ApiKey> {
+///         // Ask the metadata server, unless the last token is still valid.
+///         Ok(ApiKey::new("token"))
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Authenticator: Debug + Send + Sync {
+    /// Returns a token that is valid for the next minutes. It is sent as a bearer token. Each attempt at a call asks for
+    /// one, so an implementation keeps the token until shortly before it expires.
+    ///
+    /// # Errors
+    /// An error fails the attempt, and is retried if its kind is retryable.
+    async fn token(&self) -> Result<ApiKey>;
+}

@@ -1,0 +1,139 @@
+//! Providers that host the models of others: their addresses, and what differs from the original API.
+
+use reqwest::Url;
+
+use super::options::{ApiFormat, ModelServerOptions};
+use crate::openai_chat::ServerProfile;
+
+/// How the requests of a hosting provider differ from those of the original API.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Hosting {
+    /// They do not differ.
+    #[default]
+    Direct,
+    /// Azure OpenAI with a dated version: the path contains the deployment, which is the name of the model.
+    AzureDeployments {
+        /// The version of the API, such as `2025-04-01-preview`.
+        api_version: String,
+    },
+    /// A model of another publisher on Vertex AI: the path contains the model.
+    VertexPublisher,
+}
+
+/// The header with the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum KeyHeader {
+    /// The usual header of the API.
+    #[default]
+    OfApi,
+    /// `authorization`, as a bearer token.
+    Bearer,
+    /// `api-key`, as on Azure.
+    ApiKey,
+}
+
+impl Hosting {
+    /// Returns the address of a call, or `None` if it is that of the original API.
+    pub(super) fn url(&self, base_url: &Url, model: &str) -> Option<Url> {
+        let mut url = base_url.clone();
+        match self {
+            Self::Direct => return None,
+            Self::AzureDeployments { api_version } => {
+                if let Ok(mut path) = url.path_segments_mut() {
+                    path.pop_if_empty().extend(["deployments", model, "chat", "completions"]);
+                }
+                url.query_pairs_mut().append_pair("api-version", api_version);
+            }
+            Self::VertexPublisher => {
+                if let Ok(mut path) = url.path_segments_mut() {
+                    path.pop_if_empty().push("models").push(&format!("{model}:streamRawPredict"));
+                }
+            }
+        }
+        Some(url)
+    }
+}
+
+impl ModelServerOptions {
+    /// Creates the options of Azure OpenAI. `endpoint` is the address of the resource, and models are named by their
+    /// deployments. Responses is the API; [`with_profile`](Self::with_profile) selects Chat Completions.
+    #[must_use]
+    pub fn azure_openai(name: &str, endpoint: &str) -> Self {
+        Self::new(name, &below(endpoint, "openai/v1"))
+            .with_format(ApiFormat::OpenAiResponses)
+            .with_key_header(KeyHeader::ApiKey)
+    }
+
+    /// Creates the options of Azure OpenAI with a dated version of the Chat Completions API.
+    #[must_use]
+    pub fn azure_openai_dated(name: &str, endpoint: &str, api_version: &str) -> Self {
+        Self::new(name, &below(endpoint, "openai"))
+            .with_profile(ServerProfile::openai())
+            .with_key_header(KeyHeader::ApiKey)
+            .with_hosting(Hosting::AzureDeployments { api_version: api_version.to_owned() })
+    }
+
+    /// Creates the options of Claude in Microsoft Foundry.
+    #[must_use]
+    pub fn foundry_claude(name: &str, resource: &str) -> Self {
+        Self::new(name, &format!("https://{resource}.services.ai.azure.com/anthropic"))
+            .with_format(ApiFormat::AnthropicMessages)
+            .with_key_header(KeyHeader::ApiKey)
+    }
+
+    /// Creates the options of Claude on Amazon Bedrock, with an API key of Bedrock.
+    #[must_use]
+    pub fn bedrock_claude(name: &str, region: &str) -> Self {
+        Self::new(name, &format!("https://bedrock-mantle.{region}.api.aws/anthropic"))
+            .with_format(ApiFormat::AnthropicMessages)
+            .with_key_header(KeyHeader::Bearer)
+    }
+
+    /// Creates the options of OpenAI's models on Amazon Bedrock, with an API key of Bedrock.
+    #[must_use]
+    pub fn bedrock_openai(name: &str, region: &str) -> Self {
+        Self::new(name, &format!("https://bedrock-mantle.{region}.api.aws/openai/v1"))
+            .with_format(ApiFormat::OpenAiResponses)
+            .with_key_header(KeyHeader::Bearer)
+    }
+
+    /// Creates the options of the Converse API of Amazon Bedrock, with an API key of Bedrock.
+    #[must_use]
+    pub fn bedrock_converse(name: &str, region: &str) -> Self {
+        Self::new(name, &format!("https://bedrock-runtime.{region}.amazonaws.com"))
+            .with_format(ApiFormat::BedrockConverse)
+    }
+
+    /// Creates the options of Gemini on Vertex AI. Its tokens expire, so it needs an
+    /// [`Authenticator`](crate::Authenticator).
+    #[must_use]
+    pub fn vertex_gemini(name: &str, project: &str, location: &str) -> Self {
+        Self::new(name, &vertex(project, location, "google"))
+            .with_format(ApiFormat::GeminiGenerate)
+            .with_key_header(KeyHeader::Bearer)
+    }
+
+    /// Creates the options of Claude on Vertex AI. Its tokens expire, so it needs an
+    /// [`Authenticator`](crate::Authenticator).
+    #[must_use]
+    pub fn vertex_claude(name: &str, project: &str, location: &str) -> Self {
+        Self::new(name, &vertex(project, location, "anthropic"))
+            .with_format(ApiFormat::AnthropicMessages)
+            .with_key_header(KeyHeader::Bearer)
+            .with_hosting(Hosting::VertexPublisher)
+    }
+}
+
+fn below(endpoint: &str, path: &str) -> String {
+    format!("{}/{path}", endpoint.trim_end_matches('/'))
+}
+
+fn vertex(project: &str, location: &str, publisher: &str) -> String {
+    let host = match location {
+        "global" => "aiplatform.googleapis.com".to_owned(),
+        region => format!("{region}-aiplatform.googleapis.com"),
+    };
+    format!("https://{host}/v1/projects/{project}/locations/{location}/publishers/{publisher}")
+}

@@ -1,0 +1,194 @@
+//! The options of a model server.
+
+use std::sync::Arc;
+
+use helix_agents_core::llm::RetryPolicy;
+
+use super::authenticator::Authenticator;
+use super::hosting::{Hosting, KeyHeader};
+use crate::http::{HttpClient, Timeouts};
+use crate::openai_chat::ServerProfile;
+use crate::secret::ApiKey;
+
+/// The default limit for the size of a reply.
+const MAX_REPLY_BYTES: usize = 32 * 1024 * 1024;
+
+/// The API of a model server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ApiFormat {
+    /// The Chat Completions API, which OpenAI and compatible servers provide.
+    ChatCompletions(ServerProfile),
+    /// The Responses API, which OpenAI and some compatible servers provide.
+    OpenAiResponses,
+    /// The `generateContent` API of Gemini.
+    GeminiGenerate,
+    /// The Messages API, which Anthropic and servers of its models provide.
+    AnthropicMessages,
+    /// The Converse API of Amazon Bedrock, which provides the models of many vendors.
+    BedrockConverse,
+}
+
+impl ApiFormat {
+    /// Returns the capabilities of a Chat Completions server.
+    #[must_use]
+    pub fn profile(&self) -> Option<&ServerProfile> {
+        match self {
+            Self::ChatCompletions(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// Returns the API of a known address. Every other server is taken to be compatible with OpenAI.
+    fn of_address(base_url: &str) -> Self {
+        let url = reqwest::Url::parse(base_url.trim()).ok();
+        let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+        if host == "api.anthropic.com" {
+            return Self::AnthropicMessages;
+        }
+        if host == "generativelanguage.googleapis.com" {
+            return Self::GeminiGenerate;
+        }
+        Self::ChatCompletions(ServerProfile::of_host(host))
+    }
+}
+
+/// The options of a model server.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ModelServerOptions {
+    /// The provider's name, which comes before the colon in `provider:model`, and the key of its
+    /// [`provider_options`](helix_agents_core::llm::LlmConfig::provider_options).
+    pub name: String,
+    /// The base URL, including `/v1` if the API has it.
+    pub base_url: String,
+    /// The API key, if the server requires one.
+    pub api_key: Option<ApiKey>,
+    /// The header with the key.
+    pub key_header: KeyHeader,
+    /// The source of access tokens that expire, instead of a key.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// How requests differ from those of the original API.
+    pub hosting: Hosting,
+    /// The default model, which is used by calls that name no model.
+    pub default_model: Option<String>,
+    /// The API of the server.
+    pub format: ApiFormat,
+    /// The time limits for a silent server.
+    pub timeouts: Timeouts,
+    /// The waits between attempts. The caller sets the number of attempts:
+    /// [`LlmRequest::max_retries`](helix_agents_core::llm::LlmRequest::max_retries).
+    pub retry: RetryPolicy,
+    /// The maximum size of a reply in bytes. Default: 32 MiB.
+    pub max_reply_bytes: usize,
+    /// Whether a key may be sent over plain HTTP to another machine.
+    pub allow_http: bool,
+    /// The connection pool to use. Default: a new pool.
+    pub http: HttpClient,
+}
+
+impl ModelServerOptions {
+    /// Creates the options of a server with a name and a base URL. The URLs of OpenAI and Anthropic
+    /// select their APIs, and every other URL that of a server that is compatible with OpenAI.
+    #[must_use]
+    pub fn new(name: &str, base_url: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            base_url: base_url.to_owned(),
+            api_key: None,
+            key_header: KeyHeader::default(),
+            authenticator: None,
+            hosting: Hosting::default(),
+            default_model: None,
+            format: ApiFormat::of_address(base_url),
+            timeouts: Timeouts::default(),
+            retry: RetryPolicy::default(),
+            max_reply_bytes: MAX_REPLY_BYTES,
+            allow_http: false,
+            http: HttpClient::default(),
+        }
+    }
+
+    /// Sets the API key.
+    #[must_use]
+    pub fn with_api_key(mut self, key: impl Into<ApiKey>) -> Self {
+        self.api_key = Some(key.into());
+        self
+    }
+
+    /// Sets the header with the key.
+    #[must_use]
+    pub fn with_key_header(mut self, header: KeyHeader) -> Self {
+        self.key_header = header;
+        self
+    }
+
+    /// Sets the source of access tokens, which replaces the key.
+    #[must_use]
+    pub fn with_authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
+        self.authenticator = Some(Arc::new(authenticator));
+        self
+    }
+
+    /// Sets how requests differ from those of the original API.
+    #[must_use]
+    pub fn with_hosting(mut self, hosting: Hosting) -> Self {
+        self.hosting = hosting;
+        self
+    }
+
+    /// Sets the model of calls that name none.
+    #[must_use]
+    pub fn with_default_model(mut self, model: &str) -> Self {
+        self.default_model = Some(model.to_owned());
+        self
+    }
+
+    /// Sets the API of the server.
+    #[must_use]
+    pub fn with_format(mut self, format: ApiFormat) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Sets the capabilities of a Chat Completions server.
+    #[must_use]
+    pub fn with_profile(self, profile: ServerProfile) -> Self {
+        self.with_format(ApiFormat::ChatCompletions(profile))
+    }
+
+    /// Sets the time limits for a silent server.
+    #[must_use]
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Sets the waits between attempts.
+    #[must_use]
+    pub fn with_retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Sets the maximum size of a reply in bytes.
+    #[must_use]
+    pub fn with_max_reply_bytes(mut self, limit: usize) -> Self {
+        self.max_reply_bytes = limit;
+        self
+    }
+
+    /// Allows a key to be sent over plain HTTP to another machine.
+    #[must_use]
+    pub fn with_allow_http(mut self) -> Self {
+        self.allow_http = true;
+        self
+    }
+
+    /// Shares a connection pool with other providers.
+    #[must_use]
+    pub fn with_http(mut self, client: &HttpClient) -> Self {
+        self.http = client.clone();
+        self
+    }
+}

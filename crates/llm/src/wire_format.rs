@@ -1,0 +1,134 @@
+//! The contract of a wire format: how it turns a model call into a request, and a response into a reply.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use helix_agents_core::error::Result;
+use helix_agents_core::llm::{LlmConfig, LlmRequest, ThinkingAmount, ToolChoice};
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName};
+
+use crate::attempt::ReplyReader;
+use crate::capability::ModelCapabilities;
+use crate::server::Hosting;
+
+/// The API of a model server. One implementation per API, each in a module of its own.
+pub(crate) trait WireFormat: Copy + Send + Sync {
+    /// The reader of its replies.
+    type Reply: ReplyReader;
+
+    /// The members of a request that provider options must not replace, because decoding, the conversation and the
+    /// checks depend on them.
+    const RESERVED_MEMBERS: &'static [&'static str];
+
+    /// The key of the provider options that apply to every server of this API. Options under the provider's own name
+    /// take precedence.
+    const OPTIONS_KEY: &'static str;
+
+    /// The member of a request that contains the schema of the output. Provider options must not replace it if there is a
+    /// schema.
+    const OUTPUT_MEMBER: Option<&'static str>;
+
+    /// The header for the key, if it is not a bearer token in `authorization`.
+    const KEY_HEADER: Option<HeaderName> = None;
+
+    /// Adds the path of model calls to the base URL.
+    fn add_path(self, url: &mut Url);
+
+    /// Adds the path of the list of models to the base URL.
+    fn add_models_path(self, url: &mut Url) {
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().push("models");
+        }
+    }
+
+    /// Returns the address of a call. `endpoint` is the address of all calls.
+    fn url(self, endpoint: &Url, _model: &str) -> Url {
+        endpoint.clone()
+    }
+
+    /// Adds the headers that the API requires. The caller's headers replace them.
+    fn add_headers(self, config: &LlmConfig, headers: &mut HeaderMap);
+
+    /// Rejects settings that the API does not support. `provider` is the name for error messages.
+    fn check(self, provider: &str, config: &LlmConfig) -> Result<()>;
+
+    /// Rejects calls that the API does not support.
+    fn check_call(self, _call: &Call<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Writes the body of a request.
+    fn assemble(self, call: &Call<'_>) -> RequestBody;
+}
+
+/// A model call, for which a request is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    /// The provider's name.
+    pub(crate) provider: &'a str,
+    /// The model's name as the server knows it.
+    pub(crate) model: &'a str,
+    /// The capabilities of the model, if it is known.
+    pub(crate) capabilities: Option<&'static ModelCapabilities>,
+    pub(crate) hosting: &'a Hosting,
+    pub(crate) request: &'a LlmRequest<'a>,
+}
+
+/// A request body, shared by all attempts of one call.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    pub(crate) bytes: Bytes,
+    /// Whether the reply is streamed.
+    pub(crate) streams: bool,
+    /// The part of the body that contains the conversation.
+    pub(crate) conversation: Range<usize>,
+}
+
+impl RequestBody {
+    /// Returns the part of the body that contains the conversation, for redaction.
+    pub(crate) fn conversation(&self) -> &[u8] {
+        self.bytes.get(self.conversation.clone()).unwrap_or_default()
+    }
+}
+
+impl<'a> Call<'a> {
+    /// Returns the tool that the model must call, if the model supports that. Other models read the wish in the
+    /// transcript.
+    pub(crate) fn forced_tool(&self) -> Option<&'a str> {
+        match self.request.tool_choice {
+            ToolChoice::Tool(name)
+                if !self.request.tools.is_empty()
+                    && self.capabilities.is_none_or(|known| known.forced_tool) =>
+            {
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the provider options: those under the key of the API, overridden by those under the provider's name.
+    pub(crate) fn options<F: WireFormat>(
+        &self,
+    ) -> impl Iterator<Item = (&'a String, &'a serde_json::Value)> + use<'a, F> {
+        provider_options::<F>(self.request.config, self.provider)
+    }
+}
+
+/// Returns `true` if the settings limit the reasoning to a number of tokens.
+pub(crate) fn has_budget(config: &LlmConfig) -> bool {
+    config.thinking.is_some_and(|thinking| matches!(thinking.amount, ThinkingAmount::Budget(_)))
+}
+
+/// Returns the provider options of a call.
+pub(crate) fn provider_options<'a, F: WireFormat>(
+    config: &'a LlmConfig,
+    provider: &str,
+) -> impl Iterator<Item = (&'a String, &'a serde_json::Value)> + use<'a, F> {
+    let own = config.provider_options.get(provider);
+    let common = config.provider_options.get(F::OPTIONS_KEY);
+    let common = common.filter(|_| provider != F::OPTIONS_KEY).into_iter().flatten();
+    common
+        .filter(move |(key, _)| own.is_none_or(|own| !own.contains_key(*key)))
+        .chain(own.into_iter().flatten())
+}
