@@ -14,7 +14,7 @@ use temporalio_client::{
     WorkflowIdReusePolicy, WorkflowStartOptions, WorkflowTerminateOptions,
 };
 use temporalio_common::MemoValues;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure;
 use crate::names;
@@ -26,6 +26,13 @@ const RUN: &str = "run";
 
 /// The delay between two connection attempts.
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(250);
+
+/// How long a workflow may stay open after its run has ended. A session that is deleted and created again at once gets the
+/// same workflow id.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The delay between two attempts to start a workflow whose id is in use.
+const CLOSE_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A client of a Temporal namespace and task queue. Cheap to clone.
 #[derive(Clone)]
@@ -95,7 +102,8 @@ pub(crate) async fn connect(
 
 impl ServerClient {
     /// Starts the workflow of a run. Succeeds if the workflow has already been started. `recovered` states that an
-    /// earlier workflow of the run, which the server no longer knows, may have executed part of it.
+    /// earlier workflow of the run, which the server no longer knows, may have executed part of it. A workflow of another
+    /// run with this id gets a moment to close, because a session may be deleted and created again.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached, or if an open workflow with this id belongs to another store.
@@ -120,10 +128,20 @@ impl ServerClient {
             .static_summary(names::summary(run_ref))
             .memo(memo)
             .build();
-        match Box::pin(self.client.start_workflow(AgentRun::run, input, options)).await {
-            Ok(_) => Ok(()),
-            Err(WorkflowStartError::AlreadyStarted { .. }) => self.check_same_run(run_ref).await,
-            Err(error) => Err(failure::not_started(error)),
+        let first_attempt = Instant::now();
+        loop {
+            let started = self.client.start_workflow(AgentRun::run, input.clone(), options.clone());
+            match Box::pin(started).await {
+                Ok(_) => return Ok(()),
+                Err(WorkflowStartError::AlreadyStarted { .. }) => {
+                    let checked = self.check_same_run(run_ref).await;
+                    if checked.is_ok() || first_attempt.elapsed() >= CLOSE_TIMEOUT {
+                        return checked;
+                    }
+                    sleep(CLOSE_RETRY_DELAY).await;
+                }
+                Err(error) => return Err(failure::not_started(error)),
+            }
         }
     }
 

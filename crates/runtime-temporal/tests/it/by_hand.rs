@@ -1,5 +1,6 @@
 //! Manual operations on workflows in Temporal and their effect on runs.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use helix_agents_core::agent::{Agent, AgentBuilder, AnyAgent};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ResumeOptions, RunHandle};
 use helix_agents_core::session::RunStatus;
+use helix_agents_core::store::StateStore as _;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use helix_agents_testkit::servers;
@@ -148,4 +150,27 @@ fn held(gate: &Gate) -> Tool {
             Ok::<_, ToolError>("waited")
         }
     })
+}
+
+/// The workflow of a run may close a moment after the run has ended. A session that is deleted and created again at once has
+/// the same workflow id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_created_again_waits_for_the_old_workflow_to_close() {
+    let story = in_the_model_call().await;
+    let workflow = story.here.workflow("teller", "story").await;
+    assert!(story.here.store.delete(story.handle.session()).await.unwrap());
+    let second = {
+        let mut starting = pin!(story.worker.start(&story.agents[0]));
+        tokio::select! {
+            biased;
+            _ = &mut starting => panic!("the run started while the old workflow was open"),
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+        }
+        workflow.terminate(Default::default()).await.unwrap();
+        within(starting).await
+    };
+    assert_ne!(second.run(), story.handle.run());
+    story.gate.open();
+    assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
+    story.worker.shut_down().await;
 }
