@@ -1,6 +1,7 @@
 //! Plays recorded provider traffic through the model adapters and compares what they read with the recorded meaning.
 //!
-//! Usage: `helix-cassettes DIR [FILTER]`. The folder has one subfolder per provider and API; each case `NAME.json` has
+//! Usage: `helix-cassettes DIR [FILTER] [--requests FILE]`. With `--requests`, it writes the requests that the adapters
+//! make for the conversations into a file, one line of JSON each, instead of comparing replies. The folder has one subfolder per provider and API; each case `NAME.json` has
 //! its meaning in `NAME.expect.json`.
 #![expect(clippy::print_stdout, reason = "a command-line program prints to its terminal")]
 
@@ -8,23 +9,34 @@ mod case;
 mod compare;
 mod play;
 mod replay;
+mod requests;
 mod variant;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use case::Case;
 use variant::Variant;
 
+const USAGE: &str = "usage: helix-cassettes DIR [FILTER] [--requests FILE]";
+
 fn main() -> Result<ExitCode> {
-    let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().context("usage: helix-cassettes DIR [FILTER]")?;
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let requests = arguments.iter().position(|argument| argument == "--requests");
+    let requests = requests.map(|at| arguments.split_off(at));
+    let mut arguments = arguments.into_iter();
+    let folder = arguments.next().context(USAGE)?;
     let filter = arguments.next().unwrap_or_default();
     let mut cases = Case::load_all(Path::new(&folder))?;
     cases.retain(|case| case.name.contains(&filter));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if let Some(requests) = requests {
+        let [_, file] = &requests[..] else { bail!("{USAGE}") };
+        return runtime.block_on(write_requests(&cases, Path::new(file)));
+    }
     let mut totals = Totals::default();
     for case in &cases {
         runtime.block_on(play_case(case, &mut totals))?;
@@ -34,6 +46,20 @@ fn main() -> Result<ExitCode> {
         totals.replies, totals.plays, totals.values, totals.differences, totals.skipped
     );
     Ok(if totals.differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn write_requests(cases: &[Case], file: &Path) -> Result<ExitCode> {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
+    let mut written = requests::Written::default();
+    for case in cases {
+        requests::write(case, &mut out, &mut written).await.with_context(|| case.name.clone())?;
+    }
+    out.flush()?;
+    println!(
+        "{} requests written; {} have settings that the model does not support",
+        written.requests, written.rejected
+    );
+    Ok(ExitCode::SUCCESS)
 }
 
 #[derive(Default)]

@@ -1,10 +1,16 @@
 //! Playing a reply: a server on a loopback port sends it to an adapter.
 
+use std::sync::Arc;
+
 use anyhow::Result;
+use helix_agents_core::error::Error;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::llm::{LlmAdapter as _, LlmConfig, LlmRequest, LlmResponse, NoSink};
+use helix_agents_core::llm::{
+    LlmAdapter as _, LlmConfig, LlmRequest, LlmResponse, NoSink, ToolChoice,
+};
 use helix_agents_core::message::{Message, SharedMessage, UserMessage};
 use helix_agents_core::schema::Schema;
+use helix_agents_core::tool::ToolSet;
 use helix_agents_llm::{ApiFormat, ModelServer, ModelServerOptions, ServerProfile};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -44,7 +50,8 @@ pub(crate) async fn play(
     let server = ModelServer::new(options)?;
     let serving = serve(&listener, exchange.status, content_type, variant.pieces(&body));
     let messages = [question()];
-    let calling = call(&server, exchange, &messages);
+    let call_options = CallOptions::recorded(exchange);
+    let calling = call(&server, &messages, &call_options);
     let mut calling = std::pin::pin!(calling);
     // The call may fail before it makes a request.
     tokio::select! {
@@ -56,12 +63,44 @@ pub(crate) async fn play(
     }
 }
 
-/// Makes the call of an exchange with this conversation, and returns the body of its request.
+/// The options of a call.
+#[derive(Debug, Default)]
+pub(crate) struct CallOptions {
+    pub(crate) config: LlmConfig,
+    pub(crate) tools: Arc<ToolSet>,
+    /// The tool that the model must call.
+    pub(crate) forced: Option<&'static str>,
+    pub(crate) schema: Option<Value>,
+    /// A message to add to the conversation.
+    pub(crate) last: Option<SharedMessage>,
+}
+
+impl CallOptions {
+    /// Returns the options of a recorded request.
+    pub(crate) fn recorded(exchange: &Exchange) -> Self {
+        let has_schema = exchange.request.as_ref().is_some_and(asks_for_schema);
+        Self {
+            config: LlmConfig::new(model(exchange)),
+            schema: has_schema.then(|| json!({"type": "object"})),
+            ..Self::default()
+        }
+    }
+}
+
+/// Returns the model of an exchange.
+pub(crate) fn model(exchange: &Exchange) -> String {
+    let model = exchange.request.as_ref().and_then(|request| request["model"].as_str());
+    format!("{}:{}", exchange.provider, model.unwrap_or("model"))
+}
+
+/// Makes a call with this conversation, and returns the body of its request. Returns `None` if the adapter rejects the
+/// options.
 pub(crate) async fn request(
     format: &ApiFormat,
     exchange: &Exchange,
     messages: &[SharedMessage],
-) -> Result<Value> {
+    call_options: &CallOptions,
+) -> Result<Option<Value>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
     let options = ModelServerOptions::new(&exchange.provider, &url).with_format(format.clone());
@@ -70,26 +109,29 @@ pub(crate) async fn request(
         let (mut connection, _) = listener.accept().await?;
         anyhow::Ok(serde_json::from_slice(&read_request(&mut connection).await?)?)
     };
+    if server.check(&call_options.config).is_err() {
+        return Ok(None);
+    }
     tokio::select! {
-        body = receiving => body,
-        response = call(&server, exchange, messages) => {
-            anyhow::bail!("the call made no request: {:?}", response?.result)
+        body = receiving => body.map(Some),
+        response = call(&server, messages, call_options) => match response {
+            Err(error) if error.is::<Error>() => Ok(None),
+            response => anyhow::bail!("the call made no request: {:?}", response?.result),
         }
     }
 }
 
 async fn call(
     server: &ModelServer,
-    exchange: &Exchange,
     messages: &[SharedMessage],
+    options: &CallOptions,
 ) -> Result<LlmResponse> {
-    let model = exchange.request.as_ref().and_then(|request| request["model"].as_str());
-    let config = LlmConfig::new(format!("{}:{}", exchange.provider, model.unwrap_or("model")));
     let prompt: SharedMessage = Message::System { content: "Be brief.".to_owned() }.into();
     let (session, cancel) = (SessionId::from("session"), CancellationToken::new());
-    let has_schema = exchange.request.as_ref().is_some_and(asks_for_schema);
-    let schema = has_schema.then(|| Schema::from_value(json!({"type": "object"}))).transpose()?;
-    let request = LlmRequest::new(&session, &config, &prompt, messages, &cancel)
+    let schema = options.schema.clone().map(Schema::from_value).transpose()?;
+    let request = LlmRequest::new(&session, &options.config, &prompt, messages, &cancel)
+        .tools(&options.tools)
+        .tool_choice(options.forced.map_or(ToolChoice::Auto, ToolChoice::Tool))
         .output_schema(schema.as_ref())
         .max_retries(0);
     Ok(server.generate_step(request, &NoSink).await?)

@@ -35,7 +35,9 @@ pub(crate) async fn compare(case: &Case, number: usize) -> Result<Option<Replay>
             add(message, &mut messages)?;
         }
     }
-    let body = play::request(&format, exchange, &messages).await?;
+    let options = play::CallOptions::recorded(exchange);
+    let body = play::request(&format, exchange, &messages, &options).await?;
+    let body = body.context("the adapter rejects the recorded settings")?;
     let mut sent = Vec::new();
     collect(&body, &mut sent);
     let mut sent = sent.into_iter().map(normalised);
@@ -56,7 +58,7 @@ pub(crate) async fn compare(case: &Case, number: usize) -> Result<Option<Replay>
 }
 
 /// Returns the message of a reply, stored and loaded again, or `None` if the reply has none.
-async fn reply(exchange: &Exchange) -> Result<Option<AssistantMessage>> {
+pub(crate) async fn reply(exchange: &Exchange) -> Result<Option<AssistantMessage>> {
     let (Some(format), Some(variant)) =
         (play::format(exchange), Variant::all(exchange).into_iter().next())
     else {
@@ -69,7 +71,7 @@ async fn reply(exchange: &Exchange) -> Result<Option<AssistantMessage>> {
 }
 
 /// Adds a reply, and results for its calls or another question.
-fn add(message: AssistantMessage, messages: &mut Vec<SharedMessage>) -> Result<()> {
+pub(crate) fn add(message: AssistantMessage, messages: &mut Vec<SharedMessage>) -> Result<()> {
     let calls = message.tool_calls.clone();
     messages.push(Message::Assistant(Arc::new(message)).into());
     for call in &calls {

@@ -5,6 +5,7 @@ use helix_agents_core::llm::{LlmConfig, ThinkingAmount};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 
+use crate::capability::{ModelCapabilities, Sampling};
 use crate::wire_format::{Call, RequestBody, WireFormat};
 
 mod block;
@@ -50,9 +51,7 @@ impl WireFormat for AnthropicMessages {
 
     fn add_headers(self, config: &LlmConfig, headers: &mut HeaderMap) {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-        let samples =
-            config.temperature.is_some() || config.top_p.is_some() || config.top_k.is_some();
-        headers.insert(VERSION, if samples { SAMPLING_VERSION } else { CURRENT_VERSION });
+        headers.insert(VERSION, version(config));
     }
 
     fn check(self, provider: &str, config: &LlmConfig) -> Result<()> {
@@ -84,6 +83,21 @@ impl WireFormat for AnthropicMessages {
     fn assemble(self, call: &Call<'_>) -> RequestBody {
         request::assemble(call)
     }
+}
+
+/// Returns the version for a call. Some hosts serve the current version only for models that have no sampling settings.
+fn version(config: &LlmConfig) -> HeaderValue {
+    let is_option =
+        |name: &str| config.provider_options.values().any(|options| options.contains_key(name));
+    let samples = config.temperature.is_some()
+        || config.top_p.is_some()
+        || config.top_k.is_some()
+        || ["temperature", "top_p", "top_k"].into_iter().any(is_option);
+    let known = ModelCapabilities::of(&config.model);
+    if samples || known.is_some_and(|known| known.sampling == Sampling::Yes) {
+        return SAMPLING_VERSION;
+    }
+    CURRENT_VERSION
 }
 
 /// Adds a path to the base URL, which may already contain the version.

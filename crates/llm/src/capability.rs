@@ -17,7 +17,7 @@ mod tests;
 pub struct ModelCapabilities {
     /// Whether reasoning can be limited to a number of tokens.
     pub budget: bool,
-    /// Whether the model can decide by itself how much it reasons, on request.
+    /// Whether requests may ask the model to choose by itself how much it reasons.
     pub adaptive: bool,
     /// Whether reasoning can be turned off.
     pub can_be_off: bool,
@@ -27,9 +27,9 @@ pub struct ModelCapabilities {
     pub sampling: Sampling,
     /// Whether a request can name the tool that the model must call.
     pub forced_tool: bool,
-    /// Whether the arguments of tools can be constrained to their schemas.
+    /// Whether the model supports strict tools. Only requests to the Messages API depend on this.
     pub strict_tools: bool,
-    /// Whether a request can have tools and a schema of the output.
+    /// Whether a request may contain both tools and an output schema.
     pub tools_with_schema: bool,
 }
 

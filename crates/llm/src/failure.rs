@@ -79,8 +79,8 @@ impl Subject<'_> {
         if let (None, Some(kind)) = (&details.code, kind) {
             details.code = kind.split(':').next().map(str::to_owned);
         }
-        let status = status.as_u16();
-        let mut failure = self.described(status, &status.to_string(), &details, redactor);
+        let number = if details.is_about_the_key() { 401 } else { status.as_u16() };
+        let mut failure = self.described(number, &status.as_u16().to_string(), &details, redactor);
         let asked = retry_after::of_headers(headers).or_else(|| retry_after::of_body(body));
         if let Some(wait) = asked {
             failure.error = failure.error.with_retry_after(wait);
@@ -106,7 +106,10 @@ impl Subject<'_> {
     /// Returns the failure for a response that started successfully and then reports an error.
     pub(crate) fn reported(&self, error: &str, redactor: &Redactor<'_>) -> Failure {
         let details = ProviderError::parse(error.as_bytes());
-        let status = details.status.unwrap_or_else(|| details.likely_status());
+        let status = match details.is_about_the_key() {
+            true => 401,
+            false => details.status.unwrap_or_else(|| details.likely_status()),
+        };
         let mut failure = self.described(status, "while it answered", &details, redactor);
         if let Some(wait) = retry_after::of_body(error.as_bytes()) {
             failure.error = failure.error.with_retry_after(wait);
@@ -146,7 +149,7 @@ impl Subject<'_> {
         let mut error = self.error(code, sentence);
         // A provider's message about a rejected key may contain part of the key, and its message
         // about a request may quote the request.
-        if code != ErrorCode::ProviderUnauthorized
+        if (code != ErrorCode::ProviderUnauthorized || status == 403)
             && let Some(message) = &details.message
         {
             let message = redactor.short(message);

@@ -1,7 +1,7 @@
 //! Model providers for Helix Agents.
 //!
-//! [`ModelServer`] calls a server through its API: Chat Completions of OpenAI and compatible servers, or the Messages
-//! API of Anthropic.
+//! [`ModelServer`] calls a server through its API ([`ApiFormat`]): Chat Completions, Responses, Messages,
+//! `generateContent` or Converse.
 //! [`ProviderRegistry`] finds the provider of a `provider:model` name and is itself an
 //! [`LlmAdapter`](helix_agents_core::llm::LlmAdapter), so most programs need nothing else.
 //!
@@ -11,6 +11,7 @@
 mod anthropic_messages;
 mod attempt;
 mod bedrock_converse;
+mod call_id;
 mod capability;
 mod diagnosis;
 pub mod env;

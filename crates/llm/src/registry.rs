@@ -14,7 +14,7 @@ use helix_agents_core::step::StepResult;
 
 use crate::env;
 use crate::http::HttpClient;
-use crate::server::{ModelServer, ModelServerOptions};
+use crate::server::{ModelServer, ModelServerOptions, is_secret_header};
 
 mod config;
 mod detect;
@@ -320,11 +320,18 @@ impl LlmAdapter for ProviderRegistry {
             let Some(error) = fallback_reason(&response) else { break };
             tracing::warn!(code = &*error.code, model, "model call failed; calling another model");
             let attempt = FailedAttempt::of_response(error, response.usage);
-            failed.append(&mut response.failed_attempts);
-            failed.push(attempt);
             let config = with_model(&config, model);
             let request = request.clone().with_config(&config);
-            response = self.adapter(&config)?.generate_step(request, sink).await?;
+            match self.adapter(&config)?.generate_step(request, sink).await {
+                Ok(next) => {
+                    failed.append(&mut response.failed_attempts);
+                    failed.push(attempt);
+                    response = next;
+                }
+                Err(error) if error.code() == ErrorCode::Cancelled => return Err(error),
+                // The failure of the first model says more than that of a model that could not be called.
+                Err(error) => tracing::warn!(%error, model, "the model could not be called"),
+            }
         }
         failed.append(&mut response.failed_attempts);
         response.failed_attempts = failed;
@@ -351,8 +358,13 @@ impl fmt::Debug for ProviderRegistry {
     }
 }
 
+/// Returns the settings for a fallback model. Headers with keys are not sent to another provider.
 fn with_model(config: &LlmConfig, model: &str) -> LlmConfig {
+    let provider = |model: &str| model.split_once(':').map(|(name, _)| name.to_owned());
     let mut config = config.clone();
+    if provider(model) != provider(&config.model) {
+        config.headers.retain(|name, _| !is_secret_header(&name.to_ascii_lowercase()));
+    }
     model.clone_into(&mut config.model);
     config
 }

@@ -1,7 +1,7 @@
-//! The data of a reply that only the provider that made it can read.
+//! Reply data that only one provider can read.
 //!
-//! Some data is bound to an account: another provider with the same API cannot decrypt or verify it, or rejects it. The
-//! layout of such a reply names the API and the provider.
+//! Some data is bound to an account: other providers with the same API cannot decrypt or verify it. The layout of such
+//! a reply names both the API and the provider.
 
 use helix_agents_core::message::Message;
 
@@ -10,11 +10,18 @@ pub(crate) fn name(api: &str, provider: &str) -> String {
     format!("{api}/{provider}")
 }
 
-/// Returns `true` if the message contains data that must not be sent to the provider.
-pub(crate) fn is_foreign(message: &Message, api: &str, provider: &str) -> bool {
+/// Returns `true` if the message contains data that must not be sent to the provider, or to the model if the data is bound
+/// to one.
+pub(crate) fn is_foreign(
+    message: &Message,
+    api: &str,
+    provider: &str,
+    bound_to: Option<&str>,
+) -> bool {
     let Message::Assistant(reply) = message else { return false };
     reply.layout.as_ref().is_some_and(|layout| {
         let of_api = layout.provider.strip_prefix(api);
         of_api.and_then(|rest| rest.strip_prefix('/')) != Some(provider)
+            || bound_to.is_some_and(|model| *layout.model != *model)
     })
 }

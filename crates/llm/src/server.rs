@@ -56,12 +56,13 @@ pub use authenticator::Authenticator;
 pub use embeddings::ServerEmbedder;
 pub use hosting::{Hosting, KeyHeader};
 pub use options::{ApiFormat, ModelServerOptions};
+pub(crate) use settings::is_secret_header;
 
-/// A model server as an [`LlmAdapter`]. Cheap to clone.
+/// Calls a model server. Implements [`LlmAdapter`]. Cheap to clone.
 ///
-/// Calls are retried before the first output only. If one fails after all retries, the response is
-/// an error result, which the step machine decides upon. After the first output, a failed call is
-/// never repeated, because its text has been delivered.
+/// Calls are retried before the first output only. If one fails after all retries, the response is a
+/// [`StepResult::Error`](helix_agents_core::step::StepResult::Error). After the first output, the adapter does not
+/// retry, because the text has been delivered; the runtime may repeat the request as a new step.
 ///
 /// # Cancel safety
 /// Dropping the future of a call closes its connection. Nothing else is affected, because the
@@ -111,9 +112,9 @@ impl ModelServer {
             ));
         }
         let header = match options.key_header {
-            KeyHeader::OfApi => with_format!(&options.format, format => key_header_name(format)),
+            KeyHeader::Default => with_format!(&options.format, format => key_header_name(format)),
             KeyHeader::Bearer => None,
-            KeyHeader::ApiKey => Some(HeaderName::from_static("api-key")),
+            KeyHeader::AzureApiKey => Some(HeaderName::from_static("api-key")),
         };
         let key_header = match key {
             None => None,

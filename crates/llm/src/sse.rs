@@ -183,6 +183,9 @@ impl Open {
     /// dropped.
     fn rebase(&mut self) {
         let by = std::mem::take(&mut self.start);
+        if by == 0 {
+            return;
+        }
         self.line -= by;
         self.searched -= by;
         for range in self.data.iter_mut().chain(&mut self.more_data) {

@@ -12,7 +12,8 @@ use crate::attempt::ReplyReader;
 use crate::capability::ModelCapabilities;
 use crate::server::Hosting;
 
-/// The API of a model server. One implementation per API, each in a module of its own.
+/// How requests to an API are written and its replies are read. One implementation per API, each in a module of its
+/// own.
 pub(crate) trait WireFormat: Copy + Send + Sync {
     /// The reader of its replies.
     type Reply: ReplyReader;
@@ -42,7 +43,8 @@ pub(crate) trait WireFormat: Copy + Send + Sync {
         }
     }
 
-    /// Returns the address of a call. `endpoint` is the address of all calls.
+    /// Returns the URL of a call to a model. `endpoint` is the base URL with the path that [`add_path`](Self::add_path)
+    /// added.
     fn url(self, endpoint: &Url, _model: &str) -> Url {
         endpoint.clone()
     }
@@ -93,8 +95,8 @@ impl RequestBody {
 }
 
 impl<'a> Call<'a> {
-    /// Returns the tool that the model must call, if the model supports that. Other models read the wish in the
-    /// transcript.
+    /// Returns the tool that the model must call, if the model supports that. For other models, a message in the
+    /// transcript asks for the call.
     pub(crate) fn forced_tool(&self) -> Option<&'a str> {
         match self.request.tool_choice {
             ToolChoice::Tool(name)

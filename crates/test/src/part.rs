@@ -26,7 +26,7 @@ impl Part {
         Self { kind, data: None }
     }
 
-    /// Creates reasoning. It may be empty, as reasoning that the provider encrypts.
+    /// Creates reasoning. The text may be empty, as with encrypted reasoning.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::new(PartKind::Thinking(text.into()))
     }
@@ -47,8 +47,7 @@ impl Part {
         Self::new(PartKind::Opaque(data.into()))
     }
 
-    /// Adds data that the provider needs back with the part, such as a signature. An opaque part is such data itself
-    /// and stays as it is.
+    /// Adds data that the provider needs back with the part, such as a signature. Has no effect on an opaque part.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Json>) -> Self {
         self.data = Some(data.into());

@@ -1,4 +1,4 @@
-//! The embedder contract: vectors of texts.
+//! The embedder contract: texts as vectors.
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use crate::usage::Usage;
 /// Vectors of different models, or with different numbers of dimensions, cannot be compared.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// Returns the model, which identifies the vectors that can be compared with each other.
+    /// Returns the model. Only vectors of equal models can be compared.
     fn model(&self) -> EmbeddingModel<'_>;
 
     /// Returns the vectors of texts, in their order. All have the same number of dimensions, and their numbers are
@@ -42,13 +42,13 @@ pub struct EmbeddingModel<'a> {
     pub dimensions: Option<u32>,
 }
 
-/// The purpose of vectors. Some models create different vectors for each.
+/// What a text is used for. Some models create different vectors for each purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmbeddingPurpose {
     /// The text is stored, to be found later.
     Document,
-    /// The text is a question, or what to search for.
+    /// The text is a search query.
     Query,
 }
 
@@ -57,6 +57,6 @@ pub enum EmbeddingPurpose {
 pub struct Embeddings {
     /// One vector per text.
     pub vectors: Vec<Vec<f32>>,
-    /// The tokens of the texts, if the provider reports them.
+    /// The tokens that the call used, if the provider reports them.
     pub usage: Usage,
 }

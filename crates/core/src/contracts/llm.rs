@@ -31,16 +31,16 @@ pub use thinking::{Effort, ThinkingAmount, ThinkingConfig, ThinkingDisplay};
 
 /// The settings of an agent's model calls.
 ///
-/// A setting that a provider does not support is never dropped silently: the provider rejects the
-/// request. The exception is the hint `strict_output`.
+/// Settings that the API or a known model does not support are rejected before the run starts. Hints are dropped
+/// instead: `strict_output`, `caching` and the display of `thinking`.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct LlmConfig {
-    /// The model as `provider:model`, or a model name if there is only one provider.
+    /// The model as `provider:model`, or a model name of the default provider.
     pub model: String,
-    /// The models that are called instead, in this order, if the provider of the previous one is unavailable, overloaded
-    /// or refuses the key, and no output has arrived. Each must support the other settings.
+    /// The models that are called instead, in this order, if the provider of the previous one is unavailable or
+    /// overloaded, or refuses the key, and no output has arrived. Each must support the other settings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback_models: Vec<String>,
     /// The maximum number of tokens in a reply.

@@ -10,6 +10,7 @@ use helix_agents_core::message::{
 };
 
 use super::API;
+use crate::call_id;
 use crate::json_writer::{Object, write_json};
 
 /// Returns the role of a message in the request.
@@ -53,11 +54,15 @@ impl Blocks<'_> {
         self.out
     }
 
-    /// Writes a text, unless it is empty: the API rejects empty text.
+    /// Writes a text, unless it is empty: the API rejects empty text, and text of white space only.
     fn text(&mut self, text: &str, data: Option<&Json>) {
-        if text.is_empty() {
+        if text.trim().is_empty() {
             return;
         }
+        self.whole_text(text, data);
+    }
+
+    fn whole_text(&mut self, text: &str, data: Option<&Json>) {
         let mut object = Object::begin(self.next());
         object.member("type", "text");
         object.member("text", text);
@@ -71,9 +76,14 @@ impl Blocks<'_> {
 
     fn assistant(&mut self, message: &AssistantMessage) {
         let is_own = message.layout.as_ref().is_some_and(|layout| &*layout.provider == API);
+        let has_text = message.content.as_ref().is_some_and(|text| !text.trim().is_empty());
         for part in message.parts() {
             match part {
                 ReplyPart::Thinking { text, data } if is_own => self.thinking(text, data),
+                // Signed reasoning is bound to the exact texts beside it.
+                ReplyPart::Text { text, data } if is_own && has_text && !text.is_empty() => {
+                    self.whole_text(text, data);
+                }
                 ReplyPart::Text { text, data } => self.text(text, data.filter(|_| is_own)),
                 ReplyPart::Call { call, data } => self.call(call, data.filter(|_| is_own)),
                 ReplyPart::Opaque { data } if is_own => {
@@ -98,7 +108,7 @@ impl Blocks<'_> {
     fn call(&mut self, call: &ToolCall, data: Option<&Json>) {
         let mut object = Object::begin(self.next());
         object.member("type", "tool_use");
-        object.member("id", call.wire_id());
+        object.member("id", &*call_id::strict(call.wire_id()));
         object.member("name", &*call.name);
         match &call.arguments {
             Arguments::Json(json) => object.raw("input", json.text().as_bytes()),
@@ -112,7 +122,7 @@ impl Blocks<'_> {
     fn result(&mut self, result: &ToolResultMessage) {
         let mut object = Object::begin(self.next());
         object.member("type", "tool_result");
-        object.member("tool_use_id", result.wire_id());
+        object.member("tool_use_id", &*call_id::strict(result.wire_id()));
         if result.failed {
             object.raw("is_error", b"true");
         }

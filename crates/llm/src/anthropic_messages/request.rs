@@ -60,7 +60,7 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let mut out = Vec::with_capacity(size + prompt.len() + tools.len() + 1024);
     let mut object = Object::begin(&mut out);
     match call.hosting {
-        Hosting::VertexPublisher => object.member("anthropic_version", VERTEX_VERSION),
+        Hosting::VertexRawPredict => object.member("anthropic_version", VERTEX_VERSION),
         _ => object.member("model", model),
     }
     settings(call, &mut object);
@@ -156,7 +156,7 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
 /// Writes the reasoning settings.
 fn thinking(call: &Call<'_>, replaced: &dyn Fn(&str) -> bool, object: &mut Object<'_>) {
     let Some(thinking) = call.request.config.thinking else { return };
-    let is_adaptive = call.capabilities.is_none_or(|known| known.adaptive);
+    let is_adaptive = call.capabilities.is_some_and(|known| known.adaptive);
     let kind = match thinking.amount {
         ThinkingAmount::Off => Some("disabled"),
         ThinkingAmount::Budget(_) => Some("enabled"),

@@ -7,6 +7,7 @@ use helix_agents_core::message::{
 };
 
 use super::API;
+use crate::call_id;
 use crate::json_writer::Object;
 
 /// Returns the role of a message in the request.
@@ -101,7 +102,7 @@ impl Blocks<'_> {
     fn call(&mut self, call: &ToolCall) {
         let mut block = Object::begin(self.next());
         let mut object = Object::begin(block.value("toolUse"));
-        object.member("toolUseId", call.wire_id());
+        object.member("toolUseId", &*call_id::strict(call.wire_id()));
         object.member("name", &*call.name);
         match &call.arguments {
             Arguments::Json(json) => object.raw("input", json.text().as_bytes()),
@@ -115,7 +116,7 @@ impl Blocks<'_> {
     fn result(&mut self, result: &ToolResultMessage) {
         let mut block = Object::begin(self.next());
         let mut object = Object::begin(block.value("toolResult"));
-        object.member("toolUseId", result.wire_id());
+        object.member("toolUseId", &*call_id::strict(result.wire_id()));
         object.member("status", if result.failed { "error" } else { "success" });
         let out = object.value("content");
         out.push(b'[');

@@ -50,7 +50,10 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
         let list = config.value("tools");
         list.push(b'[');
         list.extend_from_slice(&tools);
-        list.extend_from_slice(cache_point);
+        // Nova accepts cache points only elsewhere.
+        if call.model.contains("anthropic.claude") {
+            list.extend_from_slice(cache_point);
+        }
         list.push(b']');
         if let Some(name) = call.forced_tool().filter(|_| is_claude_or_nova(call.model)) {
             let mut choice = Object::begin(config.value("toolChoice"));

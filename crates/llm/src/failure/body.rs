@@ -25,7 +25,8 @@ impl ProviderError {
         };
         let error = value.get("error").unwrap_or(value);
         if let Value::String(message) = error {
-            return Self { message: Some(message.clone()), ..Self::default() };
+            let code = value.get("code").and_then(Value::as_str).map(str::to_owned);
+            return Self { message: Some(message.clone()), code, ..Self::default() };
         }
         let text = |name| error.get(name).and_then(Value::as_str).map(str::to_owned);
         let number = |name| {
@@ -53,6 +54,14 @@ impl ProviderError {
         } else {
             500
         }
+    }
+
+    /// Returns `true` if the provider refuses the key. Some providers report this as an invalid request.
+    pub(crate) fn is_about_the_key(&self) -> bool {
+        let message = self.message.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let words = ["incorrect api key", "invalid api key", "api key not valid"];
+        self.code.as_deref() == Some("invalid_api_key")
+            || words.iter().any(|words| message.contains(words))
     }
 
     /// Returns `true` if the account's quota is exhausted, so that waiting does not help.

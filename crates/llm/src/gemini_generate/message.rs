@@ -12,6 +12,9 @@ use helix_agents_core::message::{
 use super::API;
 use crate::json_writer::Object;
 
+/// The signature for a call that another model made. Newer models reject calls without a signature.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
 /// Returns the role of a message in the request.
 pub(super) fn role(message: &Message) -> &'static str {
     match message {
@@ -20,9 +23,17 @@ pub(super) fn role(message: &Message) -> &'static str {
     }
 }
 
-/// Writes the parts of a message, separated by commas.
-pub(super) fn encode(message: &Message, out: &mut Vec<u8>) {
-    let mut parts = Parts { out, is_first: true };
+/// Returns `true` if a reply has calls without signatures, because another API made it.
+pub(super) fn is_unsigned(message: &Message) -> bool {
+    let Message::Assistant(reply) = message else { return false };
+    let is_own = reply.layout.as_ref().is_some_and(|layout| &*layout.provider == API);
+    !is_own && !reply.tool_calls.is_empty()
+}
+
+/// Writes the parts of a message, separated by commas. With `marks_unsigned`, the first call of a reply gets the signature
+/// for calls that another model made.
+pub(super) fn encode(message: &Message, marks_unsigned: bool, out: &mut Vec<u8>) {
+    let mut parts = Parts { out, is_first: true, marks_unsigned };
     match message {
         Message::System { content } => parts.text(content, false, None),
         Message::User(user) => {
@@ -42,6 +53,7 @@ pub(super) fn encode(message: &Message, out: &mut Vec<u8>) {
 struct Parts<'a> {
     out: &'a mut Vec<u8>,
     is_first: bool,
+    marks_unsigned: bool,
 }
 
 impl Parts<'_> {
@@ -103,6 +115,7 @@ impl Parts<'_> {
     }
 
     fn call(&mut self, call: &ToolCall, data: Option<&Json>) {
+        let is_unsigned = std::mem::take(&mut self.marks_unsigned);
         let mut part = Object::begin(self.next());
         let mut function = Object::begin(part.value("functionCall"));
         function.member("id", call.wire_id());
@@ -114,6 +127,9 @@ impl Parts<'_> {
         }
         function.end();
         part.members(data);
+        if is_unsigned {
+            part.member("thoughtSignature", UNSIGNED);
+        }
         part.end();
     }
 

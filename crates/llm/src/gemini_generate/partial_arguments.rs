@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 /// The maximum index of a list. A larger one would allocate memory that no piece fills.
 const MAX_INDEX: usize = 10_000;
 
+/// The maximum depth of a path. Deeper values could exhaust the stack.
+const MAX_DEPTH: usize = 64;
+
 /// Adds a piece to the arguments. A piece without a valid path is ignored.
 pub(super) fn add(arguments: &mut Value, piece: &Value) {
     let Some(path) = piece.get("jsonPath").and_then(Value::as_str).and_then(parse) else { return };
@@ -31,6 +34,9 @@ fn parse(path: &str) -> Option<Vec<Step<'_>>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
+        if steps.len() == MAX_DEPTH {
+            return None;
+        }
         if let Some(after) = rest.strip_prefix('.') {
             let end = after.find(['.', '[']).unwrap_or(after.len());
             let (name, later) = after.split_at(end);
@@ -65,8 +71,9 @@ fn place<'a>(root: &'a mut Value, path: &[Step<'_>]) -> Option<&'a mut Value> {
                     *place = Value::Array(Vec::new());
                 }
                 let list = place.as_array_mut()?;
-                if list.len() <= *index {
-                    list.resize(*index + 1, Value::Null);
+                // Elements arrive in order.
+                if list.len() == *index {
+                    list.push(Value::Null);
                 }
                 place = list.get_mut(*index)?;
             }

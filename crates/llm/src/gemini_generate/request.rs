@@ -13,17 +13,18 @@ use crate::wire_format::{Call, RequestBody};
 
 /// The cache keys of the encodings.
 const MESSAGE_ENCODING: &str = "gemini_generate.message";
+const UNSIGNED_ENCODING: &str = "gemini_generate.unsigned_reply";
 const TOOL_ENCODING: &str = "gemini_generate.tools";
 const FORMAT_ENCODING: &str = "gemini_generate.format";
 
 /// Writes the body of one call.
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let request = call.request;
-    let prompt = encoded(request.prompt);
+    let prompt = encoded(request.prompt, call.model);
     let messages: Vec<(&'static str, Cow<'_, [u8]>)> = request
         .messages
         .iter()
-        .map(|shared| (message::role(shared), encoded(shared)))
+        .map(|shared| (message::role(shared), encoded(shared, call.model)))
         // A reply may have no content, and cannot be sent back then.
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
@@ -48,8 +49,17 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
 }
 
-fn encoded(message: &SharedMessage) -> Cow<'_, [u8]> {
-    message.encoded(MESSAGE_ENCODING, message::encode)
+fn encoded<'a>(shared: &'a SharedMessage, model: &str) -> Cow<'a, [u8]> {
+    if needs_signatures(model) && message::is_unsigned(shared) {
+        return shared
+            .encoded(UNSIGNED_ENCODING, |message, out| message::encode(message, true, out));
+    }
+    shared.encoded(MESSAGE_ENCODING, |message, out| message::encode(message, false, out))
+}
+
+/// Returns `true` for models that reject calls without signatures.
+fn needs_signatures(model: &str) -> bool {
+    model.contains("gemini") && !["gemini-1", "gemini-2"].iter().any(|old| model.contains(old))
 }
 
 /// Writes the contents. Successive messages of one role become one content.

@@ -1,7 +1,5 @@
 //! Reasoning in `reasoning_details`: with signatures or encrypted, to be sent back unchanged. OpenRouter sends it.
 
-use std::collections::BTreeMap;
-
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::ReplyBuilder;
 use helix_agents_core::message::{AssistantMessage, ReplyPart};
@@ -13,12 +11,12 @@ use crate::json_writer::Object;
 /// The maximum number of details of a reply.
 const MAX_DETAILS: usize = 1000;
 
-/// The members that arrive in pieces.
-const PIECES: [&str; 4] = ["text", "summary", "data", "signature"];
+/// The members that arrive in pieces. Of other members, the last value counts.
+const PIECES: [&str; 2] = ["text", "summary"];
 
 /// The details of a reply, while they arrive.
 #[derive(Debug, Default)]
-pub(super) struct Details(BTreeMap<u64, Map<String, Value>>);
+pub(super) struct Details(Vec<Map<String, Value>>);
 
 impl Details {
     /// Adds the details of a chunk. Returns `false` if there are too many.
@@ -27,26 +25,34 @@ impl Details {
             // Other servers have members of this name with other contents.
             return true;
         };
-        for (place, piece) in (0..).zip(pieces) {
-            let index = piece.get("index").and_then(Value::as_u64).unwrap_or(place);
-            if self.0.len() >= MAX_DETAILS && !self.0.contains_key(&index) {
-                return false;
+        for piece in pieces {
+            match self.0.iter().rposition(|detail| continues(detail, &piece)) {
+                Some(at) => {
+                    if let Some(detail) = self.0.get_mut(at) {
+                        merge(detail, piece);
+                    }
+                }
+                None if self.0.len() >= MAX_DETAILS => return false,
+                None => {
+                    let mut detail = Map::new();
+                    merge(&mut detail, piece);
+                    self.0.push(detail);
+                }
             }
-            merge(self.0.entry(index).or_default(), piece);
         }
         true
     }
 
     /// Adds the reasoning to the parts of a reply. `thinking` is the reasoning as text, which the details repeat.
     pub(super) fn add_to(self, thinking: &str, parts: &mut ReplyBuilder) {
-        let shown: String = self.0.values().map(shown).collect();
-        if shown != thinking {
+        let text: String = self.0.iter().map(shown).collect();
+        if text != thinking {
             // The details have a text of their own, so they are kept whole.
             parts.thinking(thinking, None);
-            self.0.into_values().for_each(|detail| parts.opaque(Value::Object(detail).into()));
+            self.0.into_iter().for_each(|detail| parts.opaque(Value::Object(detail).into()));
             return;
         }
-        for mut detail in self.0.into_values() {
+        for mut detail in self.0 {
             let text = shown_member(&detail).and_then(|member| detail.remove(member));
             let text = text.as_ref().and_then(Value::as_str).unwrap_or_default();
             parts.thinking(text, Some(Value::Object(detail).into()));
@@ -56,6 +62,21 @@ impl Details {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Returns `true` if a piece belongs to a detail. Models of some vendors give all details the same index.
+fn continues(detail: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
+    let same = |name: &str| detail.get(name) == piece.get(name);
+    let id = |members: &Map<String, Value>| members.get("id").filter(|id| !id.is_null()).cloned();
+    let has_same_id = match (id(detail), id(piece)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    };
+    // Without an index, only texts arrive in pieces.
+    same("type")
+        && same("index")
+        && has_same_id
+        && (piece.contains_key("index") || shown_member(piece).is_some())
 }
 
 /// Adds the pieces of a detail to the detail.

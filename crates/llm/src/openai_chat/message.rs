@@ -5,12 +5,16 @@ use helix_agents_core::message::{
     ToolResultMessage, UserMessage,
 };
 
-use super::details;
+use super::{ServerProfile, details};
 use crate::json_writer::{Object, write_json};
 
-/// Writes a message. With `empty_content`, a message without text has the content `""`. `keeps_data` is `false` if the data
-/// of the provider has to be left out.
-pub(super) fn encode(message: &Message, empty_content: bool, keeps_data: bool, out: &mut Vec<u8>) {
+/// Writes a message for a server of this profile. `keeps_data` is `false` if the data of the provider has to be left out.
+pub(super) fn encode(
+    message: &Message,
+    profile: &ServerProfile,
+    keeps_data: bool,
+    out: &mut Vec<u8>,
+) {
     let mut object = Object::begin(out);
     match message {
         Message::System { content } => {
@@ -22,7 +26,7 @@ pub(super) fn encode(message: &Message, empty_content: bool, keeps_data: bool, o
             encode_user(user, &mut object);
         }
         Message::Assistant(assistant) => {
-            encode_assistant(assistant, empty_content, &mut object);
+            encode_assistant(assistant, profile, &mut object);
             if keeps_data && assistant.layout.is_some() {
                 details::encode(assistant, &mut object);
             }
@@ -118,12 +122,18 @@ fn not_shown(media: &Media) -> String {
     format!("(a file of type {} that cannot be shown here)", media.media_type)
 }
 
-fn encode_assistant(message: &AssistantMessage, empty_content: bool, object: &mut Object<'_>) {
+fn encode_assistant(message: &AssistantMessage, profile: &ServerProfile, object: &mut Object<'_>) {
     object.member("role", "assistant");
+    if profile.reasoning_content {
+        let thinking = message.thinking.as_ref().map_or("", |thinking| &*thinking.content);
+        object.member("reasoning_content", thinking);
+    }
     match &message.content {
         Some(content) => object.member("content", content),
         // Only messages with calls may have no content.
-        None if empty_content || message.tool_calls.is_empty() => object.member("content", ""),
+        None if profile.empty_content || message.tool_calls.is_empty() => {
+            object.member("content", "")
+        }
         None => object.raw("content", b"null"),
     }
     if message.tool_calls.is_empty() {

@@ -40,6 +40,8 @@ pub struct ServerProfile {
     pub max_tokens_field: MaxTokensField,
     /// Whether a message without text has the content `""`, because the server rejects `null`.
     pub empty_content: bool,
+    /// Whether requests contain the reasoning of earlier replies, because the server requires it.
+    pub reasoning_content: bool,
     /// The request format for a JSON schema of the output.
     pub output_format: OutputFormat,
     /// Whether the request states that the model may choose tools, because the server otherwise
@@ -61,6 +63,7 @@ impl ServerProfile {
             stream_usage: true,
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
             empty_content: false,
+            reasoning_content: false,
             output_format: OutputFormat::JsonSchema,
             explicit_tool_choice: false,
             strict_tools: true,
@@ -93,25 +96,28 @@ impl ServerProfile {
         }
     }
 
-    /// Returns OpenAI's profile for OpenAI's hosts, and otherwise the profile of a compatible server.
+    /// Returns the profile of a known host, and otherwise that of a compatible server.
     pub(crate) fn of_host(host: &str) -> Self {
-        match host == "api.openai.com" || host.ends_with(".api.openai.com") {
-            true => Self::openai(),
-            false => Self::compatible(),
+        match host {
+            "api.openai.com" => Self::openai(),
+            "api.deepseek.com" => Self { reasoning_content: true, ..Self::compatible() },
+            host if host.ends_with(".api.openai.com") => Self::openai(),
+            _ => Self::compatible(),
         }
     }
 
     /// Returns the cache key for the encoded messages of such a server. Profiles with the same
     /// encoding share it.
-    pub(super) fn message_encoding(&self) -> &'static str {
-        if self.empty_content { "openai_chat.message.empty_content" } else { "openai_chat.message" }
-    }
-
-    /// Returns the cache key for the encoded replies of another provider.
-    pub(super) fn foreign_encoding(&self) -> &'static str {
-        match self.empty_content {
-            true => "openai_chat.reply_of_another_provider.empty_content",
-            false => "openai_chat.reply_of_another_provider",
+    pub(super) fn message_encoding(&self, keeps_data: bool) -> &'static str {
+        match (self.empty_content, self.reasoning_content, keeps_data) {
+            (false, false, true) => "openai_chat.message",
+            (true, false, true) => "openai_chat.message.empty_content",
+            (false, true, true) => "openai_chat.message.reasoning",
+            (true, true, true) => "openai_chat.message.empty_content.reasoning",
+            (false, false, false) => "openai_chat.foreign_reply",
+            (true, false, false) => "openai_chat.foreign_reply.empty_content",
+            (false, true, false) => "openai_chat.foreign_reply.reasoning",
+            (true, true, false) => "openai_chat.foreign_reply.empty_content.reasoning",
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use helix_agents_core::llm::{LlmConfig, LlmRequest, ThinkingAmount, ToolChoice};
-use helix_agents_core::message::{Message, SharedMessage};
+use helix_agents_core::message::SharedMessage;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn assemble(profile: &ServerProfile, call: &Call<'_>) -> RequestBody 
     let Call { request, model, .. } = *call;
     let messages: Vec<Cow<'_, [u8]>> = std::iter::once(request.prompt)
         .chain(request.messages)
-        .map(|shared| encoded(shared, profile, call.provider))
+        .map(|shared| encoded(shared, profile, call))
         .collect();
     let tools = request.tools.encoded(profile.tool_encoding(), |specs, out| {
         tools::encode(specs, profile.strict_tools, out);
@@ -51,17 +51,12 @@ pub(super) fn assemble(profile: &ServerProfile, call: &Call<'_>) -> RequestBody 
 fn encoded<'a>(
     shared: &'a SharedMessage,
     profile: &ServerProfile,
-    provider: &str,
+    call: &Call<'_>,
 ) -> Cow<'a, [u8]> {
-    let encode = |message: &Message, keeps_data: bool, out: &mut Vec<u8>| {
-        message::encode(message, profile.empty_content, keeps_data, out);
-    };
-    if reply_data::is_foreign(shared, API, provider) {
-        return shared.encoded(profile.foreign_encoding(), |message, out| {
-            encode(message, false, out);
-        });
-    }
-    shared.encoded(profile.message_encoding(), |message, out| encode(message, true, out))
+    let keeps_data = !reply_data::is_foreign(shared, API, call.provider, Some(call.model));
+    shared.encoded(profile.message_encoding(keeps_data), |message, out| {
+        message::encode(message, profile, keeps_data, out);
+    })
 }
 
 /// Returns `true` if the model may choose among tools.

@@ -33,9 +33,12 @@ impl Item {
         if !matches!(kind.as_str(), "reasoning" | "message" | "function_call") {
             return Ok(Self::Opaque(Json::parse(raw.get())?));
         }
-        // The request has no place for the state of an item, which is complete anyway.
-        for member in ["type", "status", "role"] {
+        for member in ["type", "role"] {
             members.remove(member);
+        }
+        // Only messages are sent back with a status, which is usually this one.
+        if kind != "message" || members.get("status").is_some_and(|status| status == "completed") {
+            members.remove("status");
         }
         members.retain(|_, value| !value.is_null());
         let mut text = |name: &str| match members.remove(name) {

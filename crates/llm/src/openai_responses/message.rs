@@ -57,6 +57,7 @@ impl Items<'_> {
         // The API rejects reasoning that nothing follows, such as that of a reply that was cut off.
         let (mut end, mut is_first) = (self.out.len(), self.is_first);
         while let Some(part) = parts.next() {
+            let before = self.out.len();
             match part {
                 ReplyPart::Thinking { text, data: Some(data) } if is_own => {
                     let mut item = self.begin();
@@ -84,7 +85,10 @@ impl Items<'_> {
                 // Reasoning and data of another provider mean nothing here.
                 _ => continue,
             }
-            (end, is_first) = (self.out.len(), self.is_first);
+            // An empty text writes nothing.
+            if self.out.len() > before {
+                (end, is_first) = (self.out.len(), self.is_first);
+            }
         }
         self.out.truncate(end);
         self.is_first = is_first;
@@ -94,14 +98,24 @@ impl Items<'_> {
         if text.is_empty() {
             return;
         }
+        let members = data.map(Json::to_value);
+        let has = |name: &str| members.as_ref().is_some_and(|members| members.get(name).is_some());
         let mut item = self.begin();
         item.member("type", "message");
         item.member("role", "assistant");
         item.members(data);
-        let out = item.value("content");
-        out.extend_from_slice(b"[{\"type\":\"output_text\",\"text\":");
-        write_json(out, text);
-        out.extend_from_slice(b",\"annotations\":[]}]");
+        if has("id") {
+            if !has("status") {
+                item.member("status", "completed");
+            }
+            let out = item.value("content");
+            out.extend_from_slice(b"[{\"type\":\"output_text\",\"text\":");
+            write_json(out, text);
+            out.extend_from_slice(b",\"annotations\":[]}]");
+        } else {
+            // The message of another provider.
+            item.member("content", text);
+        }
         item.end();
     }
 
@@ -163,6 +177,9 @@ fn encode_media(media: &Media, out: &mut Vec<u8>) {
     let is_image = media.is_image();
     let mut object = Object::begin(out);
     object.member("type", if is_image { "input_image" } else { "input_file" });
+    if is_image {
+        object.member("detail", "auto");
+    }
     match &media.source {
         MediaSource::Base64(bytes) => {
             let url = format!("data:{};base64,{bytes}", media.media_type);

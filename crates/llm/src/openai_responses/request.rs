@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{API, OpenAiResponses, message, tools};
+use crate::call_id;
 use crate::json_writer::{Object, write_json};
 use crate::reply_data;
 use crate::strict::{Subset, strict};
@@ -61,7 +62,7 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
 }
 
 fn encoded<'a>(shared: &'a SharedMessage, provider: &str) -> Cow<'a, [u8]> {
-    if reply_data::is_foreign(shared, API, provider) {
+    if reply_data::is_foreign(shared, API, provider, None) {
         return shared.encoded(REPLY_OF_ANOTHER_PROVIDER_ENCODING, |message, out| {
             message::encode(message, false, out);
         });
@@ -78,11 +79,13 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
     if !replaced("store") {
         object.raw("store", b"false");
     }
-    if !replaced("include") {
+    // Models without reasoning reject the member.
+    let reasons = call.capabilities.is_none_or(|known| !known.efforts.is_empty());
+    if reasons && !replaced("include") {
         object.raw("include", b"[\"reasoning.encrypted_content\"]");
     }
     if config.caching != Caching::Off && !replaced("prompt_cache_key") {
-        object.member("prompt_cache_key", request.session.as_str());
+        object.member("prompt_cache_key", &*call_id::short(request.session.as_str()));
     }
     sampling(config, &replaced, object);
     if let Some(schema) = request.output_schema

@@ -37,6 +37,7 @@ pub(super) struct ProviderConfig {
     stream_usage: Option<bool>,
     max_tokens_field: Option<MaxTokensField>,
     empty_content: Option<bool>,
+    reasoning_content: Option<bool>,
     output_format: Option<OutputFormat>,
     explicit_tool_choice: Option<bool>,
     strict_tools: Option<bool>,
@@ -168,7 +169,7 @@ impl ProviderConfig {
             }
             (_, None) => {}
         }
-        options.timeouts = self.timeouts();
+        self.set_timeouts(&mut options.timeouts);
         Ok(Ok(options))
     }
 
@@ -181,6 +182,7 @@ impl ProviderConfig {
             ("stream_usage", self.stream_usage.is_some()),
             ("max_tokens_field", self.max_tokens_field.is_some()),
             ("empty_content", self.empty_content.is_some()),
+            ("reasoning_content", self.reasoning_content.is_some()),
             ("output_format", self.output_format.is_some()),
             ("explicit_tool_choice", self.explicit_tool_choice.is_some()),
             ("strict_tools", self.strict_tools.is_some()),
@@ -202,6 +204,7 @@ impl ProviderConfig {
         set(&mut profile.stream_usage, self.stream_usage);
         set(&mut profile.max_tokens_field, self.max_tokens_field);
         set(&mut profile.empty_content, self.empty_content);
+        set(&mut profile.reasoning_content, self.reasoning_content);
         set(&mut profile.output_format, self.output_format);
         set(&mut profile.explicit_tool_choice, self.explicit_tool_choice);
         set(&mut profile.strict_tools, self.strict_tools);
@@ -209,12 +212,10 @@ impl ProviderConfig {
         profile
     }
 
-    fn timeouts(&self) -> Timeouts {
-        let mut timeouts = Timeouts::default();
+    fn set_timeouts(&self, timeouts: &mut Timeouts) {
         let first_byte = self.first_byte_timeout_ms.map(Duration::from_millis);
         set(&mut timeouts.first_byte, first_byte);
         set(&mut timeouts.read, self.read_timeout_ms.map(Duration::from_millis));
-        timeouts
     }
 }
 

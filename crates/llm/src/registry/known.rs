@@ -1,5 +1,7 @@
 //! The providers that are found by their usual environment variables.
 
+use std::time::Duration;
+
 use crate::env::{self, EnvVar};
 use crate::server::{ApiFormat, ModelServerOptions};
 
@@ -15,6 +17,8 @@ pub(super) struct KnownProvider {
     pub(super) default_model: Option<&'static str>,
     /// The API at any base URL. `None` if the URL determines it.
     pub(super) format: Option<ApiFormat>,
+    /// How long the provider may send nothing, if it is longer than usual.
+    pub(super) silence: Option<Duration>,
 }
 
 /// The known providers. The first one whose key is set is the default.
@@ -35,7 +39,13 @@ pub(super) const KNOWN: [KnownProvider; 8] = [
         format: Some(ApiFormat::GeminiGenerate),
         ..known("gemini", env::GEMINI_API_KEY, "https://generativelanguage.googleapis.com/v1beta")
     },
-    known("xai", env::XAI_API_KEY, "https://api.x.ai/v1"),
+    KnownProvider {
+        // Its Chat Completions API does not return reasoning.
+        format: Some(ApiFormat::OpenAiResponses),
+        // It may send nothing while it reasons.
+        silence: Some(Duration::from_secs(900)),
+        ..known("xai", env::XAI_API_KEY, "https://api.x.ai/v1")
+    },
     known("groq", env::GROQ_API_KEY, "https://api.groq.com/openai/v1"),
     known("deepseek", env::DEEPSEEK_API_KEY, "https://api.deepseek.com/v1"),
     known("mistral", env::MISTRAL_API_KEY, "https://api.mistral.ai/v1"),
@@ -43,7 +53,15 @@ pub(super) const KNOWN: [KnownProvider; 8] = [
 ];
 
 const fn known(name: &'static str, key: EnvVar, default_base_url: &'static str) -> KnownProvider {
-    KnownProvider { name, key, base_url: None, default_base_url, default_model: None, format: None }
+    KnownProvider {
+        name,
+        key,
+        base_url: None,
+        default_base_url,
+        default_model: None,
+        format: None,
+        silence: None,
+    }
 }
 
 impl KnownProvider {
@@ -64,6 +82,9 @@ impl KnownProvider {
         options.default_model = self.default_model.map(Into::into);
         if let Some(format) = &self.format {
             options.format = format.clone();
+        }
+        if let Some(silence) = self.silence {
+            options.timeouts = options.timeouts.with_first_byte(silence).with_read(silence);
         }
         options
     }

@@ -27,10 +27,10 @@ use crate::secret::ApiKey;
 /// ```
 #[async_trait]
 pub trait Authenticator: Debug + Send + Sync {
-    /// Returns a token that is valid for the next minutes. It is sent as a bearer token. Each attempt at a call asks for
-    /// one, so an implementation keeps the token until shortly before it expires.
+    /// Returns a token that is valid for at least a few minutes. It is sent as a bearer token. Each attempt at a call
+    /// asks for one, so an implementation keeps the token until shortly before it expires.
     ///
     /// # Errors
-    /// An error fails the attempt, and is retried if its kind is retryable.
+    /// If this returns an error, the attempt fails. It is retried if the error is retryable.
     async fn token(&self) -> Result<ApiKey>;
 }

@@ -203,7 +203,7 @@ struct Reply {
 
 #[derive(Deserialize)]
 struct Item {
-    /// The position of the text, which is its place in the list if absent.
+    /// The index of the text. If absent, items are in the order of the texts.
     index: Option<usize>,
     embedding: Encoded,
 }

@@ -1,37 +1,37 @@
-//! Providers that host the models of others: their addresses, and what differs from the original API.
+//! Providers that host the models of other vendors: their URLs, and how their requests differ.
 
 use reqwest::Url;
 
 use super::options::{ApiFormat, ModelServerOptions};
 use crate::openai_chat::ServerProfile;
 
-/// How the requests of a hosting provider differ from those of the original API.
+/// The host of the models of a server. It changes the URL and some members of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Hosting {
-    /// They do not differ.
+    /// The vendor of the API, or a host whose requests do not differ.
     #[default]
     Direct,
-    /// Azure OpenAI with a dated version: the path contains the deployment, which is the name of the model.
+    /// A dated version of Azure OpenAI's API. The name of a model is the name of its deployment, which is part of the path.
     AzureDeployments {
         /// The version of the API, such as `2025-04-01-preview`.
         api_version: String,
     },
-    /// A model of another publisher on Vertex AI: the path contains the model.
-    VertexPublisher,
+    /// Claude on Vertex AI: `streamRawPredict`, with the model in the path and `anthropic_version` in the body.
+    VertexRawPredict,
 }
 
-/// The header with the key.
+/// The header that carries the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum KeyHeader {
-    /// The usual header of the API.
+    /// The header of the API: `x-goog-api-key` for Gemini, otherwise `authorization`.
     #[default]
-    OfApi,
+    Default,
     /// `authorization`, as a bearer token.
     Bearer,
     /// `api-key`, as on Azure.
-    ApiKey,
+    AzureApiKey,
 }
 
 impl Hosting {
@@ -46,7 +46,7 @@ impl Hosting {
                 }
                 url.query_pairs_mut().append_pair("api-version", api_version);
             }
-            Self::VertexPublisher => {
+            Self::VertexRawPredict => {
                 if let Ok(mut path) = url.path_segments_mut() {
                     path.pop_if_empty().push("models").push(&format!("{model}:streamRawPredict"));
                 }
@@ -57,33 +57,34 @@ impl Hosting {
 }
 
 impl ModelServerOptions {
-    /// Creates the options of Azure OpenAI. `endpoint` is the address of the resource, and models are named by their
+    /// Creates the options for Azure OpenAI. `endpoint` is the address of the resource, and models are named by their
     /// deployments. Responses is the API; [`with_profile`](Self::with_profile) selects Chat Completions.
     #[must_use]
     pub fn azure_openai(name: &str, endpoint: &str) -> Self {
         Self::new(name, &below(endpoint, "openai/v1"))
             .with_format(ApiFormat::OpenAiResponses)
-            .with_key_header(KeyHeader::ApiKey)
+            .with_key_header(KeyHeader::AzureApiKey)
     }
 
-    /// Creates the options of Azure OpenAI with a dated version of the Chat Completions API.
+    /// Creates the options for Azure OpenAI with an `api-version` such as `2024-10-21`. `endpoint` is as in
+    /// [`azure_openai`](Self::azure_openai). The API is Chat Completions.
     #[must_use]
     pub fn azure_openai_dated(name: &str, endpoint: &str, api_version: &str) -> Self {
         Self::new(name, &below(endpoint, "openai"))
             .with_profile(ServerProfile::openai())
-            .with_key_header(KeyHeader::ApiKey)
+            .with_key_header(KeyHeader::AzureApiKey)
             .with_hosting(Hosting::AzureDeployments { api_version: api_version.to_owned() })
     }
 
-    /// Creates the options of Claude in Microsoft Foundry.
+    /// Creates the options for Claude in Microsoft Foundry. `resource` is the name of the Foundry resource.
     #[must_use]
     pub fn foundry_claude(name: &str, resource: &str) -> Self {
         Self::new(name, &format!("https://{resource}.services.ai.azure.com/anthropic"))
             .with_format(ApiFormat::AnthropicMessages)
-            .with_key_header(KeyHeader::ApiKey)
+            .with_key_header(KeyHeader::AzureApiKey)
     }
 
-    /// Creates the options of Claude on Amazon Bedrock, with an API key of Bedrock.
+    /// Creates the options for Claude on Amazon Bedrock, with an API key of Bedrock.
     #[must_use]
     pub fn bedrock_claude(name: &str, region: &str) -> Self {
         Self::new(name, &format!("https://bedrock-mantle.{region}.api.aws/anthropic"))
@@ -91,7 +92,7 @@ impl ModelServerOptions {
             .with_key_header(KeyHeader::Bearer)
     }
 
-    /// Creates the options of OpenAI's models on Amazon Bedrock, with an API key of Bedrock.
+    /// Creates the options for OpenAI's models on Amazon Bedrock, with an API key of Bedrock.
     #[must_use]
     pub fn bedrock_openai(name: &str, region: &str) -> Self {
         Self::new(name, &format!("https://bedrock-mantle.{region}.api.aws/openai/v1"))
@@ -99,14 +100,14 @@ impl ModelServerOptions {
             .with_key_header(KeyHeader::Bearer)
     }
 
-    /// Creates the options of the Converse API of Amazon Bedrock, with an API key of Bedrock.
+    /// Creates the options for the Converse API of Amazon Bedrock, with an API key of Bedrock.
     #[must_use]
     pub fn bedrock_converse(name: &str, region: &str) -> Self {
         Self::new(name, &format!("https://bedrock-runtime.{region}.amazonaws.com"))
             .with_format(ApiFormat::BedrockConverse)
     }
 
-    /// Creates the options of Gemini on Vertex AI. Its tokens expire, so it needs an
+    /// Creates the options for Gemini on Vertex AI. Its tokens expire, so it needs an
     /// [`Authenticator`](crate::Authenticator).
     #[must_use]
     pub fn vertex_gemini(name: &str, project: &str, location: &str) -> Self {
@@ -115,14 +116,14 @@ impl ModelServerOptions {
             .with_key_header(KeyHeader::Bearer)
     }
 
-    /// Creates the options of Claude on Vertex AI. Its tokens expire, so it needs an
+    /// Creates the options for Claude on Vertex AI. Its tokens expire, so it needs an
     /// [`Authenticator`](crate::Authenticator).
     #[must_use]
     pub fn vertex_claude(name: &str, project: &str, location: &str) -> Self {
         Self::new(name, &vertex(project, location, "anthropic"))
             .with_format(ApiFormat::AnthropicMessages)
             .with_key_header(KeyHeader::Bearer)
-            .with_hosting(Hosting::VertexPublisher)
+            .with_hosting(Hosting::VertexRawPredict)
     }
 }
 

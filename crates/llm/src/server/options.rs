@@ -30,7 +30,7 @@ pub enum ApiFormat {
 }
 
 impl ApiFormat {
-    /// Returns the capabilities of a Chat Completions server.
+    /// Returns the profile of a Chat Completions server, or `None` for another API.
     #[must_use]
     pub fn profile(&self) -> Option<&ServerProfile> {
         match self {
@@ -64,20 +64,21 @@ pub struct ModelServerOptions {
     pub base_url: String,
     /// The API key, if the server requires one.
     pub api_key: Option<ApiKey>,
-    /// The header with the key.
+    /// The header that carries the key.
     pub key_header: KeyHeader,
-    /// The source of access tokens that expire, instead of a key.
+    /// Supplies access tokens that expire. If set, `api_key` is ignored.
     pub authenticator: Option<Arc<dyn Authenticator>>,
-    /// How requests differ from those of the original API.
+    /// The host of the models, if it is not the vendor of the API. It changes the URL and some members of requests.
     pub hosting: Hosting,
     /// The default model, which is used by calls that name no model.
     pub default_model: Option<String>,
     /// The API of the server.
     pub format: ApiFormat,
-    /// The time limits for a silent server.
+    /// How long to wait for a server that sends nothing.
     pub timeouts: Timeouts,
-    /// The waits between attempts. The caller sets the number of attempts:
-    /// [`LlmRequest::max_retries`](helix_agents_core::llm::LlmRequest::max_retries).
+    /// The delays between retries. The number of retries of a model call is
+    /// [`LlmRequest::max_retries`](helix_agents_core::llm::LlmRequest::max_retries); that of embeddings is part of this
+    /// policy.
     pub retry: RetryPolicy,
     /// The maximum size of a reply in bytes. Default: 32 MiB.
     pub max_reply_bytes: usize,
@@ -88,8 +89,9 @@ pub struct ModelServerOptions {
 }
 
 impl ModelServerOptions {
-    /// Creates the options of a server with a name and a base URL. The URLs of OpenAI and Anthropic
-    /// select their APIs, and every other URL that of a server that is compatible with OpenAI.
+    /// Creates the options of a server with a name and a base URL. The URLs of Anthropic and Gemini select their APIs.
+    /// Every other URL selects Chat Completions, with the profile `openai` for OpenAI's own hosts and `compatible`
+    /// otherwise.
     #[must_use]
     pub fn new(name: &str, base_url: &str) -> Self {
         Self {
@@ -116,21 +118,21 @@ impl ModelServerOptions {
         self
     }
 
-    /// Sets the header with the key.
+    /// Sets the header that carries the key.
     #[must_use]
     pub fn with_key_header(mut self, header: KeyHeader) -> Self {
         self.key_header = header;
         self
     }
 
-    /// Sets the source of access tokens, which replaces the key.
+    /// Sets the source of access tokens. The key is then ignored.
     #[must_use]
     pub fn with_authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
         self.authenticator = Some(Arc::new(authenticator));
         self
     }
 
-    /// Sets how requests differ from those of the original API.
+    /// Sets the host of the models, if it is not the vendor of the API.
     #[must_use]
     pub fn with_hosting(mut self, hosting: Hosting) -> Self {
         self.hosting = hosting;
@@ -151,20 +153,20 @@ impl ModelServerOptions {
         self
     }
 
-    /// Sets the capabilities of a Chat Completions server.
+    /// Selects Chat Completions with this profile. Replaces the format.
     #[must_use]
     pub fn with_profile(self, profile: ServerProfile) -> Self {
         self.with_format(ApiFormat::ChatCompletions(profile))
     }
 
-    /// Sets the time limits for a silent server.
+    /// Sets how long to wait for a server that sends nothing.
     #[must_use]
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// Sets the waits between attempts.
+    /// Sets the delays between retries, and the number of retries of embeddings.
     #[must_use]
     pub fn with_retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;

@@ -84,6 +84,6 @@ fn invalid(problem: String) -> Error {
 }
 
 /// Returns `true` for headers that contain keys.
-fn is_secret_header(name: &str) -> bool {
+pub(crate) fn is_secret_header(name: &str) -> bool {
     name == AUTHORIZATION || ["api-key", "x-api-key", "x-goog-api-key", "cookie"].contains(&name)
 }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helix_agents_core::error::ErrorCode;
-use helix_agents_core::llm::{LlmAdapter as _, LlmConfig, LlmResponse, RetryPolicy};
+use async_trait::async_trait;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::llm::{
+    LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, RetryPolicy,
+};
 use helix_agents_llm::{ModelServerOptions, ModelSource, ProviderRegistry, SelectedModel};
 
 use crate::support::{
@@ -239,4 +242,63 @@ fn a_fallback_of_an_unknown_provider_is_rejected_before_the_run() {
     let mut config = LlmConfig::new("a:m");
     config.fallback_models = vec!["b:m".to_owned()];
     assert_eq!(registry.check(&config).unwrap_err().code(), ErrorCode::ModelUnknown);
+}
+
+#[tokio::test]
+async fn a_fallback_gets_no_key_of_another_provider() {
+    let (first, second) = (
+        Server::start(vec![Reply::status(503, "", "{}")]).await,
+        Server::start(vec![good()]).await,
+    );
+    let registry = ProviderRegistry::new()
+        .with_provider(ModelServerOptions::new("first", &first.url()).with_api_key("one"))
+        .unwrap()
+        .with_provider(ModelServerOptions::new("second", &second.url()).with_api_key("two"))
+        .unwrap();
+    let mut ask = Ask::default();
+    ask.config.model = "first:m".to_owned();
+    ask.config.fallback_models = vec!["second:m".to_owned()];
+    ask.config.headers.insert("Authorization".to_owned(), "Bearer of the first".to_owned());
+    ask.config.headers.insert("x-team".to_owned(), "blue".to_owned());
+    ask.answer(&registry).await;
+    let header = |server: &Server, name: &str| server.requests()[0].header(name).unwrap();
+    assert_eq!(header(&first, "authorization"), "Bearer of the first");
+    assert_eq!(header(&second, "authorization"), "Bearer two");
+    assert_eq!(header(&second, "x-team"), "blue");
+}
+
+#[tokio::test]
+async fn a_fallback_that_cannot_be_called_does_not_hide_the_failure() {
+    let first = Server::start(vec![Reply::status(503, "", "{}")]).await;
+    let second = Server::start(vec![good()]).await;
+    let registry = ProviderRegistry::new()
+        .with_provider(ModelServerOptions::new("first", &first.url()))
+        .unwrap()
+        .with_adapter("broken", Arc::new(Broken))
+        .with_provider(ModelServerOptions::new("second", &second.url()))
+        .unwrap();
+    let mut ask = Ask::default();
+    ask.config.model = "first:m".to_owned();
+    ask.config.fallback_models = vec!["broken:m".to_owned()];
+    let (response, other) = (ask.answer(&registry).await, "second:m".to_owned());
+    assert_eq!(failure(&response).0.code, ErrorCode::ProviderUnavailable.as_str());
+    let first = Server::start(vec![Reply::status(503, "", "{}")]).await;
+    let registry = registry.with_provider(ModelServerOptions::new("first", &first.url())).unwrap();
+    ask.config.fallback_models.push(other);
+    assert_eq!(content(&ask.answer(&registry).await), "Hi.");
+}
+
+/// An adapter that cannot be called.
+#[derive(Debug)]
+struct Broken;
+
+#[async_trait]
+impl LlmAdapter for Broken {
+    async fn generate_step(&self, _: LlmRequest<'_>, _: &dyn LlmSink) -> Result<LlmResponse> {
+        Err(Error::new(ErrorCode::ConfigInvalid, "broken"))
+    }
+
+    fn check(&self, _: &LlmConfig) -> Result<()> {
+        Ok(())
+    }
 }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The reasoning settings of a model call.
 ///
-/// Settings that a model does not support are rejected when a run starts. Without settings, the provider decides.
+/// An amount that a known model does not support is rejected before the run starts. Without settings, the provider
+/// decides.
 ///
 /// ```
 /// use helix_agents_core::llm::{Effort, ThinkingConfig, ThinkingDisplay};

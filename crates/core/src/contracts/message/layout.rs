@@ -13,13 +13,13 @@ use crate::json::Json;
 /// The order of a reply's parts, and the opaque data of its provider.
 ///
 /// Providers reject a conversation whose signed parts were changed, reordered or left out, so an adapter sends them
-/// back as it received them. The data is meaningless to other providers: an adapter sends it only if it has the same
-/// [`provider`](Self::provider), and data that is bound to a model only to the same [`model`](Self::model).
+/// back as it received them. The data is meaningless to others: an adapter leaves out data whose
+/// [`provider`](Self::provider) is not its own. Some data is bound to a model, and is sent only to that
+/// [`model`](Self::model).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReplyLayout {
-    /// The format of the data: the name of the API that produced the reply, such as `anthropic`, followed by a slash and
-    /// the name of the provider if only that provider can read the data.
+    /// Who can read the data: an API, such as `anthropic`, or one provider with an API, as in `openai_responses/work`.
     pub provider: Arc<str>,
     /// The model, as the request named it.
     pub model: Arc<str>,

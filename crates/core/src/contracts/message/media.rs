@@ -12,7 +12,7 @@ use super::UserMessage;
 /// An image or another file, for a model to read.
 ///
 /// Bytes are part of the log and of every request that contains the message, and the store limits the size of an
-/// append. Use a URL or a file that was uploaded to the provider for anything larger than some hundred kilobytes.
+/// append. Use a URL or a file that was uploaded to the provider for anything larger than a few hundred kilobytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Media {
@@ -36,9 +36,10 @@ pub enum MediaSource {
     Base64(Arc<str>),
     /// An address from which the provider reads the bytes.
     Url(Arc<str>),
-    /// A file that was uploaded to a provider. Other providers cannot read it.
+    /// A file that was uploaded to a provider. The id is sent to any provider that is called, so use it only with the
+    /// one that has the file.
     File {
-        /// The name of the provider's API, such as `openai`.
+        /// The name of the provider that has the file, for people who read the transcript.
         provider: Arc<str>,
         /// The provider's id of the file.
         id: Arc<str>,
