@@ -72,7 +72,9 @@ impl ModelCapabilities {
     /// a region, and a suffix such as a date.
     #[must_use]
     pub fn of(model: &str) -> Option<&'static Self> {
-        let known = MODELS.iter().filter(|(name, _)| is_model(model, name));
+        // Each call of a model asks for them, so nothing is searched for.
+        let known = starts(model)
+            .flat_map(|rest| MODELS.iter().filter(move |(name, _)| is_model(rest, name)));
         known.max_by_key(|(name, _)| name.len()).map(|(_, capabilities)| capabilities)
     }
 
@@ -134,14 +136,16 @@ impl ModelCapabilities {
     }
 }
 
-/// Returns `true` if `model` is the name of a known model, possibly with a prefix or a suffix.
-fn is_model(model: &str, known: &str) -> bool {
-    let mut places = model.match_indices(known);
-    places.any(|(place, _)| {
-        let (before, after) = (&model[..place], &model[place + known.len()..]);
-        let is_start = before.is_empty() || before.ends_with(['/', '.', ':']);
-        is_start && (after.is_empty() || after.starts_with(['-', ':', '@']) && !is_version(after))
-    })
+/// Returns the places at which the name of a known model may start: the start, and after each separator.
+fn starts(model: &str) -> impl Iterator<Item = &str> {
+    let later = model.match_indices(['/', '.', ':']).filter_map(|(at, _)| model.get(at + 1..));
+    std::iter::once(model).chain(later)
+}
+
+/// Returns `true` if `rest` is the name of a known model, possibly with a suffix.
+fn is_model(rest: &str, known: &str) -> bool {
+    let Some(suffix) = rest.strip_prefix(known) else { return false };
+    suffix.is_empty() || suffix.starts_with(['-', ':', '@']) && !is_version(suffix)
 }
 
 /// Returns `true` if a suffix continues a version number: `-5`, but not a date or a variant.

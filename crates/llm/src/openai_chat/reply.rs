@@ -11,7 +11,7 @@ use super::details::Details;
 use super::outcome::stop_reason;
 use super::wire::{Choice, Chunk, Delta, Text};
 use crate::attempt::{Progress, Reading, ReplyReader};
-use crate::failure::Failure;
+use crate::failure::{Failure, Subject};
 use crate::reply_data;
 
 /// The reply so far.
@@ -88,7 +88,8 @@ impl ReplyReader for Reply {
             return Err(reading.subject.protocol("sent a call without a name"));
         }
         let mut parts = ReplyBuilder::default();
-        if self.details.is_empty() {
+        let has_data = !self.details.is_empty();
+        if !has_data {
             parts.thinking(&self.thinking, None);
         } else {
             self.details.add_to(&self.thinking, &mut parts);
@@ -98,11 +99,11 @@ impl ReplyReader for Reply {
             sink.tool_call(&call);
             parts.call(call, None);
         }
-        let layout =
-            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
+        let Subject { provider, model } = reading.subject;
+        let layout = has_data.then(|| parts.layout(&reply_data::name(API, provider), model));
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage);
-        response.layout = layout;
+        response.layout = layout.flatten();
         response.model = self.model;
         response.raw_stop_reason = self.finish;
         Ok(response)
