@@ -1,4 +1,4 @@
-//! What a request sends back from earlier replies: signatures, encrypted reasoning and ids.
+//! The values that a request sends back from earlier replies: signatures, encrypted reasoning and ids.
 //!
 //! The earlier replies of a case are read by an adapter, stored as messages and loaded again. The next request must
 //! contain every value that the recorded request sent back, in the same order.

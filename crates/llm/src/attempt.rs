@@ -17,7 +17,7 @@ use crate::sse::{Decoder, OnEvent};
 /// The maximum size of a stream event.
 const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
-/// How long to wait for the token counts after a reply has finished.
+/// The time to wait for the token counts after a reply has finished.
 const TAIL: Duration = Duration::from_secs(5);
 
 /// A reply that is assembled from the data that a server sends. One implementation per wire format.
@@ -51,7 +51,7 @@ pub(crate) trait ReplyReader: Default + Send {
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure>;
 }
 
-/// How much of a reply has arrived.
+/// The progress of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// More output may follow.

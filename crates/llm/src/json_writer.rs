@@ -47,8 +47,27 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// Writes a member, if it has a value.
+    pub(crate) fn optional<T: Serialize>(&mut self, key: &str, value: Option<T>) {
+        if let Some(value) = value {
+            self.member(key, &value);
+        }
+    }
+
     pub(crate) fn end(self) {
         self.out.push(b'}');
+    }
+}
+
+/// Writes a member, if it has a value that provider options do not replace.
+pub(crate) fn optional<T: Serialize>(
+    object: &mut Object<'_>,
+    replaced: &dyn Fn(&str) -> bool,
+    key: &str,
+    value: Option<T>,
+) {
+    if !replaced(key) {
+        object.optional(key, value);
     }
 }
 

@@ -13,6 +13,7 @@ mod attempt;
 mod bedrock_converse;
 mod call_id;
 mod capability;
+mod conversation;
 mod diagnosis;
 pub mod env;
 mod exchange;

@@ -12,7 +12,7 @@ use crate::attempt::ReplyReader;
 use crate::capability::ModelCapabilities;
 use crate::server::Hosting;
 
-/// How requests to an API are written and its replies are read. One implementation per API, each in a module of its
+/// Writes the requests to an API and reads its replies. One implementation per API, each in a module of its
 /// own.
 pub(crate) trait WireFormat: Copy + Send + Sync {
     /// The reader of its replies.

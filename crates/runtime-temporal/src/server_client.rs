@@ -27,7 +27,7 @@ const RUN: &str = "run";
 /// The delay between two connection attempts.
 const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// How long a workflow may stay open after its run has ended. A session that is deleted and created again at once gets the
+/// The time for which a workflow may stay open after its run has ended. A session that is deleted and created again at once gets the
 /// same workflow id.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 

@@ -42,7 +42,7 @@ pub struct EmbeddingModel<'a> {
     pub dimensions: Option<u32>,
 }
 
-/// What a text is used for. Some models create different vectors for each purpose.
+/// The use of a text. Some models create different vectors for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmbeddingPurpose {

@@ -67,7 +67,7 @@ pub struct LlmConfig {
     /// The seed for reproducible sampling, if the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How much the model reasons. Default: the provider decides.
+    /// The amount of reasoning, and its display. Default: the provider decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<ThinkingConfig>,
     /// Whether the provider should cache the beginning of requests. A hint.

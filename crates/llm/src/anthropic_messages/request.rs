@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use helix_agents_core::llm::{Caching, ThinkingAmount, ThinkingDisplay};
 use helix_agents_core::message::SharedMessage;
 use helix_agents_core::schema::Schema;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::{AnthropicMessages, message, tools};
-use crate::json_writer::{Object, write_json};
+use crate::conversation::{self, EncodedMessage};
+use crate::json_writer::{Object, optional, write_json};
 use crate::server::Hosting;
 use crate::strict::{Subset, strict};
 use crate::wire_format::{Call, RequestBody};
@@ -43,7 +43,7 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let Call { request, model, .. } = *call;
     let breakpoint = breakpoint(request.config.caching);
     let prompt = encoded(request.prompt);
-    let messages: Vec<(&'static str, Cow<'_, [u8]>)> = request
+    let messages: Vec<EncodedMessage<'_>> = request
         .messages
         .iter()
         .map(|shared| (message::role(shared), encoded(shared)))
@@ -71,7 +71,13 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let start = out_prompt.len();
     list(&prompt, breakpoint, out_prompt);
     let out_messages = object.value("messages");
-    conversation(&messages, breakpoint, out_messages);
+    let end = |role: &str, out: &mut Vec<u8>| {
+        // Reasoning, with which a reply may end, must not be a breakpoint.
+        if role == "user" {
+            add_breakpoint(breakpoint, out);
+        }
+    };
+    conversation::write(&messages, "content", end, out_messages);
     let end = out_messages.len();
     object.end();
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
@@ -86,34 +92,6 @@ fn list(blocks: &[u8], breakpoint: &[u8], out: &mut Vec<u8>) {
     out.push(b'[');
     out.extend_from_slice(blocks);
     add_breakpoint(breakpoint, out);
-    out.push(b']');
-}
-
-/// Writes the messages. Successive messages of one role become one message, whose last block is a breakpoint at the end
-/// of the conversation.
-fn conversation(messages: &[(&'static str, Cow<'_, [u8]>)], breakpoint: &[u8], out: &mut Vec<u8>) {
-    let mut open = None;
-    out.push(b'[');
-    for (role, blocks) in messages {
-        if open == Some(role) {
-            out.push(b',');
-        } else {
-            if open.replace(role).is_some() {
-                out.extend_from_slice(b"]},");
-            }
-            out.extend_from_slice(b"{\"role\":\"");
-            out.extend_from_slice(role.as_bytes());
-            out.extend_from_slice(b"\",\"content\":[");
-        }
-        out.extend_from_slice(blocks);
-    }
-    if let Some(role) = open {
-        // Reasoning, with which a reply may end, must not be a breakpoint.
-        if *role == "user" {
-            add_breakpoint(breakpoint, out);
-        }
-        out.extend_from_slice(b"]}");
-    }
     out.push(b']');
 }
 
@@ -213,18 +191,5 @@ pub(super) fn is_supported(schema: &Schema) -> bool {
 fn encode_schema(schema: &Value, out: &mut Vec<u8>) {
     if let Some(schema) = strict(schema, Subset::Anthropic) {
         write_json(out, &schema);
-    }
-}
-
-fn optional<T: Serialize>(
-    object: &mut Object<'_>,
-    replaced: &dyn Fn(&str) -> bool,
-    key: &str,
-    value: Option<T>,
-) {
-    if let Some(value) = value
-        && !replaced(key)
-    {
-        object.member(key, &value);
     }
 }

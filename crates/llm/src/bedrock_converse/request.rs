@@ -10,6 +10,7 @@ use helix_agents_core::tool::ToolSpec;
 use serde_json::json;
 
 use super::{BedrockConverse, message};
+use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::Object;
 use crate::wire_format::{Call, RequestBody};
 
@@ -25,7 +26,7 @@ const CACHE_POINT: &[u8] = b",{\"cachePoint\":{\"type\":\"default\"}}";
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let request = call.request;
     let prompt = encoded(request.prompt, call.model);
-    let messages: Vec<(&'static str, Cow<'_, [u8]>)> = request
+    let messages: Vec<EncodedMessage<'_>> = request
         .messages
         .iter()
         .map(|shared| (message::role(shared), encoded(shared, call.model)))
@@ -73,7 +74,7 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     }
     out_prompt.push(b']');
     let out_messages = object.value("messages");
-    conversation(&messages, out_messages);
+    conversation::write(&messages, "content", |_, _| {}, out_messages);
     let end = out_messages.len();
     object.end();
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
@@ -91,29 +92,6 @@ fn encoded<'a>(shared: &'a SharedMessage, model: &str) -> Cow<'a, [u8]> {
         });
     }
     shared.encoded(MESSAGE_ENCODING, |message, out| message::encode(message, true, out))
-}
-
-/// Writes the messages. Successive messages of one role become one message.
-fn conversation(messages: &[(&'static str, Cow<'_, [u8]>)], out: &mut Vec<u8>) {
-    let mut open = None;
-    out.push(b'[');
-    for (role, blocks) in messages {
-        if open == Some(role) {
-            out.push(b',');
-        } else {
-            if open.replace(role).is_some() {
-                out.extend_from_slice(b"]},");
-            }
-            out.extend_from_slice(b"{\"role\":\"");
-            out.extend_from_slice(role.as_bytes());
-            out.extend_from_slice(b"\",\"content\":[");
-        }
-        out.extend_from_slice(blocks);
-    }
-    if open.is_some() {
-        out.extend_from_slice(b"]}");
-    }
-    out.push(b']');
 }
 
 fn settings(call: &Call<'_>, object: &mut Object<'_>) {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use helix_agents_core::llm::{ThinkingAmount, ThinkingDisplay};
 use helix_agents_core::message::SharedMessage;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::{GeminiGenerate, message, tools};
+use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::{Object, write_json};
 use crate::wire_format::{Call, RequestBody};
 
@@ -21,7 +21,7 @@ const FORMAT_ENCODING: &str = "gemini_generate.format";
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let request = call.request;
     let prompt = encoded(request.prompt, call.model);
-    let messages: Vec<(&'static str, Cow<'_, [u8]>)> = request
+    let messages: Vec<EncodedMessage<'_>> = request
         .messages
         .iter()
         .map(|shared| (message::role(shared), encoded(shared, call.model)))
@@ -43,7 +43,7 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     out_prompt.extend_from_slice(&prompt);
     out_prompt.extend_from_slice(b"]}");
     let contents = object.value("contents");
-    conversation(&messages, contents);
+    conversation::write(&messages, "parts", |_, _| {}, contents);
     let end = contents.len();
     object.end();
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
@@ -62,42 +62,19 @@ fn needs_signatures(model: &str) -> bool {
     model.contains("gemini") && !["gemini-1", "gemini-2"].iter().any(|old| model.contains(old))
 }
 
-/// Writes the contents. Successive messages of one role become one content.
-fn conversation(messages: &[(&'static str, Cow<'_, [u8]>)], out: &mut Vec<u8>) {
-    let mut open = None;
-    out.push(b'[');
-    for (role, parts) in messages {
-        if open == Some(role) {
-            out.push(b',');
-        } else {
-            if open.replace(role).is_some() {
-                out.extend_from_slice(b"]},");
-            }
-            out.extend_from_slice(b"{\"role\":\"");
-            out.extend_from_slice(role.as_bytes());
-            out.extend_from_slice(b"\",\"parts\":[");
-        }
-        out.extend_from_slice(parts);
-    }
-    if open.is_some() {
-        out.extend_from_slice(b"]}");
-    }
-    out.push(b']');
-}
-
 fn settings(call: &Call<'_>, object: &mut Object<'_>) {
     let request = call.request;
     let config = request.config;
     let replaced = |key: &str| call.options::<GeminiGenerate>().any(|(name, _)| name == key);
     if !replaced("generationConfig") {
         let mut generation = Object::begin(object.value("generationConfig"));
-        optional(&mut generation, "maxOutputTokens", config.max_output_tokens);
-        optional(&mut generation, "temperature", config.temperature);
-        optional(&mut generation, "topP", config.top_p);
-        optional(&mut generation, "topK", config.top_k);
-        optional(&mut generation, "seed", config.seed);
-        optional(&mut generation, "presencePenalty", config.presence_penalty);
-        optional(&mut generation, "frequencyPenalty", config.frequency_penalty);
+        generation.optional("maxOutputTokens", config.max_output_tokens);
+        generation.optional("temperature", config.temperature);
+        generation.optional("topP", config.top_p);
+        generation.optional("topK", config.top_k);
+        generation.optional("seed", config.seed);
+        generation.optional("presencePenalty", config.presence_penalty);
+        generation.optional("frequencyPenalty", config.frequency_penalty);
         if let Some(thinking) = config.thinking {
             let mut out = Object::begin(generation.value("thinkingConfig"));
             match thinking.amount {
@@ -113,7 +90,7 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
             out.end();
         }
         let stop = Some(&config.stop_sequences).filter(|stop| !stop.is_empty());
-        optional(&mut generation, "stopSequences", stop);
+        generation.optional("stopSequences", stop);
         if let Some(schema) = request.output_schema {
             generation.member("responseMimeType", "application/json");
             generation.raw("responseJsonSchema", &schema.encoded(FORMAT_ENCODING, encode_schema));
@@ -137,10 +114,4 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
 
 fn encode_schema(schema: &Value, out: &mut Vec<u8>) {
     write_json(out, schema);
-}
-
-fn optional<T: Serialize>(object: &mut Object<'_>, key: &str, value: Option<T>) {
-    if let Some(value) = value {
-        object.member(key, &value);
-    }
 }

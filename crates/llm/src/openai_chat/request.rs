@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use helix_agents_core::llm::{LlmConfig, LlmRequest, ThinkingAmount, ToolChoice};
 use helix_agents_core::message::SharedMessage;
-use serde::Serialize;
 use serde_json::Value;
 
 use super::profile::{MaxTokensField, ServerProfile};
 use super::{API, OpenAiChat, format, message, tools};
-use crate::json_writer::{Object, write_json};
+use crate::json_writer::{Object, optional, write_json};
 use crate::reply_data;
 use crate::wire_format::{Call, RequestBody};
 
@@ -122,29 +121,13 @@ fn sampling(
         MaxTokensField::MaxTokens => "max_tokens",
         MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
     };
-    let mut optional = Optional { object, replaced };
-    optional.member(max_tokens, config.max_output_tokens);
-    optional.member("temperature", config.temperature);
-    optional.member("top_p", config.top_p);
-    optional.member("top_k", config.top_k);
-    optional.member("presence_penalty", config.presence_penalty);
-    optional.member("frequency_penalty", config.frequency_penalty);
-    optional.member("seed", config.seed);
+    optional(object, replaced, max_tokens, config.max_output_tokens);
+    optional(object, replaced, "temperature", config.temperature);
+    optional(object, replaced, "top_p", config.top_p);
+    optional(object, replaced, "top_k", config.top_k);
+    optional(object, replaced, "presence_penalty", config.presence_penalty);
+    optional(object, replaced, "frequency_penalty", config.frequency_penalty);
+    optional(object, replaced, "seed", config.seed);
     let stop = Some(&config.stop_sequences).filter(|stop| !stop.is_empty());
-    optional.member("stop", stop);
-}
-
-struct Optional<'a, 'b> {
-    object: &'a mut Object<'b>,
-    replaced: &'a dyn Fn(&str) -> bool,
-}
-
-impl Optional<'_, '_> {
-    fn member<T: Serialize>(&mut self, key: &str, value: Option<T>) {
-        if let Some(value) = value
-            && !(self.replaced)(key)
-        {
-            self.object.member(key, &value);
-        }
-    }
+    optional(object, replaced, "stop", stop);
 }

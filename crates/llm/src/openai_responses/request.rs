@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use helix_agents_core::llm::{Caching, LlmConfig, ThinkingAmount, ThinkingDisplay};
 use helix_agents_core::message::{Message, SharedMessage};
-use serde::Serialize;
 use serde_json::Value;
 
 use super::{API, OpenAiResponses, message, tools};
 use crate::call_id;
-use crate::json_writer::{Object, write_json};
+use crate::json_writer::{Object, optional, write_json};
 use crate::reply_data;
 use crate::strict::{Subset, strict};
 use crate::wire_format::{Call, RequestBody};
@@ -123,19 +122,6 @@ fn sampling(config: &LlmConfig, replaced: &dyn Fn(&str) -> bool, object: &mut Ob
     optional(object, replaced, "max_output_tokens", config.max_output_tokens);
     optional(object, replaced, "temperature", config.temperature);
     optional(object, replaced, "top_p", config.top_p);
-}
-
-fn optional<T: Serialize>(
-    object: &mut Object<'_>,
-    replaced: &dyn Fn(&str) -> bool,
-    key: &str,
-    value: Option<T>,
-) {
-    if let Some(value) = value
-        && !replaced(key)
-    {
-        object.member(key, &value);
-    }
 }
 
 /// Writes the text settings that request an output of a schema.

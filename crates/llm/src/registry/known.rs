@@ -17,7 +17,7 @@ pub(super) struct KnownProvider {
     pub(super) default_model: Option<&'static str>,
     /// The API at any base URL. `None` if the URL determines it.
     pub(super) format: Option<ApiFormat>,
-    /// How long the provider may send nothing, if it is longer than usual.
+    /// The time for which the provider may send nothing, if it is longer than usual.
     pub(super) silence: Option<Duration>,
 }
 

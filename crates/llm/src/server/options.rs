@@ -74,7 +74,7 @@ pub struct ModelServerOptions {
     pub default_model: Option<String>,
     /// The API of the server.
     pub format: ApiFormat,
-    /// How long to wait for a server that sends nothing.
+    /// The time to wait for a server that sends nothing.
     pub timeouts: Timeouts,
     /// The delays between retries. The number of retries of a model call is
     /// [`LlmRequest::max_retries`](helix_agents_core::llm::LlmRequest::max_retries); that of embeddings is part of this

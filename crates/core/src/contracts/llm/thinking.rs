@@ -1,4 +1,4 @@
-//! How much a model reasons before it answers, and how much of it is shown.
+//! The amount of reasoning before a reply, and its display.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThinkingConfig {
-    /// How much the model reasons.
+    /// The amount of reasoning.
     pub amount: ThinkingAmount,
     /// Whether the reasoning is shown.
     #[serde(default, skip_serializing_if = "ThinkingDisplay::is_default")]
     pub display: ThinkingDisplay,
 }
 
-/// How much a model reasons.
+/// An amount of reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -19,7 +19,7 @@ use crate::json::Json;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReplyLayout {
-    /// Who can read the data: an API, such as `anthropic`, or one provider with an API, as in `openai_responses/work`.
+    /// The reader of the data: an API, such as `anthropic`, or one provider with an API, as in `openai_responses/work`.
     pub provider: Arc<str>,
     /// The model, as the request named it.
     pub model: Arc<str>,
