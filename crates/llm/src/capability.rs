@@ -1,6 +1,7 @@
 //! The capabilities of models, from a data file.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::LazyLock;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
@@ -72,9 +73,9 @@ impl ModelCapabilities {
     /// a region, and a suffix such as a date.
     #[must_use]
     pub fn of(model: &str) -> Option<&'static Self> {
-        // Each call of a model asks for them, so nothing is searched for.
+        // Each call asks for the capabilities of its model, so this does not compare it with all names.
         let known = starts(model)
-            .flat_map(|rest| MODELS.iter().filter(move |(name, _)| is_model(rest, name)));
+            .flat_map(|rest| candidates(rest).filter(move |(name, _)| is_model(rest, name)));
         known.max_by_key(|(name, _)| name.len()).map(|(_, capabilities)| capabilities)
     }
 
@@ -140,6 +141,14 @@ impl ModelCapabilities {
 fn starts(model: &str) -> impl Iterator<Item = &str> {
     let later = model.match_indices(['/', '.', ':']).filter_map(|(at, _)| model.get(at + 1..));
     std::iter::once(model).chain(later)
+}
+
+/// Returns the known models whose name may be a prefix of `rest`: they start with the same byte and are not greater.
+fn candidates(rest: &str) -> impl Iterator<Item = (&'static String, &'static ModelCapabilities)> {
+    let first = rest.as_bytes().first().copied();
+    let up_to_rest = (Bound::Unbounded, Bound::Included(rest));
+    let names = MODELS.range::<str, _>(up_to_rest).rev();
+    names.take_while(move |(name, _)| name.as_bytes().first().copied() == first)
 }
 
 /// Returns `true` if `rest` is the name of a known model, possibly with a suffix.

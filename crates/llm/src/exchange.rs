@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helix_agents_core::error::ErrorCode;
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
@@ -93,15 +93,14 @@ impl<'a> Exchange<'a> {
     /// unknown.
     pub(crate) fn kind(&self, asked: BodyKind) -> BodyKind {
         let header = self.headers().get(CONTENT_TYPE);
-        let text = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let essence = text.split(';').next().unwrap_or_default().trim();
+        let text = header.map(HeaderValue::as_bytes).unwrap_or_default();
         let kinds = [
             ("text/event-stream", BodyKind::Events),
             ("application/vnd.amazon.eventstream", BodyKind::Frames),
             ("application/json", BodyKind::Json),
             ("text/html", BodyKind::Page),
         ];
-        let kind = kinds.into_iter().find(|(name, _)| essence.eq_ignore_ascii_case(name));
+        let kind = kinds.into_iter().find(|(name, _)| is_content_type(text, name.as_bytes()));
         kind.map_or(asked, |(_, kind)| kind)
     }
 
@@ -186,4 +185,12 @@ impl<'a> Exchange<'a> {
         // yielding to it, an immediate second call would open another connection.
         tokio::task::yield_now().await;
     }
+}
+
+/// Returns `true` if a header has this content type, possibly with parameters.
+fn is_content_type(header: &[u8], name: &[u8]) -> bool {
+    let Some((start, rest)) = header.trim_ascii_start().split_at_checked(name.len()) else {
+        return false;
+    };
+    start.eq_ignore_ascii_case(name) && matches!(rest.trim_ascii_start(), [] | [b';', ..])
 }

@@ -66,7 +66,7 @@ pub(crate) fn optional<T: Serialize>(
     key: &str,
     value: Option<T>,
 ) {
-    if !replaced(key) {
+    if value.is_some() && !replaced(key) {
         object.optional(key, value);
     }
 }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
 use helix_agents_core::llm::{
     FailedAttempt, LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink,
@@ -302,17 +303,15 @@ impl ProviderRegistry {
             None => Err(unknown(format!("no provider `{name}` is configured"))),
         }
     }
-}
 
-#[async_trait]
-impl LlmAdapter for ProviderRegistry {
-    async fn generate_step(
+    /// Calls the model, and then its fallbacks until one can be used.
+    async fn with_fallbacks(
         &self,
+        config: Cow<'_, LlmConfig>,
         request: LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
         let fallbacks = &request.config.fallback_models;
-        let config = self.settings(request.config);
         let request = request.with_config(&config);
         let mut response = self.adapter(&config)?.generate_step(request.clone(), sink).await?;
         let mut failed = Vec::new();
@@ -336,6 +335,30 @@ impl LlmAdapter for ProviderRegistry {
         failed.append(&mut response.failed_attempts);
         response.failed_attempts = failed;
         Ok(response)
+    }
+}
+
+impl LlmAdapter for ProviderRegistry {
+    // Written by hand, because a call without fallbacks needs no future besides that of its adapter.
+    fn generate_step<'registry, 'request, 'sink, 'call>(
+        &'registry self,
+        request: LlmRequest<'request>,
+        sink: &'sink dyn LlmSink,
+    ) -> Pin<Box<dyn Future<Output = Result<LlmResponse>> + Send + 'call>>
+    where
+        'registry: 'call,
+        'request: 'call,
+        'sink: 'call,
+    {
+        match self.settings(request.config) {
+            Cow::Borrowed(config) if config.fallback_models.is_empty() => {
+                match self.adapter(config) {
+                    Ok(adapter) => adapter.generate_step(request, sink),
+                    Err(error) => Box::pin(ready(Err(error))),
+                }
+            }
+            config => Box::pin(self.with_fallbacks(config, request, sink)),
+        }
     }
 
     fn check(&self, config: &LlmConfig) -> Result<()> {

@@ -1,8 +1,8 @@
 //! A model server: its address, its key, and the calls to it.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, InvalidHeaderValue};
@@ -213,7 +213,6 @@ impl ModelServer {
         settings::check(format, request.config, &self.0)?;
         let model = self.model(request.config)?;
         let capabilities = capabilities(model, request.config)?;
-        let headers = settings::headers(format, request.config, key_header.as_ref())?;
         let client = options.http.on_this_runtime(*route)?;
         let hosting = &options.hosting;
         let call =
@@ -242,7 +241,9 @@ impl ModelServer {
             let token = self.token(request.cancel).await.map_err(FailedAttempt::early)?;
             let sent = {
                 let mut http = Request::new(Method::POST, url.clone());
-                *http.headers_mut() = headers.clone();
+                *http.headers_mut() =
+                    settings::headers(format, request.config, key_header.as_ref())
+                        .map_err(FailedAttempt::early)?;
                 if let Some(token) = token {
                     http.headers_mut().entry(AUTHORIZATION).or_insert(token);
                 }
@@ -255,14 +256,20 @@ impl ModelServer {
     }
 }
 
-#[async_trait]
 impl LlmAdapter for ModelServer {
-    async fn generate_step(
-        &self,
-        request: LlmRequest<'_>,
-        sink: &dyn LlmSink,
-    ) -> Result<LlmResponse> {
-        with_format!(&self.0.options.format, format => self.call(format, request, sink).await)
+    // Written by hand, because an `async fn` over all formats would box a future with the size of the
+    // largest one.
+    fn generate_step<'server, 'request, 'sink, 'call>(
+        &'server self,
+        request: LlmRequest<'request>,
+        sink: &'sink dyn LlmSink,
+    ) -> Pin<Box<dyn Future<Output = Result<LlmResponse>> + Send + 'call>>
+    where
+        'server: 'call,
+        'request: 'call,
+        'sink: 'call,
+    {
+        with_format!(&self.0.options.format, format => Box::pin(self.call(format, request, sink)))
     }
 
     fn check(&self, config: &LlmConfig) -> Result<()> {

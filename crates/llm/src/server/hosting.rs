@@ -37,22 +37,24 @@ pub enum KeyHeader {
 impl Hosting {
     /// Returns the address of a call, or `None` if it is that of the original API.
     pub(super) fn url(&self, base_url: &Url, model: &str) -> Option<Url> {
-        let mut url = base_url.clone();
         match self {
-            Self::Direct => return None,
+            Self::Direct => None,
             Self::AzureDeployments { api_version } => {
+                let mut url = base_url.clone();
                 if let Ok(mut path) = url.path_segments_mut() {
                     path.pop_if_empty().extend(["deployments", model, "chat", "completions"]);
                 }
                 url.query_pairs_mut().append_pair("api-version", api_version);
+                Some(url)
             }
             Self::VertexRawPredict => {
+                let mut url = base_url.clone();
                 if let Ok(mut path) = url.path_segments_mut() {
                     path.pop_if_empty().push("models").push(&format!("{model}:streamRawPredict"));
                 }
+                Some(url)
             }
         }
-        Some(url)
     }
 }
 
