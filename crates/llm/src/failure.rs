@@ -27,6 +27,7 @@ pub(crate) struct Failure {
 }
 
 impl From<Error> for Failure {
+    #[cold]
     fn from(error: Error) -> Self {
         Self { error, may_retry: true }
     }
@@ -44,6 +45,7 @@ pub(crate) struct FailedAttempt {
 
 impl FailedAttempt {
     /// Creates the failure of an attempt that sent nothing.
+    #[cold]
     pub(crate) fn early(error: Error) -> Self {
         Self { failure: error.into(), delivered: false, usage: Usage::default() }
     }
@@ -58,6 +60,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    #[cold]
     fn error(&self, code: ErrorCode, sentence: String) -> Error {
         let error = Error::new(code, sentence)
             .with_operation("llm::generate_step")
@@ -66,6 +69,7 @@ impl Subject<'_> {
     }
 
     /// Returns the failure for a response with an error status.
+    #[cold]
     pub(crate) fn status(
         &self,
         status: StatusCode,
@@ -104,6 +108,7 @@ impl Subject<'_> {
     }
 
     /// Returns the failure for a response that started successfully and then reports an error.
+    #[cold]
     pub(crate) fn reported(&self, error: &str, redactor: &Redactor<'_>) -> Failure {
         let details = ProviderError::parse(error.as_bytes());
         let status = match details.is_about_the_key() {
@@ -164,6 +169,7 @@ impl Subject<'_> {
     }
 
     /// Returns the failure of a request that got no response.
+    #[cold]
     pub(crate) fn transport(&self, error: reqwest::Error) -> Failure {
         let provider = self.provider;
         let (code, sentence) = if error.is_timeout() {
@@ -187,6 +193,7 @@ impl Subject<'_> {
     }
 
     /// Returns the failure of a response that ended early.
+    #[cold]
     pub(crate) fn cut(&self, source: Option<reqwest::Error>) -> Failure {
         let error = self.error(
             ErrorCode::ProviderStreamCut,
@@ -199,6 +206,7 @@ impl Subject<'_> {
     }
 
     /// Returns the failure of a provider that did not respond in time.
+    #[cold]
     pub(crate) fn timeout(&self, what: &str, limit: Duration) -> Failure {
         Failure::from(self.error(
             ErrorCode::ProviderTimeout,
@@ -208,6 +216,7 @@ impl Subject<'_> {
 
     /// Returns the failure of a response that violates the protocol. `what` describes the problem
     /// without quoting the response.
+    #[cold]
     pub(crate) fn protocol(&self, what: &str) -> Failure {
         Failure::from(
             self.error(
@@ -218,6 +227,7 @@ impl Subject<'_> {
     }
 
     /// Returns the failure of a response that exceeds a size limit.
+    #[cold]
     pub(crate) fn too_large(&self, most_bytes: usize) -> Failure {
         Failure::from(self.error(
             ErrorCode::TooLarge,

@@ -64,6 +64,7 @@ where
 }
 
 /// Returns the response of a call whose last attempt failed.
+#[cold]
 fn failure_response(
     failed: &FailedAttempt,
     should_stop: bool,
@@ -107,6 +108,7 @@ impl Retries {
 }
 
 /// Returns the error of a cancelled call.
+#[cold]
 pub(crate) fn cancelled() -> Error {
     Error::new(ErrorCode::Cancelled, "the model call was cancelled")
         .with_operation("llm::generate_step")

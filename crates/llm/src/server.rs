@@ -206,7 +206,7 @@ impl ModelServer {
     async fn call<F: WireFormat>(
         &self,
         format: F,
-        request: LlmRequest<'_>,
+        request: &LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
         let Inner { options, endpoint, route, key_header, .. } = &*self.0;
@@ -215,12 +215,9 @@ impl ModelServer {
         let capabilities = capabilities(model, request.config)?;
         let client = options.http.on_this_runtime(*route)?;
         let hosting = &options.hosting;
-        let call =
-            Call { provider: &options.name, model, capabilities, hosting, request: &request };
+        let call = Call { provider: &options.name, model, capabilities, hosting, request };
         format.check_call(&call)?;
         let body = format.assemble(&call);
-        let url = options.hosting.url(&self.0.base_url, model);
-        let url = url.unwrap_or_else(|| format.url(endpoint, model));
         let subject = Subject { provider: &options.name, model };
         let mut policy = options.retry;
         policy.max_retries = request.max_retries;
@@ -240,7 +237,9 @@ impl ModelServer {
         with_retries(policy, subject, request.cancel, sink, async || {
             let token = self.token(request.cancel).await.map_err(FailedAttempt::early)?;
             let sent = {
-                let mut http = Request::new(Method::POST, url.clone());
+                let url = hosting.url(&self.0.base_url, model);
+                let url = url.unwrap_or_else(|| format.url(endpoint, model));
+                let mut http = Request::new(Method::POST, url);
                 *http.headers_mut() =
                     settings::headers(format, request.config, key_header.as_ref())
                         .map_err(FailedAttempt::early)?;
@@ -269,7 +268,9 @@ impl LlmAdapter for ModelServer {
         'request: 'call,
         'sink: 'call,
     {
-        with_format!(&self.0.options.format, format => Box::pin(self.call(format, request, sink)))
+        with_format!(&self.0.options.format, format => {
+            Box::pin(async move { self.call(format, &request, sink).await })
+        })
     }
 
     fn check(&self, config: &LlmConfig) -> Result<()> {

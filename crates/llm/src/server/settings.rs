@@ -79,6 +79,7 @@ fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     Ok((parsed, value))
 }
 
+#[cold]
 fn invalid(problem: String) -> Error {
     Error::new(ErrorCode::ConfigInvalid, problem)
 }
