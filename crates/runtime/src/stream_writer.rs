@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::join;
@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::RuntimeContext;
 use crate::stream_wait::StreamWait;
+use crate::wake_filter::WakeFilter;
 use batch::Batch;
 pub(crate) use batch::WatermarkUpdate;
 
@@ -53,6 +54,8 @@ struct Inner {
     run: RunId,
     batch: Mutex<Batch>,
     wait: StreamWait,
+    /// Limits the polls of the pump. A run has at most one pump at a time.
+    wake_filter: WakeFilter,
     /// `true` if batches and appends go through one [`WriteQueue`](helix_agents_core::store::WriteQueue).
     shares_queue: bool,
     /// The batch that is being written, or that failed and is retried next. Locked while writing, so that batches
@@ -86,6 +89,7 @@ impl StreamWriter {
             clock,
             ids,
             wait: wait.with_timer(),
+            wake_filter: WakeFilter::new(),
             shares_queue,
             stream,
             agent,
@@ -189,19 +193,33 @@ impl StreamWriter {
     /// [`flush`](Self::flush).
     pub(crate) async fn while_pumping<T>(
         &self,
-        effect: Pin<&mut (impl Future<Output = T> + Send)>,
+        mut effect: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> T {
         let (done, ended) = (AtomicBool::new(false), Notify::new());
-        let effect = async {
-            let out = effect.await;
-            done.store(true, Ordering::Relaxed);
-            self.0.wake.notify_one();
-            ended.notify_one();
-            out
-        };
+        let mut pump = pin!(self.pump(&done, &ended));
+        let wake_filter = &self.0.wake_filter;
+        wake_filter.restart();
+        let mut out = None;
         // Both run on this task, so no task has to be spawned. A write that is in progress when the effect ends is
         // awaited briefly.
-        join(effect, self.pump(&done, &ended)).await.0
+        poll_fn(|cx| {
+            let poll_effect = |cx: &mut Context<'_>| {
+                if out.is_none()
+                    && let Poll::Ready(output) = effect.as_mut().poll(cx)
+                {
+                    out = Some(output);
+                    done.store(true, Ordering::Relaxed);
+                    self.0.wake.notify_one();
+                    ended.notify_one();
+                }
+            };
+            match wake_filter.poll_after(poll_effect, pump.as_mut(), cx) {
+                // The pump ends after the effect.
+                Poll::Ready(()) => out.take().map_or(Poll::Pending, Poll::Ready),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
     }
 
     async fn pump(&self, done: &AtomicBool, ended: &Notify) {

@@ -22,6 +22,8 @@ pub(crate) struct WakeFilter {
 struct State {
     /// `true` if the future was woken since its last poll.
     is_woken: AtomicBool,
+    /// `true` while other work of the task is polled, after which the future's turn follows.
+    is_next: AtomicBool,
     /// The task that polls the future.
     task: AtomicWaker,
 }
@@ -32,8 +34,11 @@ impl Wake for State {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.is_woken.store(true, Ordering::Release);
-        self.task.wake();
+        // Sequentially consistent with `poll_after`: either that sees `is_woken`, or this sees that it is too late.
+        self.is_woken.store(true, Ordering::SeqCst);
+        if !self.is_next.load(Ordering::SeqCst) {
+            self.task.wake();
+        }
     }
 }
 
@@ -49,6 +54,20 @@ impl WakeFilter {
         self.state.is_woken.store(true, Ordering::Release);
     }
 
+    /// Polls other work of the task, and then the future if it was woken. If the other work wakes the future, the task
+    /// is not woken again, because the future is polled at once.
+    pub(crate) fn poll_after<F: Future>(
+        &self,
+        first: impl FnOnce(&mut Context<'_>),
+        future: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        self.state.is_next.store(true, Ordering::SeqCst);
+        first(cx);
+        self.state.is_next.store(false, Ordering::SeqCst);
+        self.poll(future, cx)
+    }
+
     /// Polls the future if it was woken. The task is woken when the future is.
     pub(crate) fn poll<F: Future>(
         &self,
@@ -57,7 +76,7 @@ impl WakeFilter {
     ) -> Poll<F::Output> {
         // Registered first, so that no wakeup is missed.
         self.state.task.register(cx.waker());
-        if self.state.is_woken.swap(false, Ordering::AcqRel) {
+        if self.state.is_woken.swap(false, Ordering::SeqCst) {
             future.poll(&mut Context::from_waker(&self.waker))
         } else {
             Poll::Pending

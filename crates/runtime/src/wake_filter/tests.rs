@@ -2,8 +2,9 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::sync::Notify;
 
@@ -38,4 +39,37 @@ async fn a_future_is_polled_only_after_it_was_woken() {
     })
     .await;
     assert_eq!((rounds, polls.load(Ordering::Relaxed)), (10, 2));
+}
+
+/// Counts the wakeups of a task.
+#[derive(Default)]
+struct Counter(AtomicU32);
+
+impl Wake for Counter {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A future that other work of the task wakes is polled after that work, and the task is not woken for it.
+#[test]
+fn work_that_precedes_the_future_does_not_wake_the_task() {
+    let (counter, notify, wake_filter) =
+        (Arc::<Counter>::default(), Notify::new(), WakeFilter::new());
+    let waker = Waker::from(Arc::clone(&counter));
+    let mut cx = Context::from_waker(&waker);
+    let mut future = pin!(async {
+        notify.notified().await;
+        notify.notified().await;
+    });
+    wake_filter.restart();
+    let mut poll = |first: &dyn Fn()| {
+        let is_ready = wake_filter.poll_after(|_| first(), future.as_mut(), &mut cx).is_ready();
+        (is_ready, counter.0.load(Ordering::Relaxed))
+    };
+    assert_eq!(poll(&|| {}), (false, 0));
+    assert_eq!(poll(&|| notify.notify_one()), (false, 0));
+    assert_eq!(poll(&|| {}), (false, 0));
+    notify.notify_one();
+    assert_eq!(poll(&|| {}), (true, 1), "a wakeup from elsewhere wakes the task");
 }
