@@ -5,13 +5,16 @@ use helix_agents_core::llm::{LlmConfig, ThinkingAmount};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 
+use crate::bound_thinking;
 use crate::capability::{ModelCapabilities, Sampling};
 use crate::wire_format::{Call, RequestBody, WireFormat};
 
 mod block;
+mod container;
 mod message;
 mod reply;
 mod request;
+mod thinking;
 mod tools;
 mod wire;
 
@@ -20,6 +23,9 @@ const API: &str = "anthropic";
 
 /// The header that selects the version of the API.
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// The header that lists beta features.
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// The current version of the API. It rejects sampling settings.
 const CURRENT_VERSION: HeaderValue = HeaderValue::from_static("2026-10-21");
@@ -54,6 +60,12 @@ impl WireFormat for AnthropicMessages {
         headers.insert(VERSION, version(config));
     }
 
+    fn complete_headers(self, call: &Call<'_>, headers: &mut HeaderMap) {
+        if thinking::settings(call).is_some_and(|settings| bound_thinking::needs_beta(&settings)) {
+            add_beta(bound_thinking::BETA, headers);
+        }
+    }
+
     fn check(self, provider: &str, config: &LlmConfig) -> Result<()> {
         let unsupported = [
             ("presence_penalty", config.presence_penalty.is_some()),
@@ -82,6 +94,21 @@ impl WireFormat for AnthropicMessages {
 
     fn assemble(self, call: &Call<'_>) -> RequestBody {
         request::assemble(call)
+    }
+}
+
+/// Adds a beta feature to those of the caller.
+fn add_beta(feature: &str, headers: &mut HeaderMap) {
+    let features = headers.get(BETA).map(HeaderValue::as_bytes).unwrap_or_default();
+    let is_listed = |known: &[u8]| known.trim_ascii() == feature.as_bytes();
+    if features.split(|byte| *byte == b',').any(is_listed) {
+        return;
+    }
+    let separator: &[u8] = if features.is_empty() { b"" } else { b"," };
+    let features = [features, separator, feature.as_bytes()].concat();
+    // The parts are valid values, and so is the list.
+    if let Ok(features) = HeaderValue::from_bytes(&features) {
+        headers.insert(BETA, features);
     }
 }
 

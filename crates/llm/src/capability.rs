@@ -28,6 +28,8 @@ pub struct ModelCapabilities {
     pub sampling: Sampling,
     /// Whether a request can name the tool that the model must call.
     pub forced_tool: bool,
+    /// Whether the model rejects reasoning that is sent back after anything before it has changed.
+    pub bound: bool,
     /// Whether the model supports strict tools. Only requests to the Messages API depend on this.
     pub strict_tools: bool,
     /// Whether a request may contain both tools and an output schema.
@@ -57,6 +59,7 @@ impl Default for ModelCapabilities {
             efforts: Vec::new(),
             sampling: Sampling::default(),
             forced_tool: true,
+            bound: false,
             strict_tools: false,
             tools_with_schema: true,
         }

@@ -6,16 +6,16 @@ use std::borrow::Cow;
 pub(crate) type EncodedMessage<'a> = (&'static str, Cow<'a, [u8]>);
 
 /// Writes the messages. Successive messages of one role become one message, because such an API rejects or merges them.
-/// `list` is the member with the parts. `end` is called with the last role before the end of the last list.
+/// `list` is the member with the parts. `end` is called with the index of each message after its parts.
 pub(crate) fn write(
     messages: &[EncodedMessage<'_>],
     list: &str,
-    end: impl FnOnce(&str, &mut Vec<u8>),
+    end: impl Fn(usize, &mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
     let mut open = None;
     out.push(b'[');
-    for (role, parts) in messages {
+    for (index, (role, parts)) in messages.iter().enumerate() {
         if open == Some(role) {
             out.push(b',');
         } else {
@@ -29,9 +29,9 @@ pub(crate) fn write(
             out.extend_from_slice(b"\":[");
         }
         out.extend_from_slice(parts);
+        end(index, out);
     }
-    if let Some(role) = open {
-        end(role, out);
+    if open.is_some() {
         out.extend_from_slice(b"]}");
     }
     out.push(b']');

@@ -5,7 +5,7 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 
-use crate::wire_format::{Call, RequestBody, WireFormat};
+use crate::wire_format::{Call, RequestBody, WireFormat, provider_options};
 
 mod message;
 mod part;
@@ -52,8 +52,21 @@ impl WireFormat for GeminiGenerate {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     }
 
-    fn check(self, _: &str, _: &LlmConfig) -> Result<()> {
-        Ok(())
+    fn check(self, provider: &str, config: &LlmConfig) -> Result<()> {
+        let option =
+            |name: &str| provider_options::<Self>(config, provider).find(|(key, _)| *key == name);
+        match option(request::CACHED_CONTENT) {
+            Some((key, value)) if !value.is_string() => {
+                Err(Error::new(ErrorCode::ConfigInvalid, format!("`{key}` is not a text")))
+            }
+            Some((key, _)) if option("toolConfig").is_some() => Err(Error::new(
+                ErrorCode::ConfigInvalid,
+                format!(
+                    "provider options must not set `toolConfig` together with `{key}`, which contains the tools"
+                ),
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn check_call(self, call: &Call<'_>) -> Result<()> {

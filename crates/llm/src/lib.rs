@@ -11,6 +11,7 @@
 mod anthropic_messages;
 mod attempt;
 mod bedrock_converse;
+mod bound_thinking;
 mod call_id;
 mod capability;
 mod conversation;

@@ -3,7 +3,9 @@
 //! Some data is bound to an account: other providers with the same API cannot decrypt or verify it. The layout of such
 //! a reply names both the API and the provider.
 
-use helix_agents_core::message::Message;
+use helix_agents_core::message::{Message, SharedMessage};
+
+use crate::wire_format::Call;
 
 /// Returns the name of the data in a layout.
 pub(crate) fn name(api: &str, provider: &str) -> String {
@@ -24,4 +26,17 @@ pub(crate) fn is_foreign(
         of_api.and_then(|rest| rest.strip_prefix('/')) != Some(provider)
             || bound_to.is_some_and(|model| *layout.model != *model)
     })
+}
+
+/// Returns the messages of a request: the transcript, but not a reply at its end that another model made. A provider paused
+/// such a reply, and only its model can continue it. Many models reject other requests that end with a reply.
+pub(crate) fn messages<'a>(call: &Call<'a>, api: &str) -> &'a [SharedMessage] {
+    let messages = call.request.messages;
+    let Some((last, rest)) = messages.split_last() else { return messages };
+    // The results of calls come before the continuation.
+    let may_be_paused = matches!(&**last, Message::Assistant(reply) if reply.tool_calls.is_empty());
+    if may_be_paused && is_foreign(last, api, call.provider, Some(call.model)) {
+        return rest;
+    }
+    messages
 }

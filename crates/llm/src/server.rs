@@ -240,9 +240,8 @@ impl ModelServer {
                 let url = hosting.url(&self.0.base_url, model);
                 let url = url.unwrap_or_else(|| format.url(endpoint, model));
                 let mut http = Request::new(Method::POST, url);
-                *http.headers_mut() =
-                    settings::headers(format, request.config, key_header.as_ref())
-                        .map_err(FailedAttempt::early)?;
+                *http.headers_mut() = settings::headers(format, &call, key_header.as_ref())
+                    .map_err(FailedAttempt::early)?;
                 if let Some(token) = token {
                     http.headers_mut().entry(AUTHORIZATION).or_insert(token);
                 }

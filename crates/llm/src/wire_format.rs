@@ -52,6 +52,9 @@ pub(crate) trait WireFormat: Copy + Send + Sync {
     /// Adds the headers that the API requires. The caller's headers replace them.
     fn add_headers(self, config: &LlmConfig, headers: &mut HeaderMap);
 
+    /// Adds the headers that a call requires to all others, including the caller's.
+    fn complete_headers(self, _call: &Call<'_>, _headers: &mut HeaderMap) {}
+
     /// Rejects settings that the API does not support. `provider` is the name for error messages.
     fn check(self, provider: &str, config: &LlmConfig) -> Result<()>;
 

@@ -3,15 +3,43 @@
 //! A message is encoded without its role: the results of several calls are separate messages of the transcript, and
 //! blocks of one message of the request.
 
+use std::borrow::Cow;
+
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{
     Arguments, AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
     ToolResultMessage,
 };
 
-use super::API;
+use serde::Deserialize;
+
 use crate::call_id;
 use crate::json_writer::{Object, write_json};
+
+/// The parts of a reply that a request contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All parts, as the model produced them.
+    Whole,
+    /// The parts of a reply that nothing continues. The API rejects reasoning at its end, and calls of the provider's own
+    /// tools that have no result.
+    Closed,
+    /// The parts that every provider understands.
+    WithoutData,
+}
+
+/// The members of an opaque part that tell its kind.
+#[derive(Debug, Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, rename = "type", default)]
+    kind: Option<Cow<'a, str>>,
+    /// The id of a call of the provider's own tools.
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    /// The id of the call, if this is a result.
+    #[serde(borrow, default)]
+    tool_use_id: Option<Cow<'a, str>>,
+}
 
 /// Returns the role of a message in the request.
 pub(super) fn role(message: &Message) -> &'static str {
@@ -21,8 +49,33 @@ pub(super) fn role(message: &Message) -> &'static str {
     }
 }
 
+/// Returns `true` if a reply may have parts that only a continuation completes.
+pub(super) fn is_open(message: &Message) -> bool {
+    let Message::Assistant(reply) = message else { return false };
+    let mut last_is_thinking = false;
+    reply.parts().any(|part| {
+        last_is_thinking = matches!(part, ReplyPart::Thinking { data: Some(_), .. });
+        matches!(part, ReplyPart::Opaque { .. })
+    }) || last_is_thinking
+}
+
+/// Returns `true` if the message before `next` is continued: by the coming reply, after results, or by the next one.
+pub(super) fn continues(message: &Message, next: Option<&Message>) -> bool {
+    match (message, next) {
+        (_, None | Some(Message::Tool(_))) => true,
+        (Message::Assistant(reply), Some(Message::Assistant(next))) => {
+            let origin = |reply: &AssistantMessage| {
+                let layout = reply.layout.as_ref()?;
+                Some((layout.provider.clone(), layout.model.clone()))
+            };
+            origin(reply).is_some() && origin(reply) == origin(next)
+        }
+        _ => false,
+    }
+}
+
 /// Writes the content blocks of a message, separated by commas.
-pub(super) fn encode(message: &Message, out: &mut Vec<u8>) {
+pub(super) fn encode(message: &Message, extent: Extent, out: &mut Vec<u8>) {
     let mut blocks = Blocks { out, is_first: true };
     match message {
         Message::System { content } => blocks.text(content, None),
@@ -35,7 +88,7 @@ pub(super) fn encode(message: &Message, out: &mut Vec<u8>) {
                 }
             }
         }
-        Message::Assistant(assistant) => blocks.assistant(assistant),
+        Message::Assistant(assistant) => blocks.assistant(assistant, extent),
         Message::Tool(result) => blocks.result(result),
     }
 }
@@ -74,12 +127,20 @@ impl Blocks<'_> {
         encode_media(media, self.next());
     }
 
-    fn assistant(&mut self, message: &AssistantMessage) {
-        let is_own = message.layout.as_ref().is_some_and(|layout| &*layout.provider == API);
+    fn assistant(&mut self, message: &AssistantMessage, extent: Extent) {
+        let is_own = extent != Extent::WithoutData && message.layout.is_some();
         let has_text = message.content.as_ref().is_some_and(|text| !text.trim().is_empty());
+        let answered = answered(message);
+        // The end of the blocks that may be the last ones.
+        let (mut end, mut is_first) = (self.out.len(), self.is_first);
         for part in message.parts() {
+            let before = self.out.len();
+            let mut is_reasoning = false;
             match part {
-                ReplyPart::Thinking { text, data } if is_own => self.thinking(text, data),
+                ReplyPart::Thinking { text, data } if is_own => {
+                    self.thinking(text, data);
+                    is_reasoning = true;
+                }
                 // Signed reasoning is bound to the exact texts beside it.
                 ReplyPart::Text { text, data } if is_own && has_text && !text.is_empty() => {
                     self.whole_text(text, data);
@@ -87,12 +148,23 @@ impl Blocks<'_> {
                 ReplyPart::Text { text, data } => self.text(text, data.filter(|_| is_own)),
                 ReplyPart::Call { call, data } => self.call(call, data.filter(|_| is_own)),
                 ReplyPart::Opaque { data } if is_own => {
+                    let Some(head) = Head::of_block(data) else { continue };
+                    if extent == Extent::Closed && head.is_unanswered(&answered) {
+                        continue;
+                    }
+                    is_reasoning = head.is("redacted_thinking");
                     self.next().extend_from_slice(data.text().as_bytes());
                 }
                 // Reasoning and data of another provider mean nothing here.
                 _ => {}
             }
+            let may_be_last = !is_reasoning || extent == Extent::Whole;
+            if may_be_last && self.out.len() > before {
+                (end, is_first) = (self.out.len(), self.is_first);
+            }
         }
+        self.out.truncate(end);
+        self.is_first = is_first;
     }
 
     /// Writes reasoning. Without a signature, the API rejects it.
@@ -138,6 +210,33 @@ impl Blocks<'_> {
         }
         object.end();
     }
+}
+
+impl<'a> Head<'a> {
+    /// Parses the head of a content block, or returns `None` if the part belongs to the reply as a whole.
+    fn of_block(data: &'a Json) -> Option<Self> {
+        let head: Self = serde_json::from_str(data.text()).ok()?;
+        head.kind.is_some().then_some(head)
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.kind.as_deref() == Some(kind)
+    }
+
+    /// Returns `true` for a call of the provider's own tools without a result.
+    fn is_unanswered(&self, answered: &[Cow<'_, str>]) -> bool {
+        let is_call = self.kind.as_ref().is_some_and(|kind| kind.ends_with("tool_use"));
+        is_call && !self.id.as_ref().is_some_and(|id| answered.contains(id))
+    }
+}
+
+/// Returns the calls of the provider's own tools whose results the reply contains.
+fn answered(message: &AssistantMessage) -> Vec<Cow<'_, str>> {
+    let results = message.parts().filter_map(|part| match part {
+        ReplyPart::Opaque { data } => Head::of_block(data)?.tool_use_id,
+        _ => None,
+    });
+    results.collect()
 }
 
 fn encode_media(media: &Media, out: &mut Vec<u8>) {

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmResponse, LlmSink, ReplyBuilder};
 use helix_agents_core::step::StopReason;
 use helix_agents_core::usage::Usage;
+use serde_json::value::RawValue;
 
-use super::API;
 use super::block::{Block, Kind};
 use super::wire::{Delta, Event, Message, WireUsage};
+use super::{API, container};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
+use crate::reply_data;
 
 /// The maximum number of blocks of a reply.
 const MAX_BLOCKS: usize = 10_000;
@@ -25,6 +28,7 @@ pub(crate) struct Reply {
     stop: Option<String>,
     usage: WireUsage,
     model: Option<Arc<str>>,
+    container: Option<Json>,
     delivered: bool,
     done: bool,
 }
@@ -58,8 +62,10 @@ impl ReplyReader for Reply {
                 self.piece(event.index, delta, sink);
             }
             "message_delta" => {
-                let stop = event.delta.and_then(|delta| delta.stop_reason);
-                self.stop = stop.map(Into::into).or(self.stop.take());
+                if let Some(delta) = event.delta {
+                    self.stop = delta.stop_reason.map(Into::into).or(self.stop.take());
+                    self.note_container(delta.container);
+                }
                 self.usage.update(event.usage.unwrap_or_default());
             }
             "message_stop" => self.done = true,
@@ -121,12 +127,16 @@ impl ReplyReader for Reply {
             }
             block.end(&mut parts);
         }
+        if let Some(container) = self.container {
+            parts.opaque(container);
+        }
         parts.calls().iter().for_each(|call| sink.tool_call(call));
         let stop_reason = match self.stop.as_deref().map(stop_reason) {
             Some(StopReason::EndTurn) if !parts.calls().is_empty() => Some(StopReason::ToolUse),
             reason => reason,
         };
-        let layout = parts.layout(API, reading.subject.model);
+        let layout =
+            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;
@@ -140,7 +150,12 @@ impl Reply {
     fn start(&mut self, message: Option<&Message<'_>>) {
         let Some(message) = message else { return };
         self.model = message.model.as_deref().map(Arc::from);
+        self.note_container(message.container);
         self.usage.update(message.usage.unwrap_or_default());
+    }
+
+    fn note_container(&mut self, container: Option<&RawValue>) {
+        self.container = container.and_then(container::part).or(self.container.take());
     }
 
     /// Adds a block. A `complete` block is delivered as a whole.

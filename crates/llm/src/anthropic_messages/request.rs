@@ -1,18 +1,20 @@
 //! The request body, assembled from bytes: the settings, the encoded tools and messages, and the cache breakpoints.
 //!
 //! Anthropic caches the beginning of a request up to each breakpoint. Three of the four that a request may have are
-//! used: behind the tools, behind the system prompt, and behind the conversation.
+//! used: behind the tools, behind the system prompt, and behind the last message to the model.
 
 use std::borrow::Cow;
 
-use helix_agents_core::llm::{Caching, ThinkingAmount, ThinkingDisplay};
-use helix_agents_core::message::SharedMessage;
+use helix_agents_core::llm::{Caching, ThinkingAmount};
+use helix_agents_core::message::{Message, SharedMessage};
 use helix_agents_core::schema::Schema;
 use serde_json::Value;
 
-use super::{AnthropicMessages, message, tools};
+use super::message::Extent;
+use super::{API, AnthropicMessages, container, message, thinking, tools};
 use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::{Object, optional, write_json};
+use crate::reply_data;
 use crate::server::Hosting;
 use crate::strict::{Subset, strict};
 use crate::wire_format::{Call, RequestBody};
@@ -22,6 +24,8 @@ pub(super) const MAX_TOKENS: u32 = 16_000;
 
 /// The cache keys of the encodings.
 const MESSAGE_ENCODING: &str = "anthropic_messages.message";
+const CLOSED_REPLY_ENCODING: &str = "anthropic_messages.closed_reply";
+const REPLY_OF_ANOTHER_PROVIDER_ENCODING: &str = "anthropic_messages.reply_of_another_provider";
 const TOOL_ENCODING: &str = "anthropic_messages.tools";
 const STRICT_TOOL_ENCODING: &str = "anthropic_messages.strict_tools";
 const FORMAT_ENCODING: &str = "anthropic_messages.format";
@@ -42,11 +46,13 @@ const fn breakpoint(caching: Caching) -> &'static [u8] {
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let Call { request, model, .. } = *call;
     let breakpoint = breakpoint(request.config.caching);
-    let prompt = encoded(request.prompt);
-    let messages: Vec<EncodedMessage<'_>> = request
-        .messages
+    let prompt = encoded(request.prompt, None, call.provider);
+    let sent = reply_data::messages(call, API);
+    let following = sent.iter().skip(1).map(|shared| &**shared).map(Some).chain([None]);
+    let messages: Vec<EncodedMessage<'_>> = sent
         .iter()
-        .map(|shared| (message::role(shared), encoded(shared)))
+        .zip(following)
+        .map(|(shared, next)| (message::role(shared), encoded(shared, next, call.provider)))
         // A reply may have no content, and cannot be sent back then.
         .filter(|(_, blocks)| !blocks.is_empty())
         .collect();
@@ -71,9 +77,10 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let start = out_prompt.len();
     list(&prompt, breakpoint, out_prompt);
     let out_messages = object.value("messages");
-    let end = |role: &str, out: &mut Vec<u8>| {
-        // Reasoning, with which a reply may end, must not be a breakpoint.
-        if role == "user" {
+    // A paused reply stays as it is. The request before it had the same breakpoint.
+    let last = messages.iter().rposition(|(role, _)| *role == "user");
+    let end = |index: usize, out: &mut Vec<u8>| {
+        if Some(index) == last {
             add_breakpoint(breakpoint, out);
         }
     };
@@ -83,8 +90,16 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
 }
 
-fn encoded(message: &SharedMessage) -> Cow<'_, [u8]> {
-    message.encoded(MESSAGE_ENCODING, message::encode)
+/// Encodes a message that precedes `next`.
+fn encoded<'a>(shared: &'a SharedMessage, next: Option<&Message>, provider: &str) -> Cow<'a, [u8]> {
+    let (encoding, extent) = if reply_data::is_foreign(shared, API, provider, None) {
+        (REPLY_OF_ANOTHER_PROVIDER_ENCODING, Extent::WithoutData)
+    } else if message::is_open(shared) && !message::continues(shared, next) {
+        (CLOSED_REPLY_ENCODING, Extent::Closed)
+    } else {
+        (MESSAGE_ENCODING, Extent::Whole)
+    };
+    shared.encoded(encoding, |message, out| message::encode(message, extent, out))
 }
 
 /// Writes a list of blocks whose last one is a breakpoint.
@@ -116,10 +131,12 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
     optional(object, &replaced, "top_k", config.top_k);
     let stop = Some(&config.stop_sequences).filter(|stop| !stop.is_empty());
     optional(object, &replaced, "stop_sequences", stop);
-    thinking(call, &replaced, object);
+    object.optional(thinking::MEMBER, thinking::settings(call));
+    object.optional(container::MEMBER, container::settings(call));
     output_config(call, &replaced, object);
     if let Some(name) = call.forced_tool()
         && !replaced("tool_choice")
+        && !thinking::excludes_forced_tool(call)
     {
         let mut choice = Object::begin(object.value("tool_choice"));
         choice.member("type", "tool");
@@ -127,35 +144,9 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
         choice.end();
     }
     for (key, value) in call.options::<AnthropicMessages>() {
-        object.member(key, value);
-    }
-}
-
-/// Writes the reasoning settings.
-fn thinking(call: &Call<'_>, replaced: &dyn Fn(&str) -> bool, object: &mut Object<'_>) {
-    let Some(thinking) = call.request.config.thinking else { return };
-    let is_adaptive = call.capabilities.is_some_and(|known| known.adaptive);
-    let kind = match thinking.amount {
-        ThinkingAmount::Off => Some("disabled"),
-        ThinkingAmount::Budget(_) => Some("enabled"),
-        _ => is_adaptive.then_some("adaptive"),
-    };
-    if let Some(kind) = kind
-        && !replaced("thinking")
-    {
-        let mut out = Object::begin(object.value("thinking"));
-        out.member("type", kind);
-        if let ThinkingAmount::Budget(tokens) = thinking.amount {
-            out.member("budget_tokens", &tokens);
+        if ![thinking::MEMBER, container::MEMBER].contains(&key.as_str()) {
+            object.member(key, value);
         }
-        match thinking.display {
-            // Without reasoning, there is nothing to display.
-            _ if thinking.amount == ThinkingAmount::Off => {}
-            ThinkingDisplay::Summarized => out.member("display", "summarized"),
-            ThinkingDisplay::Omitted => out.member("display", "omitted"),
-            _ => {}
-        }
-        out.end();
     }
 }
 

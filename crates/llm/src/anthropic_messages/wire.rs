@@ -37,6 +37,8 @@ pub(super) struct Message<'a> {
     pub(super) content: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) container: Option<&'a RawValue>,
     #[serde(default)]
     pub(super) usage: Option<WireUsage>,
     #[serde(borrow, default)]
@@ -61,6 +63,8 @@ pub(super) struct Delta<'a> {
     pub(super) content: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) container: Option<&'a RawValue>,
 }
 
 /// Token counts. Counts in several events are running totals, and later events may leave some out.

@@ -6,7 +6,6 @@ use helix_agents_core::message::{
     ToolResultMessage,
 };
 
-use super::API;
 use crate::call_id;
 use crate::json_writer::Object;
 
@@ -16,13 +15,6 @@ pub(super) fn role(message: &Message) -> &'static str {
         Message::Assistant(_) => "assistant",
         _ => "user",
     }
-}
-
-/// Returns `true` if the message contains the reply of another model. Its reasoning is signed for that model, and the
-/// API rejects the signatures of other models.
-pub(super) fn is_of_another_model(message: &Message, model: &str) -> bool {
-    let Message::Assistant(reply) = message else { return false };
-    reply.layout.as_ref().is_some_and(|layout| &*layout.provider == API && &*layout.model != model)
 }
 
 /// Writes the content blocks of a message, separated by commas. `keeps_data` is `false` if the data that belongs to the
@@ -70,8 +62,7 @@ impl Blocks<'_> {
     }
 
     fn assistant(&mut self, message: &AssistantMessage, keeps_data: bool) {
-        let is_own =
-            keeps_data && message.layout.as_ref().is_some_and(|layout| &*layout.provider == API);
+        let is_own = keeps_data && message.layout.is_some();
         for part in message.parts() {
             match part {
                 ReplyPart::Thinking { text, data } if is_own => self.thinking(text, data),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmResponse, LlmSink, ReplyBuilder};
 use helix_agents_core::message::Arguments;
@@ -14,6 +16,7 @@ use super::API;
 use super::wire::{Block, Delta, Exception, Frame, Response, ToolUse, WireUsage};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
+use crate::reply_data;
 
 /// The maximum number of blocks of a reply.
 const MAX_BLOCKS: usize = 10_000;
@@ -38,8 +41,8 @@ enum Part {
         text: String,
         signature: String,
     },
-    /// Reasoning that only the provider can read, as base64.
-    Redacted(String),
+    /// The pieces of reasoning that only the provider can read, as base64.
+    Redacted(Vec<String>),
     Call {
         id: String,
         name: String,
@@ -137,7 +140,8 @@ impl ReplyReader for Reply {
                     let data = (!signature.is_empty()).then(|| json!({ "signature": signature }));
                     parts.thinking(&text, data.map(Json::from));
                 }
-                Part::Redacted(content) => {
+                Part::Redacted(pieces) => {
+                    let content = joined(&pieces);
                     let block = json!({"reasoningContent": {"redactedContent": content}});
                     parts.opaque(Json::from(block));
                 }
@@ -156,7 +160,8 @@ impl ReplyReader for Reply {
             Some(StopReason::EndTurn) if !parts.calls().is_empty() => Some(StopReason::ToolUse),
             reason => reason,
         };
-        let layout = parts.layout(API, reading.subject.model);
+        let layout =
+            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;
@@ -254,10 +259,20 @@ impl Reply {
     }
 
     fn redacted(&mut self, index: u64, piece: &str) {
-        let part = self.blocks.entry(index).or_insert_with(|| Part::Redacted(String::new()));
-        if let Part::Redacted(content) = part {
-            content.push_str(piece);
+        let part = self.blocks.entry(index).or_insert_with(|| Part::Redacted(Vec::new()));
+        if let Part::Redacted(pieces) = part {
+            pieces.push(piece.to_owned());
         }
+    }
+}
+
+/// Joins the pieces of a content as base64. Each piece is base64 of its own and may end with padding.
+fn joined(pieces: &[String]) -> String {
+    let decoded: Result<Vec<_>, _> = pieces.iter().map(|piece| STANDARD.decode(piece)).collect();
+    match decoded {
+        Ok(bytes) if pieces.len() > 1 => STANDARD.encode(bytes.concat()),
+        // The only piece is sent back as it is.
+        _ => pieces.concat(),
     }
 }
 

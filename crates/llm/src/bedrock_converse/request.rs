@@ -7,11 +7,13 @@ use std::sync::Arc;
 use helix_agents_core::llm::Caching;
 use helix_agents_core::message::{Message, SharedMessage};
 use helix_agents_core::tool::ToolSpec;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::{BedrockConverse, message};
+use super::{API, BedrockConverse, message};
+use crate::bound_thinking;
 use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::Object;
+use crate::reply_data;
 use crate::wire_format::{Call, RequestBody};
 
 /// The cache keys of the encodings.
@@ -19,17 +21,19 @@ const MESSAGE_ENCODING: &str = "bedrock_converse.message";
 const REPLY_OF_ANOTHER_MODEL_ENCODING: &str = "bedrock_converse.reply_of_another_model";
 const TOOL_ENCODING: &str = "bedrock_converse.tools";
 
+/// The option with the settings of the model's vendor.
+const VENDOR_FIELDS: &str = "additionalModelRequestFields";
+
 /// A block that ends the part of the request that is cached.
 const CACHE_POINT: &[u8] = b",{\"cachePoint\":{\"type\":\"default\"}}";
 
 /// Writes the body of one call.
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let request = call.request;
-    let prompt = encoded(request.prompt, call.model);
-    let messages: Vec<EncodedMessage<'_>> = request
-        .messages
+    let prompt = encoded(request.prompt, call);
+    let messages: Vec<EncodedMessage<'_>> = reply_data::messages(call, API)
         .iter()
-        .map(|shared| (message::role(shared), encoded(shared, call.model)))
+        .map(|shared| (message::role(shared), encoded(shared, call)))
         // A reply may have no content, and cannot be sent back then.
         .filter(|(_, blocks)| !blocks.is_empty())
         .collect();
@@ -56,7 +60,8 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
             list.extend_from_slice(cache_point);
         }
         list.push(b']');
-        if let Some(name) = call.forced_tool().filter(|_| is_claude_or_nova(call.model)) {
+        let can_force = is_claude_or_nova(call.model) && !has_budget(call);
+        if let Some(name) = call.forced_tool().filter(|_| can_force) {
             let mut choice = Object::begin(config.value("toolChoice"));
             let mut tool = Object::begin(choice.value("tool"));
             tool.member("name", name);
@@ -80,13 +85,22 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
 }
 
+/// Returns `true` if the settings of the vendor limit reasoning to a number of tokens. Claude rejects a forced call of a tool
+/// then.
+fn has_budget(call: &Call<'_>) -> bool {
+    vendor_fields(call).is_some_and(|fields| {
+        fields.pointer("/thinking/type").is_some_and(|kind| kind == "enabled")
+    })
+}
+
 /// Returns `true` for the models that accept cache points and forced tools.
 fn is_claude_or_nova(model: &str) -> bool {
     ["anthropic.claude", "amazon.nova"].iter().any(|name| model.contains(name))
 }
 
-fn encoded<'a>(shared: &'a SharedMessage, model: &str) -> Cow<'a, [u8]> {
-    if message::is_of_another_model(shared, model) {
+fn encoded<'a>(shared: &'a SharedMessage, call: &Call<'_>) -> Cow<'a, [u8]> {
+    // Reasoning is signed for its model, and the API rejects the signatures of other models.
+    if reply_data::is_foreign(shared, API, call.provider, Some(call.model)) {
         return shared.encoded(REPLY_OF_ANOTHER_MODEL_ENCODING, |message, out| {
             message::encode(message, false, out);
         });
@@ -113,9 +127,37 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
         }
         inference.end();
     }
+    let fields = vendor_fields(call);
     for (key, value) in call.options::<BedrockConverse>() {
-        object.member(key, value);
+        if key != VENDOR_FIELDS {
+            object.member(key, value);
+        }
     }
+    object.optional(VENDOR_FIELDS, fields);
+}
+
+/// Returns the settings of the model's vendor, which the API passes on.
+fn vendor_fields(call: &Call<'_>) -> Option<Value> {
+    let own = call.options::<BedrockConverse>().find(|(key, _)| *key == VENDOR_FIELDS);
+    let own = own.map(|(_, fields)| fields.clone());
+    if !bound_thinking::is_sent(call, API, Some(call.model)) {
+        return own;
+    }
+    let mut fields = match own {
+        None => Map::new(),
+        Some(Value::Object(fields)) => fields,
+        own => return own,
+    };
+    let thinking = bound_thinking::complete(fields.remove("thinking"));
+    if bound_thinking::needs_beta(&thinking)
+        && let Value::Array(features) =
+            fields.entry("anthropic_beta").or_insert_with(|| Value::Array(Vec::new()))
+        && !features.iter().any(|feature| feature == bound_thinking::BETA)
+    {
+        features.push(bound_thinking::BETA.into());
+    }
+    fields.insert("thinking".to_owned(), thinking);
+    Some(Value::Object(fields))
 }
 
 /// Returns the tools that were called, for a request without tools: the API rejects calls without a list of tools.

@@ -9,7 +9,6 @@ use helix_agents_core::message::{
     ToolResultMessage,
 };
 
-use super::API;
 use crate::json_writer::Object;
 
 /// The signature for a call that another model made. Newer models reject calls without a signature.
@@ -23,17 +22,26 @@ pub(super) fn role(message: &Message) -> &'static str {
     }
 }
 
-/// Returns `true` if a reply has calls without signatures, because another API made it.
-pub(super) fn is_unsigned(message: &Message) -> bool {
+/// Returns `true` if the message is a reply whose calls have no signatures of this provider.
+pub(super) fn is_unsigned(message: &Message, is_foreign: bool) -> bool {
     let Message::Assistant(reply) = message else { return false };
-    let is_own = reply.layout.as_ref().is_some_and(|layout| &*layout.provider == API);
-    !is_own && !reply.tool_calls.is_empty()
+    (is_foreign || reply.layout.is_none()) && !reply.tool_calls.is_empty()
 }
 
-/// Writes the parts of a message, separated by commas. With `marks_unsigned`, the first call of a reply gets the signature
-/// for calls that another model made.
-pub(super) fn encode(message: &Message, marks_unsigned: bool, out: &mut Vec<u8>) {
-    let mut parts = Parts { out, is_first: true, marks_unsigned };
+/// The data of a reply that a request contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Data {
+    /// Its own: the signatures.
+    Own,
+    /// None.
+    Nothing,
+    /// None, but the signature for calls that another model made.
+    Unsigned,
+}
+
+/// Writes the parts of a message, separated by commas.
+pub(super) fn encode(message: &Message, data: Data, out: &mut Vec<u8>) {
+    let mut parts = Parts { out, is_first: true, marks_unsigned: data == Data::Unsigned };
     match message {
         Message::System { content } => parts.text(content, false, None),
         Message::User(user) => {
@@ -45,7 +53,7 @@ pub(super) fn encode(message: &Message, marks_unsigned: bool, out: &mut Vec<u8>)
                 }
             }
         }
-        Message::Assistant(assistant) => parts.assistant(assistant),
+        Message::Assistant(assistant) => parts.assistant(assistant, data == Data::Own),
         Message::Tool(result) => parts.result(result),
     }
 }
@@ -98,8 +106,8 @@ impl Parts<'_> {
         part.end();
     }
 
-    fn assistant(&mut self, message: &AssistantMessage) {
-        let is_own = message.layout.as_ref().is_some_and(|layout| &*layout.provider == API);
+    fn assistant(&mut self, message: &AssistantMessage, keeps_data: bool) {
+        let is_own = keeps_data && message.layout.is_some();
         for part in message.parts() {
             match part {
                 ReplyPart::Thinking { text, data } if is_own => self.text(text, true, data),

@@ -12,6 +12,7 @@ use super::wire::{Document, WireUsage};
 use super::{API, partial_arguments};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
+use crate::reply_data;
 
 /// The maximum number of parts of a reply.
 const MAX_PARTS: usize = 10_000;
@@ -90,7 +91,8 @@ impl ReplyReader for Reply {
             }
             reason => reason,
         };
-        let layout = parts.layout(API, reading.subject.model);
+        let layout =
+            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;

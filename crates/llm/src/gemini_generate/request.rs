@@ -6,25 +6,30 @@ use helix_agents_core::llm::{ThinkingAmount, ThinkingDisplay};
 use helix_agents_core::message::SharedMessage;
 use serde_json::Value;
 
-use super::{GeminiGenerate, message, tools};
+use super::message::Data;
+use super::{API, GeminiGenerate, message, tools};
 use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::{Object, write_json};
+use crate::reply_data;
 use crate::wire_format::{Call, RequestBody};
 
 /// The cache keys of the encodings.
 const MESSAGE_ENCODING: &str = "gemini_generate.message";
+const REPLY_OF_ANOTHER_PROVIDER_ENCODING: &str = "gemini_generate.reply_of_another_provider";
 const UNSIGNED_ENCODING: &str = "gemini_generate.unsigned_reply";
 const TOOL_ENCODING: &str = "gemini_generate.tools";
 const FORMAT_ENCODING: &str = "gemini_generate.format";
 
+/// The option that names cached content.
+pub(super) const CACHED_CONTENT: &str = "cachedContent";
+
 /// Writes the body of one call.
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let request = call.request;
-    let prompt = encoded(request.prompt, call.model);
-    let messages: Vec<EncodedMessage<'_>> = request
-        .messages
+    let prompt = encoded(request.prompt, call);
+    let messages: Vec<EncodedMessage<'_>> = reply_data::messages(call, API)
         .iter()
-        .map(|shared| (message::role(shared), encoded(shared, call.model)))
+        .map(|shared| (message::role(shared), encoded(shared, call)))
         // A reply may have no content, and cannot be sent back then.
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
@@ -34,27 +39,38 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let mut out = Vec::with_capacity(size + prompt.len() + tools.len() + 1024);
     let mut object = Object::begin(&mut out);
     settings(call, &mut object);
-    if !request.tools.is_empty() {
+    // Cached content contains the prompt and the tools, and the API rejects a request that repeats them.
+    let is_cached = call.options::<GeminiGenerate>().any(|(key, _)| key == CACHED_CONTENT);
+    if !request.tools.is_empty() && !is_cached {
         object.raw("tools", &tools);
     }
-    let out_prompt = object.value("systemInstruction");
-    let start = out_prompt.len();
-    out_prompt.extend_from_slice(b"{\"parts\":[");
-    out_prompt.extend_from_slice(&prompt);
-    out_prompt.extend_from_slice(b"]}");
+    let mut start = None;
+    if !is_cached {
+        let out_prompt = object.value("systemInstruction");
+        start = Some(out_prompt.len());
+        out_prompt.extend_from_slice(b"{\"parts\":[");
+        out_prompt.extend_from_slice(&prompt);
+        out_prompt.extend_from_slice(b"]}");
+    }
     let contents = object.value("contents");
+    let start = start.unwrap_or(contents.len());
     conversation::write(&messages, "parts", |_, _| {}, contents);
     let end = contents.len();
     object.end();
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
 }
 
-fn encoded<'a>(shared: &'a SharedMessage, model: &str) -> Cow<'a, [u8]> {
-    if needs_signatures(model) && message::is_unsigned(shared) {
-        return shared
-            .encoded(UNSIGNED_ENCODING, |message, out| message::encode(message, true, out));
-    }
-    shared.encoded(MESSAGE_ENCODING, |message, out| message::encode(message, false, out))
+fn encoded<'a>(shared: &'a SharedMessage, call: &Call<'_>) -> Cow<'a, [u8]> {
+    let is_foreign = reply_data::is_foreign(shared, API, call.provider, None);
+    let (encoding, data) =
+        if needs_signatures(call.model) && message::is_unsigned(shared, is_foreign) {
+            (UNSIGNED_ENCODING, Data::Unsigned)
+        } else if is_foreign {
+            (REPLY_OF_ANOTHER_PROVIDER_ENCODING, Data::Nothing)
+        } else {
+            (MESSAGE_ENCODING, Data::Own)
+        };
+    shared.encoded(encoding, |message, out| message::encode(message, data, out))
 }
 
 /// Returns `true` for models that reject calls without signatures.
@@ -99,6 +115,7 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
     }
     if let Some(name) = call.forced_tool()
         && !replaced("toolConfig")
+        && !replaced(CACHED_CONTENT)
     {
         let mut config = Object::begin(object.value("toolConfig"));
         let mut calling = Object::begin(config.value("functionCallingConfig"));

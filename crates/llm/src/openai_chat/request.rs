@@ -16,7 +16,7 @@ use crate::wire_format::{Call, RequestBody};
 pub(super) fn assemble(profile: &ServerProfile, call: &Call<'_>) -> RequestBody {
     let Call { request, model, .. } = *call;
     let messages: Vec<Cow<'_, [u8]>> = std::iter::once(request.prompt)
-        .chain(request.messages)
+        .chain(reply_data::messages(call, API))
         .map(|shared| encoded(shared, profile, call))
         .collect();
     let tools = request.tools.encoded(profile.tool_encoding(), |specs, out| {

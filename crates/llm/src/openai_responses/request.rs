@@ -22,8 +22,7 @@ const FORMAT_ENCODING: &str = "openai_responses.format";
 /// Writes the body of one call.
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let Call { request, model, .. } = *call;
-    let messages: Vec<Cow<'_, [u8]>> = request
-        .messages
+    let messages: Vec<Cow<'_, [u8]>> = reply_data::messages(call, API)
         .iter()
         .map(|shared| encoded(shared, call.provider))
         // A reply may have no content.

@@ -5,7 +5,7 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::Inner;
-use crate::wire_format::{WireFormat, provider_options};
+use crate::wire_format::{Call, WireFormat, provider_options};
 
 /// Headers that the HTTP client sets.
 const FIXED_HEADERS: [&str; 5] =
@@ -51,9 +51,10 @@ pub(super) fn check<F: WireFormat>(format: F, config: &LlmConfig, server: &Inner
 /// Returns the headers of a call. The caller's headers take precedence.
 pub(super) fn headers<F: WireFormat>(
     format: F,
-    config: &LlmConfig,
+    call: &Call<'_>,
     key_header: Option<&(HeaderName, HeaderValue)>,
 ) -> Result<HeaderMap> {
+    let config = call.request.config;
     let mut headers = HeaderMap::with_capacity(4 + config.headers.len());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some((name, value)) = key_header {
@@ -64,6 +65,7 @@ pub(super) fn headers<F: WireFormat>(
         let (name, value) = parse_header(name, value)?;
         headers.insert(name, value);
     }
+    format.complete_headers(call, &mut headers);
     Ok(headers)
 }
 
