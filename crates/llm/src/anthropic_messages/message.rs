@@ -10,7 +10,6 @@ use helix_agents_core::message::{
     Arguments, AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
     ToolResultMessage,
 };
-
 use serde::Deserialize;
 
 use crate::call_id;
@@ -52,23 +51,23 @@ pub(super) fn role(message: &Message) -> &'static str {
 /// Returns `true` if a reply may have parts that only a continuation completes.
 pub(super) fn is_open(message: &Message) -> bool {
     let Message::Assistant(reply) = message else { return false };
-    let mut last_is_thinking = false;
-    reply.parts().any(|part| {
-        last_is_thinking = matches!(part, ReplyPart::Thinking { data: Some(_), .. });
-        matches!(part, ReplyPart::Opaque { .. })
-    }) || last_is_thinking
+    let is_written = |part: &ReplyPart<'_>| match part {
+        ReplyPart::Text { text, .. } => !text.trim().is_empty(),
+        _ => true,
+    };
+    let last = reply.parts().filter(is_written).last();
+    matches!(last, Some(ReplyPart::Thinking { .. }))
+        || reply.parts().any(|part| matches!(part, ReplyPart::Opaque { .. }))
 }
 
-/// Returns `true` if the message before `next` is continued: by the coming reply, after results, or by the next one.
-pub(super) fn continues(message: &Message, next: Option<&Message>) -> bool {
+/// Returns `true` if the model that made a reply continues it: in the coming reply, after results, or in the next message.
+pub(super) fn is_continued(message: &Message, next: Option<&Message>) -> bool {
     match (message, next) {
         (_, None | Some(Message::Tool(_))) => true,
         (Message::Assistant(reply), Some(Message::Assistant(next))) => {
-            let origin = |reply: &AssistantMessage| {
-                let layout = reply.layout.as_ref()?;
-                Some((layout.provider.clone(), layout.model.clone()))
-            };
-            origin(reply).is_some() && origin(reply) == origin(next)
+            reply.layout.as_ref().zip(next.layout.as_ref()).is_some_and(|(reply, next)| {
+                reply.provider == next.provider && reply.model == next.model
+            })
         }
         _ => false,
     }

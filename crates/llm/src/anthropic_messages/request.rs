@@ -94,7 +94,7 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
 fn encoded<'a>(shared: &'a SharedMessage, next: Option<&Message>, provider: &str) -> Cow<'a, [u8]> {
     let (encoding, extent) = if reply_data::is_foreign(shared, API, provider, None) {
         (REPLY_OF_ANOTHER_PROVIDER_ENCODING, Extent::WithoutData)
-    } else if message::is_open(shared) && !message::continues(shared, next) {
+    } else if message::is_open(shared) && !message::is_continued(shared, next) {
         (CLOSED_REPLY_ENCODING, Extent::Closed)
     } else {
         (MESSAGE_ENCODING, Extent::Whole)

@@ -23,6 +23,7 @@ mod overload;
 mod registry;
 mod request;
 mod retry;
+mod rules;
 mod split;
 mod stream;
 mod stream_calls;

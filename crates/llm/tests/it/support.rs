@@ -1,12 +1,17 @@
 //! Shared test helpers: a scripted server, a request, and a sink that records its lines.
 
 mod ask;
+mod frames;
+pub(crate) mod mock;
 mod server;
 mod sink;
+mod talk;
 
 pub(crate) use ask::{Ask, adapter, options, tool};
+pub(crate) use frames::{frame, frame_of_event};
 pub(crate) use server::{Act, Reply, Request, Server};
 pub(crate) use sink::Recorder;
+pub(crate) use talk::Talk;
 
 use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::llm::LlmResponse;

@@ -108,9 +108,11 @@ impl Reply {
     }
 }
 
-#[derive(Debug)]
+/// Returns the reply to a request.
+type Answer = dyn FnMut(&Request) -> Reply + Send;
+
 struct Shared {
-    replies: Mutex<std::vec::IntoIter<Reply>>,
+    answer: Mutex<Box<Answer>>,
     requests: Mutex<Vec<Request>>,
     arrived: Semaphore,
     closed: Semaphore,
@@ -118,7 +120,6 @@ struct Shared {
 }
 
 /// The server. It stops when it is dropped.
-#[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) port: u16,
     shared: Arc<Shared>,
@@ -128,10 +129,17 @@ pub(crate) struct Server {
 impl Server {
     /// Serves these replies in the order of the requests.
     pub(crate) async fn start(replies: Vec<Reply>) -> Self {
+        let mut replies = replies.into_iter();
+        let none = || Reply::status(418, "", "no reply is left");
+        Self::answering(move |_| replies.next().unwrap_or_else(none)).await
+    }
+
+    /// Serves what `answer` returns.
+    pub(crate) async fn answering(answer: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
-            replies: Mutex::new(replies.into_iter()),
+            answer: Mutex::new(Box::new(answer)),
             requests: Mutex::default(),
             arrived: Semaphore::new(0),
             closed: Semaphore::new(0),
@@ -189,10 +197,9 @@ impl Drop for Server {
 async fn serve(mut stream: TcpStream, shared: &Shared) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer).await {
+        let reply = (*shared.answer.lock().unwrap())(&request);
         shared.requests.lock().unwrap().push(request);
         shared.arrived.add_permits(1);
-        let reply = shared.replies.lock().unwrap().next();
-        let reply = reply.unwrap_or_else(|| Reply::status(418, "", "no reply is left"));
         for act in reply.0 {
             match act {
                 Act::Send(bytes) => {
