@@ -20,7 +20,9 @@ const OTHERS: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", 
 /// Checks the links and builds both. The book is written to `target/book`.
 pub(crate) fn run() -> Result<()> {
     report::gate("links", complaints)?;
-    let mut rustdoc = process::cargo(["doc", "--workspace", "--no-deps", "--all-features"]);
+    // Nobody reads the documentation of programs.
+    let mut rustdoc =
+        process::cargo(["doc", "--workspace", "--lib", "--no-deps", "--all-features"]);
     process::run(rustdoc.env("RUSTDOCFLAGS", "-D warnings"))?;
     book()
 }
