@@ -12,10 +12,54 @@ pub(crate) use subject::{Engine, Store, Subject};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Wire {
-    /// One JSON document.
+    /// One JSON document. Only Chat Completions supports it.
     Json,
-    /// Server-sent events, which is the default of the adapter.
+    /// Server-sent events or binary frames, which is the default of the adapters.
     Sse,
+}
+
+/// The wire format of the model server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Format {
+    OpenaiChat,
+    OpenaiResponses,
+    AnthropicMessages,
+    GeminiGenerate,
+    BedrockConverse,
+}
+
+impl Format {
+    /// All wire formats. Chat Completions, with which the others are compared, is the first one.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::AnthropicMessages,
+        Self::GeminiGenerate,
+        Self::BedrockConverse,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::OpenaiChat => "openai_chat",
+            Self::OpenaiResponses => "openai_responses",
+            Self::AnthropicMessages => "anthropic_messages",
+            Self::GeminiGenerate => "gemini_generate",
+            Self::BedrockConverse => "bedrock_converse",
+        }
+    }
+
+    /// Returns the wire format whose adapter adds a path with this first segment to the base URL.
+    pub(crate) fn of_path(segment: &str) -> Option<Self> {
+        Some(match segment {
+            "chat" => Self::OpenaiChat,
+            "responses" => Self::OpenaiResponses,
+            "messages" => Self::AnthropicMessages,
+            "models" => Self::GeminiGenerate,
+            "model" => Self::BedrockConverse,
+            _ => return None,
+        })
+    }
 }
 
 /// The way in which the model submits the final object.
@@ -61,6 +105,14 @@ impl Work {
         Self::Tools { calls, delay_ms: 0, ending: Ending::Native }
     }
 
+    /// Returns the same work with another number of tool calls.
+    pub(crate) const fn with_calls(self, calls: u32) -> Self {
+        match self {
+            Self::Tools { delay_ms, ending, .. } => Self::Tools { calls, delay_ms, ending },
+            other => other,
+        }
+    }
+
     /// Returns the number of model calls of one run.
     pub(crate) const fn steps(self) -> u32 {
         match self {
@@ -90,6 +142,7 @@ impl Work {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) subject: Subject,
+    pub(crate) format: Format,
     pub(crate) wire: Wire,
     pub(crate) work: Work,
     /// The server's port.
@@ -112,7 +165,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Returns the base URL for an OpenAI client.
+    /// Returns the base URL of the model server.
     pub(crate) fn base_url(&self) -> String {
         format!("http://127.0.0.1:{}{}", self.port, self.work.path())
     }

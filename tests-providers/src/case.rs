@@ -1,5 +1,6 @@
 //! The recorded cases.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -7,6 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::frames;
 
 /// A case: requests and replies in order.
 pub(crate) struct Case {
@@ -56,18 +59,36 @@ struct FileResponse {
     body: Option<Value>,
     text: Option<String>,
     base64: Option<String>,
+    /// The frames of a binary stream, in samples that are written by hand.
+    #[serde(default)]
+    frames: Vec<FileFrame>,
+}
+
+#[derive(Deserialize)]
+struct FileFrame {
+    headers: BTreeMap<String, String>,
+    payload: Value,
 }
 
 impl FileResponse {
     fn reply(self) -> Reply {
-        match (self.body, self.text) {
-            (Some(body), _) => Reply::Document(body),
-            (None, Some(text)) => Reply::Text(text),
-            (None, None) => {
-                let bytes = self.base64.and_then(|base64| STANDARD.decode(base64).ok());
-                Reply::Binary(bytes.unwrap_or_default())
+        match (self.body, self.text, self.base64) {
+            (Some(body), ..) => Reply::Document(body),
+            (None, Some(text), _) => Reply::Text(text),
+            (None, None, Some(base64)) => {
+                Reply::Binary(STANDARD.decode(base64).unwrap_or_default())
+            }
+            (None, None, None) => {
+                Reply::Binary(self.frames.iter().flat_map(FileFrame::encode).collect())
             }
         }
+    }
+}
+
+impl FileFrame {
+    fn encode(&self) -> Vec<u8> {
+        let headers = self.headers.iter().map(|(name, value)| (&**name, &**value));
+        frames::encode(&frames::headers(headers), self.payload.to_string().as_bytes())
     }
 }
 

@@ -1,98 +1,126 @@
-//! Plays recorded provider traffic through the model adapters and compares what they read with the recorded meaning.
+//! Plays provider traffic, recorded or written by hand, through the model adapters.
 //!
-//! Usage: `helix-cassettes DIR [FILTER] [--requests FILE]`. With `--requests`, it writes the requests that the adapters
-//! make for the conversations into a file, one line of JSON each, instead of comparing replies. The folder has one subfolder per provider and API; each case `NAME.json` has
-//! its meaning in `NAME.expect.json`.
+//! The folder has one subfolder per provider and API; each case `NAME.json` has its meaning in `NAME.expect.json`.
+//!
+//! * `helix-cassettes DIR [FILTER]` compares what the adapters read with the meaning. If the folder has
+//!   `schemas/openai-requests.json`, it also validates the requests that the adapters make for the conversations.
+//! * `helix-cassettes DIR [FILTER] --requests FILE` writes these requests into a file, one line of JSON each.
+//! * `helix-cassettes fuzz DIR` sends mutated replies to the adapters. `--minutes M` sets the time for each wire format,
+//!   by default one minute, and `--cases N` the number of cases instead. `--seed N` sets the seed. `--format NAME` and
+//!   `--case N` select one wire format and one case.
 #![expect(clippy::print_stdout, reason = "a command-line program prints to its terminal")]
 
 mod case;
 mod compare;
+mod frames;
+mod fuzz;
+mod memory;
 mod play;
+mod play_all;
 mod replay;
 mod requests;
+mod schemas;
 mod variant;
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
 use case::Case;
-use variant::Variant;
+use schemas::Schemas;
 
-const USAGE: &str = "usage: helix-cassettes DIR [FILTER] [--requests FILE]";
+const USAGE: &str = "\
+usage: helix-cassettes DIR [FILTER] [--requests FILE]
+       helix-cassettes fuzz DIR [--minutes M | --cases N] [--seed N] [--format NAME] [--case N]";
 
 fn main() -> Result<ExitCode> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let requests = arguments.iter().position(|argument| argument == "--requests");
-    let requests = requests.map(|at| arguments.split_off(at));
-    let mut arguments = arguments.into_iter();
-    let folder = arguments.next().context(USAGE)?;
-    let filter = arguments.next().unwrap_or_default();
-    let mut cases = Case::load_all(Path::new(&folder))?;
-    cases.retain(|case| case.name.contains(&filter));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    if let Some(requests) = requests {
-        let [_, file] = &requests[..] else { bail!("{USAGE}") };
-        return runtime.block_on(write_requests(&cases, Path::new(file)));
-    }
-    let mut totals = Totals::default();
-    for case in &cases {
-        runtime.block_on(play_case(case, &mut totals))?;
-    }
-    println!(
-        "{} replies in {} variants and {} values sent back: {} differences; {} replies of APIs without an adapter",
-        totals.replies, totals.plays, totals.values, totals.differences, totals.skipped
-    );
-    Ok(if totals.differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let differences = match &arguments[..] {
+        ["fuzz", folder, options @ ..] => {
+            fuzz::run(&Case::load_all(Path::new(folder))?, &plan(options)?)?
+        }
+        [folder, "--requests", file] => write_requests(folder, "", file)?,
+        [folder, filter, "--requests", file] => write_requests(folder, filter, file)?,
+        [folder] => play(folder, "")?,
+        [folder, filter] => play(folder, filter)?,
+        _ => bail!("{USAGE}"),
+    };
+    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn write_requests(cases: &[Case], file: &Path) -> Result<ExitCode> {
-    let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
-    let mut written = requests::Written::default();
-    for case in cases {
-        requests::write(case, &mut out, &mut written).await.with_context(|| case.name.clone())?;
+/// Reads the options of mutated replies.
+fn plan(mut options: &[&str]) -> Result<fuzz::Plan> {
+    let mut plan = fuzz::Plan::default();
+    while let [name, value, rest @ ..] = options {
+        let number = || value.parse::<u64>().with_context(|| format!("`{value}` is not a number"));
+        match *name {
+            "--minutes" => {
+                let minutes: f64 = value.parse()?;
+                plan.time = Duration::try_from_secs_f64(60.0 * minutes)?;
+            }
+            "--cases" => plan.cases = Some(number()?),
+            "--seed" => plan.seed = number()?,
+            "--case" => plan.case = Some(number()?),
+            "--format" => plan.format = Some((*value).to_owned()),
+            _ => bail!("{USAGE}"),
+        }
+        options = rest;
     }
+    if !options.is_empty() {
+        bail!("{USAGE}");
+    }
+    Ok(plan)
+}
+
+fn load(folder: &str, filter: &str) -> Result<Vec<Case>> {
+    let mut cases = Case::load_all(Path::new(folder))?;
+    cases.retain(|case| case.name.contains(filter));
+    Ok(cases)
+}
+
+/// Compares replies with their meanings, and requests with their schemas. Returns the number of differences.
+fn play(folder: &str, filter: &str) -> Result<usize> {
+    let cases = load(folder, filter)?;
+    let differences = runtime()?.block_on(play_all::play_all(&cases))?;
+    Ok(match Schemas::load(Path::new(folder))? {
+        Some(schemas) => differences + assemble(&cases, Some(&schemas), std::io::sink())?,
+        None => differences,
+    })
+}
+
+/// Writes requests into a file and validates them. Returns the number of invalid ones.
+fn write_requests(folder: &str, filter: &str, file: &str) -> Result<usize> {
+    let cases = load(folder, filter)?;
+    let schemas = Schemas::load(Path::new(folder))?;
+    let mut out = BufWriter::new(File::create(file)?);
+    let invalid = assemble(&cases, schemas.as_ref(), &mut out)?;
     out.flush()?;
+    Ok(invalid)
+}
+
+/// Writes the requests of all cases and validates them. Returns the number of invalid ones.
+fn assemble(cases: &[Case], schemas: Option<&Schemas>, mut out: impl Write) -> Result<usize> {
+    let mut written = requests::Written::default();
+    runtime()?.block_on(async {
+        for case in cases {
+            let writing = requests::write(case, schemas, &mut out, &mut written);
+            writing.await.with_context(|| case.name.clone())?;
+        }
+        anyhow::Ok(())
+    })?;
     println!(
-        "{} requests written; {} have settings that the model does not support",
-        written.requests, written.rejected
+        "{} requests, of which {} were compared with a schema: {} differences; {} calls with settings that their model \
+         does not support",
+        written.requests, written.validated, written.invalid, written.rejected
     );
-    Ok(ExitCode::SUCCESS)
+    Ok(written.invalid)
 }
 
-#[derive(Default)]
-struct Totals {
-    replies: usize,
-    plays: usize,
-    values: usize,
-    differences: usize,
-    skipped: usize,
-}
-
-async fn play_case(case: &Case, totals: &mut Totals) -> Result<()> {
-    for (number, exchange) in case.exchanges.iter().enumerate() {
-        let Some(format) = play::format(exchange) else {
-            totals.skipped += 1;
-            continue;
-        };
-        totals.replies += 1;
-        if let Some(replay) = replay::compare(case, number).await? {
-            totals.values += replay.values;
-            if let Some(missing) = replay.missing {
-                totals.differences += 1;
-                println!("{}[{number}]: {missing}", case.name);
-            }
-        }
-        for variant in Variant::all(exchange) {
-            totals.plays += 1;
-            let response = play::play(&format, exchange, &variant).await?;
-            for difference in compare::differences(&response, &exchange.expected) {
-                totals.differences += 1;
-                println!("{}[{number}] {variant}: {difference}", case.name);
-            }
-        }
-    }
-    Ok(())
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }

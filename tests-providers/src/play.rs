@@ -6,7 +6,7 @@ use anyhow::Result;
 use helix_agents_core::error::Error;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{
-    LlmAdapter as _, LlmConfig, LlmRequest, LlmResponse, NoSink, ToolChoice,
+    LlmAdapter as _, LlmConfig, LlmRequest, LlmResponse, LlmSink, NoSink, ToolChoice,
 };
 use helix_agents_core::message::{Message, SharedMessage, UserMessage};
 use helix_agents_core::schema::Schema;
@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use crate::case::{Exchange, Reply};
 use crate::variant::Variant;
 
-/// Returns the API of an exchange, if there is an adapter for it.
-pub(crate) fn format(exchange: &Exchange) -> Option<ApiFormat> {
-    match exchange.api.as_str() {
+/// Returns the API with this name in recordings, if there is an adapter for it.
+pub(crate) fn format(api: &str) -> Option<ApiFormat> {
+    match api {
         "chat" => Some(ApiFormat::ChatCompletions(ServerProfile::compatible())),
         "responses" => Some(ApiFormat::OpenAiResponses),
         "generate" => Some(ApiFormat::GeminiGenerate),
@@ -51,14 +51,14 @@ pub(crate) async fn play(
     let serving = serve(&listener, exchange.status, content_type, variant.pieces(&body));
     let messages = [question()];
     let call_options = CallOptions::recorded(exchange);
-    let calling = call(&server, &messages, &call_options);
+    let calling = call(&server, &messages, &call_options, &NoSink);
     let mut calling = std::pin::pin!(calling);
     // The call may fail before it makes a request.
     tokio::select! {
-        response = &mut calling => response,
+        response = &mut calling => Ok(response?),
         served = serving => {
             served?;
-            calling.await
+            Ok(calling.await?)
         }
     }
 }
@@ -114,18 +114,20 @@ pub(crate) async fn request(
     }
     tokio::select! {
         body = receiving => body.map(Some),
-        response = call(&server, messages, call_options) => match response {
-            Err(error) if error.is::<Error>() => Ok(None),
-            response => anyhow::bail!("the call made no request: {:?}", response?.result),
+        response = call(&server, messages, call_options, &NoSink) => match response {
+            Err(_) => Ok(None),
+            Ok(response) => anyhow::bail!("the call made no request: {:?}", response.result),
         }
     }
 }
 
-async fn call(
+/// Makes a call with this conversation.
+pub(crate) async fn call(
     server: &ModelServer,
     messages: &[SharedMessage],
     options: &CallOptions,
-) -> Result<LlmResponse> {
+    sink: &dyn LlmSink,
+) -> Result<LlmResponse, Error> {
     let prompt: SharedMessage = Message::System { content: "Be brief.".to_owned() }.into();
     let (session, cancel) = (SessionId::from("session"), CancellationToken::new());
     let schema = options.schema.clone().map(Schema::from_value).transpose()?;
@@ -134,7 +136,7 @@ async fn call(
         .tool_choice(options.forced.map_or(ToolChoice::Auto, ToolChoice::Tool))
         .output_schema(schema.as_ref())
         .max_retries(0);
-    Ok(server.generate_step(request, &NoSink).await?)
+    server.generate_step(request, sink).await
 }
 
 /// Returns a message of the user.
@@ -175,7 +177,7 @@ async fn serve(
 }
 
 /// Reads a request with a body of known length, and returns the body.
-async fn read_request(connection: &mut TcpStream) -> Result<Vec<u8>> {
+pub(crate) async fn read_request(connection: &mut TcpStream) -> Result<Vec<u8>> {
     let mut read = Vec::new();
     loop {
         if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {

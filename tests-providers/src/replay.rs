@@ -28,7 +28,7 @@ pub(crate) async fn compare(case: &Case, number: usize) -> Result<Option<Replay>
     let exchange = case.exchanges.get(number).context("no such exchange")?;
     let pointers = exchange.expected.get("replays").and_then(Value::as_array);
     let (Some(pointers), Some(recorded)) = (pointers, &exchange.request) else { return Ok(None) };
-    let Some(format) = play::format(exchange) else { return Ok(None) };
+    let Some(format) = play::format(&exchange.api) else { return Ok(None) };
     let mut messages = vec![play::question()];
     for earlier in case.exchanges.iter().take(number) {
         if let Some(message) = reply(earlier).await? {
@@ -60,7 +60,7 @@ pub(crate) async fn compare(case: &Case, number: usize) -> Result<Option<Replay>
 /// Returns the message of a reply, stored and loaded again, or `None` if the reply has none.
 pub(crate) async fn reply(exchange: &Exchange) -> Result<Option<AssistantMessage>> {
     let (Some(format), Some(variant)) =
-        (play::format(exchange), Variant::all(exchange).into_iter().next())
+        (play::format(&exchange.api), Variant::all(exchange).into_iter().next())
     else {
         return Ok(None);
     };

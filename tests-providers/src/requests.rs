@@ -14,12 +14,18 @@ use serde_json::json;
 use crate::case::Case;
 use crate::play::{self, CallOptions};
 use crate::replay;
+use crate::schemas::Schemas;
 
-/// The number of requests that were written, and of settings that a model does not support.
+/// The counts of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) requests: usize,
+    /// The number of calls whose settings the model does not support.
     pub(crate) rejected: usize,
+    /// The number of requests that were compared with a schema.
+    pub(crate) validated: usize,
+    /// The number of requests that a schema rejects.
+    pub(crate) invalid: usize,
 }
 
 /// A variation of the settings of a call.
@@ -59,11 +65,16 @@ const CHANGES: [(&str, Change); 9] = [
     }),
 ];
 
-/// Writes the requests of a case.
-pub(crate) async fn write(case: &Case, out: &mut impl Write, written: &mut Written) -> Result<()> {
+/// Writes the requests of a case, and prints the differences from their schemas.
+pub(crate) async fn write(
+    case: &Case,
+    schemas: Option<&Schemas>,
+    out: &mut impl Write,
+    written: &mut Written,
+) -> Result<()> {
     let mut messages = vec![play::question()];
     for (number, exchange) in case.exchanges.iter().enumerate() {
-        let Some(format) = play::format(exchange) else { continue };
+        let Some(format) = play::format(&exchange.api) else { continue };
         if let Some(message) = replay::reply(exchange).await? {
             replay::add(message, &mut messages)?;
         }
@@ -80,6 +91,13 @@ pub(crate) async fn write(case: &Case, out: &mut impl Write, written: &mut Writt
                 Some(body) => {
                     written.requests += 1;
                     let name = format!("{}#{number} {name}", case.name);
+                    let differences =
+                        schemas.and_then(|schemas| schemas.differences(&exchange.api, &body));
+                    if let Some(differences) = differences {
+                        written.validated += 1;
+                        written.invalid += usize::from(!differences.is_empty());
+                        differences.iter().for_each(|difference| println!("{name}: {difference}"));
+                    }
                     let line = json!({"name": name, "api": exchange.api, "body": body});
                     writeln!(out, "{line}")?;
                 }

@@ -1,7 +1,7 @@
-//! `cassettes`: recorded provider traffic, played through the model adapters.
+//! `cassettes`: provider traffic, played through the model adapters.
 //!
-//! The recordings are not part of the repository. The gate plays them if they are in their usual folder, and says so if
-//! they are not.
+//! The repository has a few samples in `tests-providers/samples`, which its tests play. Recordings of real providers are
+//! not part of it. The gate plays them if they are in their usual folder, and says so if they are not.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const USAGE: &str = "usage: cargo xtask cassettes DIR [FILTER]";
 /// The usual folder of the recordings, beside the repository.
 const USUAL: &str = "../shared/cassettes";
 
-/// Plays the recordings in a folder.
+/// Plays the cases in a folder.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     let [folder, filter @ ..] = args else { bail!("{USAGE}") };
     if filter.len() > 1 {

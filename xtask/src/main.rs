@@ -24,6 +24,7 @@ mod deny;
 mod docs;
 mod e2e;
 mod fmt;
+mod fuzz;
 mod imports;
 mod layers;
 mod lint;
@@ -59,7 +60,9 @@ usage: cargo xtask <command>
   behaviour [--write] [--seeds PATH]
                       behaviours of the reference pages, and the tests of the last run that prove them
   cassettes DIR [FILTER]
-                      recorded provider traffic through the model adapters; CI plays ../shared/cassettes
+                      provider traffic through the model adapters; CI plays ../shared/cassettes
+  fuzz DIR [--minutes M | --cases N] [--seed N] [--format NAME] [--case N]
+                      mutated replies through the adapters; inputs that break a rule are written to target/fuzz
   e2e --check         the guide has the results of the last run of the end-to-end tests
   docs [--write]      rustdoc, the book and its links; --write updates the generated pages
 
@@ -106,6 +109,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["test", rest @ ..] => test::run(rest),
         ["behaviour", rest @ ..] => behaviour::run(rest),
         ["cassettes", rest @ ..] => cassettes::run(rest),
+        ["fuzz", rest @ ..] => fuzz::run(rest),
         ["docs"] => docs::run(),
         ["docs", "--write"] => docs::write(),
         ["e2e", rest @ ..] => e2e::run(rest),

@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::TIMEOUT;
-use crate::job::{Job, Outcome, Store, Subject, Wire, Work};
+use crate::job::{Format, Job, Outcome, Store, Subject, Wire, Work};
 use crate::probe::{Probe, ProbeKind};
 
 /// Starts one process per job.
@@ -35,10 +35,11 @@ impl Client {
         Ok(Self { program, port, scratch })
     }
 
-    /// Returns a job with sequential runs on the server's processor.
+    /// Returns a job with sequential runs on the server's processor, in Chat Completions.
     pub(super) fn job(&self, subject: Subject, wire: Wire, work: Work) -> Job {
         Job {
             subject,
+            format: Format::OpenaiChat,
             wire,
             work,
             port: self.port,

@@ -125,8 +125,13 @@ impl Figure {
 
     /// Sets the maximum of the ratio as the aim.
     pub(super) fn at_most_times(&mut self, most: f64) -> &mut Self {
+        self.at_most_times_of("bare", most)
+    }
+
+    /// Sets the maximum of the ratio to a baseline with this name as the aim.
+    pub(super) fn at_most_times_of(&mut self, baseline: &str, most: f64) -> &mut Self {
         let met = self.ratio.is_some_and(|ratio| ratio <= most);
-        self.aim = Some(Aim { text: format!("≤ {most} × bare"), met });
+        self.aim = Some(Aim { text: format!("≤ {most} × {baseline}"), met });
         self
     }
 

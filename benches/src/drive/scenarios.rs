@@ -10,6 +10,7 @@ use crate::job::Job;
 mod append;
 mod cold;
 mod durable;
+mod formats;
 mod growth;
 mod load;
 mod memory;
@@ -21,9 +22,9 @@ mod stores;
 mod stream;
 
 /// The names of all groups, in order.
-pub(super) const NAMES: [&str; 12] = [
-    "step", "growth", "stream", "memory", "cold", "load", "durable", "stores", "append", "pgbench",
-    "readers", "runtimes",
+pub(super) const NAMES: [&str; 13] = [
+    "step", "growth", "stream", "formats", "memory", "cold", "load", "durable", "stores", "append",
+    "pgbench", "readers", "runtimes",
 ];
 
 /// Measures a group.
@@ -32,6 +33,7 @@ pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
         "step" => step::measure(bench).await,
         "growth" => growth::measure(bench).await,
         "stream" => stream::measure(bench).await,
+        "formats" => formats::measure(bench).await,
         "memory" => memory::measure(bench).await,
         "cold" => cold::measure(bench).await,
         "load" => load::measure(bench).await,

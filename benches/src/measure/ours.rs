@@ -6,14 +6,14 @@ use anyhow::{Result, ensure};
 use futures::StreamExt as _;
 use helix_agents::agent::AgentRegistry;
 use helix_agents::prelude::*;
-use helix_agents::providers::{ModelServerOptions, ServerProfile};
+use helix_agents::providers::{ApiFormat, ModelServerOptions, ServerProfile};
 
 use super::bare::{Pair, Total};
 use super::engine::{self, Namespace, Running};
 use super::left::Watch;
 use super::place::{Handles, Place};
 use super::{INPUT, PROMPT, Runs, load};
-use crate::job::{Ending, Job, Outcome, Store, Wire, Work};
+use crate::job::{Ending, Format, Job, Outcome, Store, Wire, Work};
 use crate::serve::WORD;
 
 /// Adds two numbers.
@@ -108,9 +108,18 @@ async fn on(
 }
 
 fn models(job: &Job) -> Result<ProviderRegistry> {
-    let mut profile = ServerProfile::compatible();
-    profile.stream = job.wire == Wire::Sse;
-    let options = ModelServerOptions::new("bench", &job.base_url()).with_profile(profile);
+    let format = match job.format {
+        Format::OpenaiChat => {
+            let mut profile = ServerProfile::compatible();
+            profile.stream = job.wire == Wire::Sse;
+            ApiFormat::ChatCompletions(profile)
+        }
+        Format::OpenaiResponses => ApiFormat::OpenAiResponses,
+        Format::AnthropicMessages => ApiFormat::AnthropicMessages,
+        Format::GeminiGenerate => ApiFormat::GeminiGenerate,
+        Format::BedrockConverse => ApiFormat::BedrockConverse,
+    };
+    let options = ModelServerOptions::new("bench", &job.base_url()).with_format(format);
     Ok(ProviderRegistry::new().with_provider(options)?)
 }
 

@@ -4,71 +4,107 @@ use std::io::Write as _;
 
 use anyhow::Result;
 
-use super::script::{Say, call_id};
-use crate::job::Ending;
+use super::script::{Marks, Say, call_id};
+use crate::job::{Ending, Format};
 
-const ENVELOPE: &str =
-    "\"id\":\"chatcmpl-0123456789abcdefghijklmnopqr\",\"created\":1735689600,\"model\":\"bench\"";
-
-const USAGE: &str =
-    "\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":20,\"total_tokens\":120}";
+mod anthropic_messages;
+mod bedrock_converse;
+mod gemini_generate;
+mod openai_chat;
+mod openai_responses;
 
 /// The text of one chunk of a long reply.
 pub(crate) const WORD: &str = " word";
 
-/// Writes a reply as one document.
+/// A wire format, as a model server writes it. The events have the members that real servers send.
+pub(super) trait Encoding: Sync {
+    /// The content type of a streamed reply.
+    fn content_type(&self) -> &'static str {
+        "text/event-stream"
+    }
+
+    /// Returns the texts that mark a tool result in a request.
+    fn marks(&self) -> Marks;
+
+    /// Writes a streamed reply that is a call.
+    fn call(&self, call: &Call, out: &mut Vec<u8>) -> Result<()>;
+
+    /// Writes the start of a streamed text.
+    fn text_start(&self, out: &mut Vec<u8>) -> Result<()>;
+
+    /// Writes a piece of a streamed text.
+    fn text_piece(&self, piece: &str, out: &mut Vec<u8>) -> Result<()>;
+
+    /// Writes the end of a streamed text. `text` is the whole text.
+    fn text_end(&self, text: &str, out: &mut Vec<u8>) -> Result<()>;
+}
+
+/// Returns the encoding of a wire format.
+pub(super) fn encoding(format: Format) -> &'static dyn Encoding {
+    match format {
+        Format::OpenaiChat => &openai_chat::Chat,
+        Format::OpenaiResponses => &openai_responses::Responses,
+        Format::AnthropicMessages => &anthropic_messages::Messages,
+        Format::GeminiGenerate => &gemini_generate::Generate,
+        Format::BedrockConverse => &bedrock_converse::Converse,
+    }
+}
+
+/// Writes a reply as one document of Chat Completions.
 pub(super) fn document(say: Say, out: &mut Vec<u8>) -> Result<()> {
-    let (message, finish) = match say {
-        Say::Add(step) => (call(&add(step), None), "tool_calls"),
-        Say::Object(result, Ending::Finish) => (call(&finish(result), None), "tool_calls"),
-        Say::Object(result, Ending::Native) => (text(&object(result)), "stop"),
-        Say::Text { chunks, .. } => (text(&WORD.repeat(chunks as usize)), "stop"),
+    let body = match reply(say) {
+        Reply::Call(call) => openai_chat::call_document(&call),
+        Reply::Text(text) => openai_chat::text_document(&text),
     };
-    let body = format!(
-        "{{{ENVELOPE},\"object\":\"chat.completion\",\"choices\":[{{\"index\":0,\"message\":{message},\"finish_reason\":\"{finish}\"}}],{USAGE}}}"
-    );
     whole(200, "application/json", body.as_bytes(), out)
 }
 
 /// Writes a short reply as events, in one piece.
-pub(super) fn events(say: Say, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn events(say: Say, encoding: &dyn Encoding, out: &mut Vec<u8>) -> Result<()> {
     let mut body = Vec::with_capacity(1024);
-    let (deltas, finish) = match say {
-        Say::Add(step) => (pieces(&add(step)), "tool_calls"),
-        Say::Object(result, Ending::Finish) => (pieces(&finish(result)), "tool_calls"),
-        Say::Object(result, Ending::Native) => (vec![text(""), content(&object(result))], "stop"),
-        Say::Text { .. } => (vec![], "stop"),
-    };
-    for delta in deltas {
-        event(&delta, "null", &mut body)?;
+    match reply(say) {
+        Reply::Call(call) => encoding.call(&call, &mut body)?,
+        Reply::Text(text) => {
+            encoding.text_start(&mut body)?;
+            encoding.text_piece(&text, &mut body)?;
+            encoding.text_end(&text, &mut body)?;
+        }
     }
-    last_events(finish, &mut body)?;
-    event_head(out);
+    event_head(encoding, out)?;
     chunk(&body, out)?;
     out.extend_from_slice(b"0\r\n\r\n");
     Ok(())
 }
 
 /// Writes the head of a streamed reply.
-pub(super) fn event_head(out: &mut Vec<u8>) {
-    out.extend_from_slice(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
-    );
+fn event_head(encoding: &dyn Encoding, out: &mut Vec<u8>) -> Result<()> {
+    let kind = encoding.content_type();
+    write!(out, "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n")?;
+    Ok(())
+}
+
+/// Writes the head and the start of a long reply.
+pub(super) fn start_of_words(encoding: &dyn Encoding, out: &mut Vec<u8>) -> Result<()> {
+    event_head(encoding, out)?;
+    let mut body = Vec::new();
+    encoding.text_start(&mut body)?;
+    // A chunk without bytes would end the reply.
+    if body.is_empty() { Ok(()) } else { chunk(&body, out) }
 }
 
 /// Writes chunks of a long reply, in one piece.
-pub(super) fn words(number: u32, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn words(number: u32, encoding: &dyn Encoding, out: &mut Vec<u8>) -> Result<()> {
     let mut body = Vec::new();
     for _ in 0..number {
-        event(&content(WORD), "null", &mut body)?;
+        encoding.text_piece(WORD, &mut body)?;
     }
     chunk(&body, out)
 }
 
-/// Writes the end of a long reply.
-pub(super) fn end_of_words(out: &mut Vec<u8>) -> Result<()> {
+/// Writes the end of a long reply of this many chunks.
+pub(super) fn end_of_words(chunks: u32, encoding: &dyn Encoding, out: &mut Vec<u8>) -> Result<()> {
     let mut body = Vec::new();
-    last_events("stop", &mut body)?;
+    encoding.text_end(&WORD.repeat(chunks as usize), &mut body)?;
     chunk(&body, out)?;
     out.extend_from_slice(b"0\r\n\r\n");
     Ok(())
@@ -85,74 +121,49 @@ pub(super) fn whole(status: u16, kind: &str, body: &[u8], out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// A tool call: its id, the tool, and the arguments, escaped for a JSON string.
-struct Call {
+/// A reply with a single part.
+enum Reply {
+    Call(Call),
+    Text(String),
+}
+
+/// A tool call: its id, the tool, and the arguments as JSON.
+pub(super) struct Call {
     id: String,
     tool: &'static str,
     arguments: String,
 }
 
-fn add(step: u32) -> Call {
-    let before = step.saturating_sub(1);
-    Call {
-        id: call_id(step),
-        tool: "add",
-        arguments: format!("{{\\\"a\\\":{before},\\\"b\\\":1}}"),
+fn reply(say: Say) -> Reply {
+    match say {
+        Say::Add(step) => Reply::Call(add(step)),
+        Say::Object(result, Ending::Finish) => Reply::Call(finish(result)),
+        Say::Object(result, Ending::Native) => Reply::Text(object(result)),
+        Say::Text { chunks, .. } => Reply::Text(WORD.repeat(chunks as usize)),
     }
 }
 
+fn add(step: u32) -> Call {
+    let before = step.saturating_sub(1);
+    Call { id: call_id(step), tool: "add", arguments: format!("{{\"a\":{before},\"b\":1}}") }
+}
+
 fn finish(result: u32) -> Call {
-    let arguments = format!("{{\\\"result\\\":{result}}}");
-    Call { id: call_id(result + 1), tool: "__finish__", arguments }
+    Call { id: call_id(result + 1), tool: "__finish__", arguments: object(result) }
 }
 
 fn object(result: u32) -> String {
-    format!("{{\\\"result\\\":{result}}}")
+    format!("{{\"result\":{result}}}")
 }
 
-fn text(content: &str) -> String {
-    format!("{{\"role\":\"assistant\",\"content\":\"{content}\"}}")
+/// Returns a text as the content of a JSON string. The texts of the server contain no other special characters.
+fn escaped(text: &str) -> String {
+    text.replace('"', "\\\"")
 }
 
-fn content(content: &str) -> String {
-    format!("{{\"content\":\"{content}\"}}")
-}
-
-/// Encodes a call as a message, or with an index as the first delta of a streamed one.
-fn call(call: &Call, index: Option<u32>) -> String {
-    let Call { id, tool, arguments } = call;
-    let (index, arguments) = match index {
-        Some(index) => (format!("\"index\":{index},"), ""),
-        None => (String::new(), arguments.as_str()),
-    };
-    format!(
-        "{{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{{{index}\"id\":\"{id}\",\"type\":\"function\",\"function\":{{\"name\":\"{tool}\",\"arguments\":\"{arguments}\"}}}}]}}"
-    )
-}
-
-/// Returns the deltas of a streamed call.
-fn pieces(made: &Call) -> Vec<String> {
-    let arguments = &made.arguments;
-    let rest = format!(
-        "{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{arguments}\"}}}}]}}"
-    );
-    vec![call(made, Some(0)), rest]
-}
-
-fn event(delta: &str, finish: &str, out: &mut Vec<u8>) -> Result<()> {
-    write!(
-        out,
-        "data: {{{ENVELOPE},\"object\":\"chat.completion.chunk\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
-    )?;
-    Ok(())
-}
-
-fn last_events(finish: &str, out: &mut Vec<u8>) -> Result<()> {
-    event("{}", &format!("\"{finish}\""), out)?;
-    write!(
-        out,
-        "data: {{{ENVELOPE},\"object\":\"chat.completion.chunk\",\"choices\":[],{USAGE}}}\n\ndata: [DONE]\n\n"
-    )?;
+/// Writes a server-sent event with a name.
+fn named_event(name: &str, data: &str, out: &mut Vec<u8>) -> Result<()> {
+    write!(out, "event: {name}\ndata: {data}\n\n")?;
     Ok(())
 }
 

@@ -7,10 +7,10 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::answer;
+use super::answer::{self, Encoding};
 use super::script::{self, Route, Say};
 use super::stats::Stats;
-use crate::job::Work;
+use crate::job::{Format, Work};
 
 /// The maximum size of a request, several times that of the longest run.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -43,10 +43,16 @@ pub(super) async fn serve(mut stream: TcpStream, stats: &Stats) -> Result<()> {
                 stats.forget();
                 answer::whole(200, "text/plain", b"forgotten", &mut output)?;
             }
-            Some(Route::Work(work)) => match check(work, body) {
+            Some(Route::Work(format, work)) => match check(format, work, body) {
                 Ok((say, results)) => {
                     stats.requested(results, body.len(), read);
-                    reply(&mut stream, work, say, body, &mut output).await?;
+                    wait(work).await;
+                    if streams(format, body) {
+                        let encoding = answer::encoding(format);
+                        reply(&mut stream, say, encoding, &mut output).await?;
+                    } else {
+                        answer::document(say, &mut output)?;
+                    }
                     // The client may receive the reply before the write call returns, so record it
                     // first.
                     stats.answers(results);
@@ -65,40 +71,45 @@ pub(super) async fn serve(mut stream: TcpStream, stats: &Stats) -> Result<()> {
     Ok(())
 }
 
-fn check(work: Work, body: &[u8]) -> Result<(Say, u32)> {
-    let results = script::results(body)?;
+fn check(format: Format, work: Work, body: &[u8]) -> Result<(Say, u32)> {
+    let results = script::results(body, answer::encoding(format).marks())?;
     Ok((script::next(work, results)?, results))
 }
 
-/// Writes the reply to `output`. Most of a long reply is already sent.
-async fn reply(
-    stream: &mut TcpStream,
-    work: Work,
-    say: Say,
-    body: &[u8],
-    output: &mut Vec<u8>,
-) -> Result<()> {
+/// Waits as long as the model takes for a reply.
+async fn wait(work: Work) {
     let delay = script::delay(work);
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
+}
+
+/// Returns `true` if the client wants a stream. Only requests of Chat Completions are also made without one here.
+fn streams(format: Format, body: &[u8]) -> bool {
     let settings = body.get(..body.len().min(256)).unwrap_or_default();
-    if memmem::find(settings, b"\"stream\":true").is_none() {
-        return answer::document(say, output);
-    }
-    let Say::Text { chunks, per_write } = say else { return answer::events(say, output) };
-    answer::event_head(output);
+    format != Format::OpenaiChat || memmem::find(settings, b"\"stream\":true").is_some()
+}
+
+/// Writes a streamed reply to `output`. Most of a long reply is already sent.
+async fn reply(
+    stream: &mut TcpStream,
+    say: Say,
+    encoding: &dyn Encoding,
+    output: &mut Vec<u8>,
+) -> Result<()> {
+    let Say::Text { chunks, per_write } = say else { return answer::events(say, encoding, output) };
+    answer::start_of_words(encoding, output)?;
     let mut piece = Vec::new();
-    answer::words(per_write, &mut piece)?;
+    answer::words(per_write, encoding, &mut piece)?;
     for _ in 0..chunks / per_write {
         output.extend_from_slice(&piece);
         stream.write_all(output).await?;
         output.clear();
     }
     if chunks % per_write > 0 {
-        answer::words(chunks % per_write, output)?;
+        answer::words(chunks % per_write, encoding, output)?;
     }
-    answer::end_of_words(output)
+    answer::end_of_words(chunks, encoding, output)
 }
 
 /// Reads the next request. Returns `None` if the client has closed the connection.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use memchr::memmem;
 
-use crate::job::{Ending, Work};
+use crate::job::{Ending, Format, Work};
 
 /// The number of digits in a call id, whose length matches OpenAI's.
 const DIGITS: usize = 19;
@@ -13,7 +13,8 @@ const DIGITS: usize = 19;
 /// The meaning of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route {
-    Work(Work),
+    /// Returns the next reply of a run, in this wire format.
+    Work(Format, Work),
     /// Returns the statistics as JSON.
     Seen,
     /// Resets the statistics.
@@ -31,15 +32,22 @@ pub(super) enum Say {
     Text { chunks: u32, per_write: u32 },
 }
 
-/// Parses a path.
+/// The texts that mark a tool result in a request of a wire format. The id of its call and then its content follow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks {
+    pub(super) result: &'static str,
+    pub(super) content: &'static str,
+}
+
+/// Parses a path. The segments after the work are those of the wire format.
 pub(super) fn route(path: &str) -> Option<Route> {
     let mut parts = path.strip_prefix('/')?.split('/');
     let first = parts.next()?;
     let mut number = || parts.next()?.parse::<u32>().ok();
-    Some(match first {
-        "seen" => Route::Seen,
-        "forget" => Route::Forget,
-        "text" => Route::Work(Work::Text { chunks: number()?, per_write: number()?.max(1) }),
+    let work = match first {
+        "seen" => return Some(Route::Seen),
+        "forget" => return Some(Route::Forget),
+        "text" => Work::Text { chunks: number()?, per_write: number()?.max(1) },
         "tools" => {
             let (calls, delay_ms) = (number()?, number()?.into());
             let ending = match parts.next()? {
@@ -47,10 +55,12 @@ pub(super) fn route(path: &str) -> Option<Route> {
                 "finish" => Ending::Finish,
                 _ => return None,
             };
-            Route::Work(Work::Tools { calls, delay_ms, ending })
+            Work::Tools { calls, delay_ms, ending }
         }
         _ => return None,
-    })
+    };
+    let format = parts.next().filter(|version| *version == "v1").and_then(|_| parts.next())?;
+    Some(Route::Work(Format::of_path(format)?, work))
 }
 
 /// Returns the time that the model takes.
@@ -81,11 +91,11 @@ pub(super) fn call_id(step: u32) -> String {
 
 /// Returns the number of tool results in a request. It is part of the last result's id. The content
 /// of that result must be the value of `add` for its step. Earlier messages are not read.
-pub(super) fn results(body: &[u8]) -> Result<u32> {
-    let Some(at) = memmem::rfind(body, b"\"role\":\"tool\"") else { return Ok(0) };
+pub(super) fn results(body: &[u8], marks: Marks) -> Result<u32> {
+    let Some(at) = memmem::rfind(body, marks.result.as_bytes()) else { return Ok(0) };
     let last = body.get(at..).unwrap_or_default();
     let step = digits(after(last, b"\"call_")?)?;
-    let content = digits(after(last, b"\"content\":\"")?)?;
+    let content = digits(after(last, marks.content.as_bytes())?)?;
     ensure!(step == content, "the result of step {step} is {content}");
     Ok(step)
 }

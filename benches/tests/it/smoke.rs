@@ -6,13 +6,18 @@ use serde_json::Value;
 
 /// The expected figures and their number of subjects, without those that need an instruction
 /// counter.
-const FIGURES: [(&str, usize); 38] = [
+const FIGURES: [(&str, usize); 43] = [
     ("step.wall", 10),
     ("step.cpu", 10),
     ("durable.cpu", 4),
     ("growth.at-4", 5),
     ("growth.8", 5),
     ("stream.cpu", 3),
+    ("formats.chunk", 5),
+    ("formats.chunk, 100 per write", 5),
+    ("formats.step", 5),
+    ("formats.at-4", 5),
+    ("formats.8", 5),
     ("memory.waiting", 5),
     ("memory.suspended", 4),
     ("cold.wall", 3),

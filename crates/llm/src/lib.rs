@@ -9,6 +9,7 @@
 //! errors, log lines or `Debug` output.
 
 mod anthropic_messages;
+mod arguments;
 mod attempt;
 mod bedrock_converse;
 mod bound_thinking;

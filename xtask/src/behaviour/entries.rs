@@ -7,8 +7,7 @@ use anyhow::Result;
 use serde::Deserialize;
 
 /// Subjects that will be built later. Every other behaviour is tested or differs.
-const LATER: &[&str] =
-    &["cloudflare", "memory", "providers", "remote", "server", "tracing", "workspaces"];
+const LATER: &[&str] = &["cloudflare", "memory", "remote", "server", "tracing", "workspaces"];
 
 /// The maximum length of a quote. A quote locates a passage; it does not replace it.
 const MAX_QUOTE: usize = 200;

@@ -28,6 +28,7 @@ const QUICK: &[&str] = &[
     "helix-agents-terminal",
     "helix-agents-test",
     "helix-agents-testkit",
+    "helix-agents-tests-providers",
     "helix-agents-tools",
 ];
 

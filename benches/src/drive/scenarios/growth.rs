@@ -20,36 +20,59 @@ const AROUND: u32 = 2;
 /// The last step whose instructions are counted, because counting is slow.
 const LAST_COUNTED: u32 = 400;
 
+/// A growing session: the group of its figures, its name in them, and the steps that are measured.
+pub(super) struct Growing<'a> {
+    pub(super) group: &'a str,
+    pub(super) name: String,
+    /// One run. Its number of tool calls follows from the steps.
+    pub(super) job: Job,
+    pub(super) steps: &'a [u32],
+    /// The maximum ratio of the 200th step to the first measured one.
+    pub(super) aim: Option<f64>,
+    pub(super) counts_instructions: bool,
+}
+
 pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
     let steps: &[u32] = if bench.quick { &[4, 8] } else { &[10, 200, 400, 1000] };
-    let calls = steps.last().map_or(0, |step| step + AROUND);
     for subject in SUBJECTS {
-        bench.server.forget().await?;
-        let job = bench.client.job(subject, Wire::Sse, Work::tools(calls));
-        let runs = if matches!(subject, Subject::Bare | Subject::Memory) { 20 } else { 4 };
-        bench.client.measure(&Job { runs: bench.repetitions(runs, 1), ..job }).await?;
-        let seen = bench.server.seen().await?;
-        let mut first = None;
-        for step in steps {
-            let gap = gap(&seen, *step).context("the server did not see that step")?;
-            bench.report.add(&format!("growth.at-{step}"), subject, gap, "µs");
-            let first = *first.get_or_insert(gap);
-            if gap != first {
-                let key = format!("growth.{step}");
-                let figure = bench.report.add(&key, subject, gap / first, "×");
-                if *step == 200 && subject != Subject::Bare {
-                    figure.at_most(1.5);
-                }
-            }
-        }
-        if matches!(subject, Subject::Bare | Subject::Memory | Subject::SqlitePerStep) {
-            let steps = steps.iter().copied().filter(|step| *step <= LAST_COUNTED).collect();
-            instructions(bench, subject, steps).await?;
-        }
-        let sizes = [0].iter().chain(steps).filter_map(|step| seen.steps.get(*step as usize));
-        let sizes: Vec<_> = sizes.map(|step| step.body_bytes.to_string()).collect();
-        eprintln!("  request bodies of {subject}, in bytes: {}", sizes.join(", "));
+        let is_fast = matches!(subject, Subject::Bare | Subject::Memory);
+        let runs = bench.repetitions(if is_fast { 20 } else { 4 }, 1);
+        let growing = Growing {
+            group: "growth",
+            name: subject.to_string(),
+            job: Job { runs, ..bench.client.job(subject, Wire::Sse, Work::USUAL) },
+            steps,
+            aim: (subject != Subject::Bare).then_some(1.5),
+            counts_instructions: is_fast || subject == Subject::SqlitePerStep,
+        };
+        grow(bench, &growing).await?;
     }
+    Ok(())
+}
+
+/// Measures the time and the instructions of a growing session's steps.
+pub(super) async fn grow(bench: &mut Bench, growing: &Growing<'_>) -> Result<()> {
+    let Growing { group, name, job, steps, .. } = growing;
+    let calls = steps.last().map_or(0, |step| step + AROUND);
+    bench.server.forget().await?;
+    bench.client.measure(&Job { work: job.work.with_calls(calls), ..job.clone() }).await?;
+    let seen = bench.server.seen().await?;
+    let mut first = None;
+    for step in *steps {
+        let gap = gap(&seen, *step).context("the server did not see that step")?;
+        bench.report.add(&format!("{group}.at-{step}"), name, gap, "µs");
+        let first = *first.get_or_insert(gap);
+        if gap != first {
+            let figure = bench.report.add(&format!("{group}.{step}"), name, gap / first, "×");
+            growing.aim.filter(|_| *step == 200).map(|most| figure.at_most(most));
+        }
+    }
+    if growing.counts_instructions {
+        instructions(bench, growing).await?;
+    }
+    let sizes = [0].iter().chain(*steps).filter_map(|step| seen.steps.get(*step as usize));
+    let sizes: Vec<_> = sizes.map(|step| step.body_bytes.to_string()).collect();
+    eprintln!("  request bodies of {name}, in bytes: {}", sizes.join(", "));
     Ok(())
 }
 
@@ -61,25 +84,26 @@ fn gap(seen: &Seen, step: u32) -> Option<f64> {
 }
 
 /// Measures the instructions of the steps around each of the given steps.
-async fn instructions(bench: &mut Bench, subject: Subject, steps: Vec<u32>) -> Result<()> {
+async fn instructions(bench: &mut Bench, growing: &Growing<'_>) -> Result<()> {
+    let Growing { group, name, job, steps, .. } = growing;
     if bench.counter == Counter::None {
         return Ok(());
     }
     let mut first = None;
-    for step in steps {
+    for step in steps.iter().filter(|step| **step <= LAST_COUNTED) {
         let count = |calls| {
-            let job = bench.client.job(subject, Wire::Sse, Work::tools(calls));
+            let job = Job { runs: 2, work: job.work.with_calls(calls), ..job.clone() };
             let (counter, client) = (bench.counter, &bench.client);
-            async move { counter.count(client, &Job { runs: 2, ..job }).await }
+            async move { counter.count(client, &job).await }
         };
         let (few, many) = (count(step - 5).await?, count(step + 5).await?);
         let Some((few, many)) = few.zip(many) else { return Ok(()) };
         let value = (many - few) / 20.0 / 1e6;
-        bench.report.add(&format!("growth.instructions-at-{step}"), subject, value, "M");
+        bench.report.add(&format!("{group}.instructions-at-{step}"), name, value, "M");
         let first = *first.get_or_insert(value);
         if value != first {
-            let key = format!("growth.instructions-{step}");
-            bench.report.add(&key, subject, value / first, "×");
+            let key = format!("{group}.instructions-{step}");
+            bench.report.add(&key, name, value / first, "×");
         }
     }
     Ok(())

@@ -7,11 +7,12 @@ use std::borrow::Cow;
 
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{
-    Arguments, AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
+    AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
     ToolResultMessage,
 };
 use serde::Deserialize;
 
+use crate::arguments;
 use crate::call_id;
 use crate::json_writer::{Object, write_json};
 
@@ -181,11 +182,7 @@ impl Blocks<'_> {
         object.member("type", "tool_use");
         object.member("id", &*call_id::strict(call.wire_id()));
         object.member("name", &*call.name);
-        match &call.arguments {
-            Arguments::Json(json) => object.raw("input", json.text().as_bytes()),
-            // The result of such a call describes the problem.
-            Arguments::Malformed(_) => object.raw("input", b"{}"),
-        }
+        object.raw("input", arguments::object(&call.arguments).as_bytes());
         object.members(data);
         object.end();
     }

@@ -120,7 +120,7 @@ impl ReplyReader for Reply {
     }
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
-        let mut parts = ReplyBuilder::default();
+        let mut parts = ReplyBuilder::after(reading.messages);
         for (block, _) in self.blocks.into_values() {
             if matches!(&block.kind, Kind::Call { name, .. } if name.is_empty()) {
                 return Err(reading.subject.protocol("sent a call without a name"));

@@ -2,10 +2,11 @@
 
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{
-    Arguments, AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
+    AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
     ToolResultMessage,
 };
 
+use crate::arguments;
 use crate::call_id;
 use crate::json_writer::Object;
 
@@ -95,11 +96,7 @@ impl Blocks<'_> {
         let mut object = Object::begin(block.value("toolUse"));
         object.member("toolUseId", &*call_id::strict(call.wire_id()));
         object.member("name", &*call.name);
-        match &call.arguments {
-            Arguments::Json(json) => object.raw("input", json.text().as_bytes()),
-            // The result of such a call describes the problem.
-            Arguments::Malformed(_) => object.raw("input", b"{}"),
-        }
+        object.raw("input", arguments::object(&call.arguments).as_bytes());
         object.end();
         block.end();
     }

@@ -132,7 +132,7 @@ impl ReplyReader for Reply {
     }
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
-        let mut parts = ReplyBuilder::default();
+        let mut parts = ReplyBuilder::after(reading.messages);
         for part in self.blocks.into_values() {
             match part {
                 Part::Text(text) => parts.text(&text, None),

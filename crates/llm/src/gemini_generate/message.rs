@@ -5,10 +5,11 @@
 
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{
-    Arguments, AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
+    AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
     ToolResultMessage,
 };
 
+use crate::arguments;
 use crate::json_writer::Object;
 
 /// The signature for a call that another model made. Newer models reject calls without a signature.
@@ -128,11 +129,7 @@ impl Parts<'_> {
         let mut function = Object::begin(part.value("functionCall"));
         function.member("id", call.wire_id());
         function.member("name", &*call.name);
-        match &call.arguments {
-            Arguments::Json(json) => function.raw("args", json.text().as_bytes()),
-            // The result of such a call describes the problem.
-            Arguments::Malformed(_) => function.raw("args", b"{}"),
-        }
+        function.raw("args", arguments::object(&call.arguments).as_bytes());
         function.end();
         part.members(data);
         if is_unsigned {

@@ -79,7 +79,7 @@ impl ReplyReader for Reply {
     }
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
-        let mut parts = ReplyBuilder::default();
+        let mut parts = ReplyBuilder::after(reading.messages);
         for part in self.parts {
             let id = format!("call_{}_{}", reading.messages, parts.calls().len());
             part.add_to(id, &mut parts);

@@ -1,11 +1,12 @@
 //! Messages as bytes, each encoded once per session.
 
 use helix_agents_core::message::{
-    Arguments, AssistantMessage, ContentPart, Media, MediaSource, Message, ToolCall,
-    ToolResultMessage, UserMessage,
+    AssistantMessage, ContentPart, Media, MediaSource, Message, ToolCall, ToolResultMessage,
+    UserMessage,
 };
 
 use super::{ServerProfile, details};
+use crate::arguments;
 use crate::json_writer::{Object, write_json};
 
 /// Writes a message for a server of this profile. `keeps_data` is `false` if the data of the provider has to be left out.
@@ -156,11 +157,6 @@ fn encode_call(call: &ToolCall, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
     write_json(out, &call.name);
     out.extend_from_slice(b",\"arguments\":");
-    match &call.arguments {
-        Arguments::Json(json) => write_json(out, json.text()),
-        // Servers parse the arguments again and reject the whole conversation if they cannot. The
-        // result of such a call describes the problem.
-        Arguments::Malformed(_) => write_json(out, "{}"),
-    }
+    write_json(out, arguments::object(&call.arguments));
     out.extend_from_slice(b"}}");
 }

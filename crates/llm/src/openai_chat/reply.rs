@@ -87,7 +87,7 @@ impl ReplyReader for Reply {
         if ended.nameless && !truncated {
             return Err(reading.subject.protocol("sent a call without a name"));
         }
-        let mut parts = ReplyBuilder::default();
+        let mut parts = ReplyBuilder::after(reading.messages);
         let has_data = !self.details.is_empty();
         if !has_data {
             parts.thinking(&self.thinking, None);

@@ -101,11 +101,11 @@ impl Item {
     }
 }
 
-/// Returns a member of each object of a list, where it is a text.
+/// Returns a member of each object of a list, where it is a text that is not empty.
 fn texts(list: Option<Value>, member: &str) -> Vec<String> {
     let Some(Value::Array(items)) = list else { return Vec::new() };
     let texts = items.into_iter().filter_map(|mut item| match item.get_mut(member)?.take() {
-        Value::String(text) => Some(text),
+        Value::String(text) => Some(text).filter(|text| !text.is_empty()),
         _ => None,
     });
     texts.collect()

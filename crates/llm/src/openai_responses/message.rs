@@ -2,13 +2,14 @@
 
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{
-    Arguments, AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
+    AssistantMessage, ContentPart, Media, MediaSource, Message, ReplyPart, ToolCall,
     ToolResultMessage,
 };
 
 use serde_json::json;
 
 use super::API;
+use crate::arguments;
 use crate::json_writer::{Object, write_json};
 
 /// Writes the input items of a message, separated by commas. `keeps_data` is `false` if the data of the provider has to be
@@ -125,11 +126,7 @@ impl Items<'_> {
         item.members(data);
         item.member("call_id", call.wire_id());
         item.member("name", &*call.name);
-        match &call.arguments {
-            Arguments::Json(json) => item.member("arguments", json.text()),
-            // The result of such a call describes the problem.
-            Arguments::Malformed(_) => item.member("arguments", "{}"),
-        }
+        item.member("arguments", arguments::object(&call.arguments));
         item.end();
     }
 

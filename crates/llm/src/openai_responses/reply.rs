@@ -154,7 +154,11 @@ impl ReplyReader for Reply {
         let is_refusal =
             |item: &Item| matches!(item, Item::Message { refusal, .. } if !refusal.is_empty());
         let refused = self.items.values().any(is_refusal);
-        let mut parts = ReplyBuilder::default();
+        let is_nameless = |item: &Item| matches!(item, Item::Call { name, .. } if name.is_empty());
+        if self.items.values().any(is_nameless) {
+            return Err(reading.subject.protocol("sent a call without a name"));
+        }
+        let mut parts = ReplyBuilder::after(reading.messages);
         self.items.into_values().for_each(|item| item.add_to(&mut parts));
         parts.calls().iter().for_each(|call| sink.tool_call(call));
         let stop_reason = match self.finish.as_deref() {

@@ -1,8 +1,10 @@
 //! Assembly of a model's output from its parts.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::reply::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
+use crate::id::CallId;
 use crate::json::Json;
 use crate::message::{LayoutPart, ReplyLayout, Thinking};
 use crate::tool::SUB_AGENT_PREFIX;
@@ -30,10 +32,20 @@ pub struct ReplyBuilder {
     thinking: String,
     text: String,
     calls: Vec<ParsedToolCall>,
+    /// The ids of the calls.
+    ids: BTreeSet<CallId>,
     parts: Vec<LayoutPart>,
+    messages: usize,
 }
 
 impl ReplyBuilder {
+    /// Creates the builder of a reply that follows this number of messages. The number makes the ids of calls that the
+    /// provider did not identify unique in the conversation.
+    #[must_use]
+    pub fn after(messages: usize) -> Self {
+        Self { messages, ..Self::default() }
+    }
+
     /// Adds reasoning. The provider's data is sent back with it. Empty reasoning without data is ignored.
     pub fn thinking(&mut self, text: &str, data: Option<Json>) {
         self.thinking.push_str(text);
@@ -56,8 +68,13 @@ impl ReplyBuilder {
         }
     }
 
-    /// Adds a tool call. The provider's data is sent back with it.
-    pub fn call(&mut self, call: ParsedToolCall, data: Option<Json>) {
+    /// Adds a tool call. The provider's data is sent back with it. The call gets another id if its id is empty or belongs to
+    /// an earlier call of the reply, because results name their call by its id.
+    pub fn call(&mut self, mut call: ParsedToolCall, data: Option<Json>) {
+        if call.id.as_str().is_empty() || self.ids.contains(&call.id) {
+            call.id = self.new_id();
+        }
+        self.ids.insert(call.id.clone());
         self.parts.push(LayoutPart::Call { index: self.calls.len(), data });
         self.calls.push(call);
     }
@@ -122,6 +139,17 @@ impl ReplyBuilder {
         // A model that requests tools but names none has not ended its turn, and neither has one that was paused.
         let should_stop = !matches!(stop_reason, Some(StopReason::ToolUse | StopReason::Pause));
         StepResult::Text { content, thinking, should_stop, stop_reason }
+    }
+
+    fn new_id(&self) -> CallId {
+        let mut index = self.calls.len();
+        loop {
+            let id = CallId::from(format!("call_{}_{index}", self.messages));
+            if !self.ids.contains(&id) {
+                return id;
+            }
+            index += 1;
+        }
     }
 
     fn is_plain(&self) -> bool {

@@ -134,3 +134,13 @@ fn the_result_follows_from_the_parts() {
     assert!(matches!(cut, StepResult::Text { .. }), "cut-off text may still be JSON");
     assert!(ReplyBuilder::default().is_empty() && !text("x").is_empty());
 }
+
+#[test]
+fn calls_without_an_id_of_their_own_get_one() {
+    let mut reply = ReplyBuilder::after(7);
+    for id in ["a", "", "a", "call_7_4", "", "call_7_4"] {
+        reply.call(ParsedToolCall::new(id, "search", Arguments::from(json!({}))), None);
+    }
+    let ids: Vec<&str> = reply.calls().iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["a", "call_7_1", "call_7_2", "call_7_4", "call_7_5", "call_7_6"]);
+}
