@@ -1,10 +1,12 @@
 //! Shared test helpers: a scripted server, a request, and a sink that records its lines.
 
 mod ask;
+mod frames;
 mod server;
 mod sink;
 
 pub(crate) use ask::{Ask, adapter, options, tool};
+pub(crate) use frames::{event_frame, frame};
 pub(crate) use server::{Act, Reply, Request, Server};
 pub(crate) use sink::Recorder;
 
