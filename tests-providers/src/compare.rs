@@ -11,6 +11,17 @@ use serde_json::{Value, json};
 /// Returns the differences between a response and the expectation, as sentences.
 pub(crate) fn differences(response: &LlmResponse, expected: &Value) -> Vec<String> {
     let mut found = Vec::new();
+    // An adapter asks again for a reply that the provider reports as malformed.
+    if is_malformed(expected) {
+        let StepResult::Error { error, .. } = &response.result else {
+            found.push("a malformed reply is no error".to_owned());
+            return found;
+        };
+        if !error.is(ErrorCode::ProviderProtocol) {
+            found.push(format!("the error of a malformed reply is {}", error.code));
+        }
+        return found;
+    }
     let mut check = |member: &str, actual: Value| {
         let expected = expected.get(member).cloned().unwrap_or(Value::Null);
         if actual != expected {
@@ -80,6 +91,11 @@ fn outcome(response: &LlmResponse) -> Value {
         StepResult::Error { .. } => "error".into(),
         _ => "message".into(),
     }
+}
+
+/// Returns `true` for a reply that the provider reports as malformed.
+pub(crate) fn is_malformed(expected: &Value) -> bool {
+    expected.get("stop").is_some_and(|stop| stop == "error")
 }
 
 /// Returns the token counts, without zeroes.

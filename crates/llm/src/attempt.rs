@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helix_agents_core::error::{Error, ErrorCode};
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::llm::{LlmResponse, LlmSink};
 use helix_agents_core::usage::Usage;
 use reqwest::Response;
@@ -12,7 +12,7 @@ use crate::exchange::{BodyKind, Exchange};
 use crate::failure::{FailedAttempt, Failure, Redactor, Subject};
 use crate::frames::FrameDecoder;
 use crate::http::Timeouts;
-use crate::sse::{Decoder, OnEvent};
+use crate::sse::Decoder;
 
 /// The maximum size of a stream event.
 const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
@@ -21,7 +21,7 @@ const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 const TAIL: Duration = Duration::from_secs(5);
 
 /// A reply that is assembled from the data that a server sends. One implementation per wire format.
-pub(crate) trait ReplyReader: Default + Send {
+pub(crate) trait ReplyReader: Send {
     /// Adds the data of an event of a streamed reply.
     fn event(
         &mut self,
@@ -41,6 +41,12 @@ pub(crate) trait ReplyReader: Default + Send {
     /// Returns how much of the reply has arrived.
     fn progress(&self) -> Progress;
 
+    /// Returns `true` if a finished reply has all of its output, so that a lost connection does not
+    /// matter.
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     /// Returns `true` if the sink has received output, which rules out a retry.
     fn is_delivered(&self) -> bool;
 
@@ -56,7 +62,8 @@ pub(crate) trait ReplyReader: Default + Send {
 pub(crate) enum Progress {
     /// More output may follow.
     Open,
-    /// The output is complete. Only token counts may follow.
+    /// The reason why the model stopped has arrived. Token counts may follow, and on some servers
+    /// the rest of the output.
     Finished,
     /// Nothing follows.
     Done,
@@ -73,6 +80,39 @@ pub(crate) struct Reading<'a> {
     pub(crate) messages: usize,
 }
 
+/// The callback that receives the data of each event.
+type OnEvent<'a> = dyn FnMut(&[u8]) -> Result<(), Failure> + Send + 'a;
+
+/// A decoder of the body of a streamed reply.
+trait StreamDecoder: Send {
+    /// Decodes the next bytes.
+    fn feed(&mut self, piece: &[u8], on_event: &mut OnEvent<'_>) -> Result<(), Failure>;
+
+    /// Passes on an event that lacks only its end.
+    fn finish(&mut self, on_event: &mut OnEvent<'_>) -> Result<(), Failure>;
+}
+
+impl StreamDecoder for Decoder {
+    fn feed(&mut self, piece: &[u8], on_event: &mut OnEvent<'_>) -> Result<(), Failure> {
+        self.feed(piece, on_event)
+    }
+
+    fn finish(&mut self, on_event: &mut OnEvent<'_>) -> Result<(), Failure> {
+        self.finish(on_event)
+    }
+}
+
+impl StreamDecoder for FrameDecoder {
+    fn feed(&mut self, piece: &[u8], on_event: &mut OnEvent<'_>) -> Result<(), Failure> {
+        self.feed(piece, on_event)
+    }
+
+    /// Does nothing, because a frame states its length.
+    fn finish(&mut self, _: &mut OnEvent<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
 /// An attempt at a model call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'a> {
@@ -85,13 +125,13 @@ pub(crate) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Makes the attempt. `sent` is the pending response to its request.
-    pub(crate) async fn run<R: ReplyReader>(
+    /// Makes the attempt. `sent` is the pending response to its request, and `reply` is empty.
+    pub(crate) async fn run(
         &self,
+        mut reply: impl ReplyReader,
         sent: impl Future<Output = reqwest::Result<Response>> + Send,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse, FailedAttempt> {
-        let mut reply = R::default();
         let read = self.read(sent, &mut reply, sink).await;
         let (delivered, usage) = (reply.is_delivered(), reply.usage());
         let ended = match read {
@@ -101,10 +141,10 @@ impl Attempt<'_> {
         ended.map_err(|failure| FailedAttempt { failure, delivered, usage })
     }
 
-    async fn read<R: ReplyReader>(
+    async fn read(
         &self,
         sent: impl Future<Output = reqwest::Result<Response>> + Send,
-        reply: &mut R,
+        reply: &mut impl ReplyReader,
         sink: &dyn LlmSink,
     ) -> Result<(), Failure> {
         let subject = self.reading.subject;
@@ -119,8 +159,14 @@ impl Attempt<'_> {
         let asked = if self.streams { BodyKind::Events } else { BodyKind::Json };
         // Servers may use the other kind of body; the content type of the response decides.
         match exchange.kind(asked) {
-            BodyKind::Events => self.events(&mut exchange, reply, sink).await,
-            BodyKind::Frames => self.frames(&mut exchange, reply, sink).await,
+            BodyKind::Events => {
+                let decoder = Decoder::new(MAX_EVENT_BYTES);
+                self.stream(decoder, &mut exchange, reply, sink).await
+            }
+            BodyKind::Frames => {
+                let decoder = FrameDecoder::new(MAX_EVENT_BYTES);
+                self.stream(decoder, &mut exchange, reply, sink).await
+            }
             BodyKind::Json => {
                 let body = exchange.body().await?;
                 reply.document(&body, &self.reading, sink)
@@ -129,43 +175,13 @@ impl Attempt<'_> {
         }
     }
 
-    async fn events<R: ReplyReader>(
+    async fn stream(
         &self,
+        mut decoder: impl StreamDecoder,
         exchange: &mut Exchange<'_>,
-        reply: &mut R,
+        reply: &mut impl ReplyReader,
         sink: &dyn LlmSink,
     ) -> Result<(), Failure> {
-        let mut decoder = Decoder::new(MAX_EVENT_BYTES);
-        let mut hurried = false;
-        while reply.progress() != Progress::Done {
-            let piece = match exchange.next().await {
-                Ok(piece) => piece,
-                // Only token counts could be missing now.
-                Err(failure) if is_loss(&failure) && reply.progress() == Progress::Finished => {
-                    return Ok(());
-                }
-                Err(failure) => return Err(failure),
-            };
-            let Some(piece) = piece else {
-                return self.end_of_stream(&mut decoder, reply, sink);
-            };
-            self.decode(reply, sink, |on_event| decoder.feed(&piece, on_event))?;
-            if reply.progress() == Progress::Finished && !hurried {
-                hurried = true;
-                exchange.hurry(TAIL);
-            }
-        }
-        exchange.drain().await;
-        Ok(())
-    }
-
-    async fn frames<R: ReplyReader>(
-        &self,
-        exchange: &mut Exchange<'_>,
-        reply: &mut R,
-        sink: &dyn LlmSink,
-    ) -> Result<(), Failure> {
-        let mut decoder = FrameDecoder::new(MAX_EVENT_BYTES);
         let mut hurried = false;
         while reply.progress() != Progress::Done {
             let is_finished = reply.progress() == Progress::Finished;
@@ -174,59 +190,32 @@ impl Attempt<'_> {
                 exchange.hurry(TAIL);
             }
             let piece = match exchange.next().await {
-                Ok(Some(piece)) => piece,
+                Ok(piece) => piece,
                 // Only token counts could be missing now.
-                Ok(None) if is_finished => return Ok(()),
-                Err(failure) if is_loss(&failure) && is_finished => return Ok(()),
-                Ok(None) => return Err(self.reading.subject.cut(None)),
+                Err(failure) if is_loss(&failure) && is_finished && reply.is_whole() => {
+                    return Ok(());
+                }
                 Err(failure) => return Err(failure),
             };
-            decoder.feed(&piece, |event| reply.event(event, &self.reading, sink))?;
+            let mut on_event = |data: &[u8]| reply.event(data, &self.reading, sink);
+            let Some(piece) = piece else {
+                let ended = decoder.finish(&mut on_event);
+                return self.end_of_stream(ended, reply.progress());
+            };
+            decoder.feed(&piece, &mut on_event)?;
         }
         exchange.drain().await;
         Ok(())
     }
 
     /// Handles the end of the connection without an end event, which is valid only after a finish
-    /// reason.
-    fn end_of_stream<R: ReplyReader>(
-        &self,
-        decoder: &mut Decoder,
-        reply: &mut R,
-        sink: &dyn LlmSink,
-    ) -> Result<(), Failure> {
-        // The last event may lack its blank line. A partial event does not parse, but the early end
-        // is the actual problem.
-        match self.decode(reply, sink, |on_event| decoder.finish(on_event)) {
-            Err(failure) if failure.error.code() != ErrorCode::ProviderProtocol => {
-                return Err(failure);
-            }
-            _ => {}
-        }
-        if reply.progress() != Progress::Open {
-            return Ok(());
-        }
-        Err(self.reading.subject.cut(None))
-    }
-
-    /// Runs the decoder and passes its events to the reply.
-    fn decode<R: ReplyReader>(
-        &self,
-        reply: &mut R,
-        sink: &dyn LlmSink,
-        run: impl FnOnce(&mut OnEvent<'_>) -> Result<(), Error>,
-    ) -> Result<(), Failure> {
-        let mut failed = None;
-        let ran = run(&mut |event| {
-            reply.event(event.data, &self.reading, sink).map_err(|failure| {
-                let stop = Error::new(failure.error.code(), "the event failed");
-                failed = Some(failure);
-                stop
-            })
-        });
-        match failed {
-            Some(failure) => Err(failure),
-            None => ran.map_err(Failure::from),
+    /// reason. `ended` is the result of decoding the last event, which may lack its blank line.
+    fn end_of_stream(&self, ended: Result<(), Failure>, progress: Progress) -> Result<(), Failure> {
+        match ended {
+            // A partial event does not parse, but the early end is the actual problem.
+            Err(failure) if failure.error.code() != ErrorCode::ProviderProtocol => Err(failure),
+            _ if progress == Progress::Open => Err(self.reading.subject.cut(None)),
+            _ => Ok(()),
         }
     }
 }

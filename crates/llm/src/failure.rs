@@ -26,6 +26,13 @@ pub(crate) struct Failure {
     pub(crate) may_retry: bool,
 }
 
+impl Failure {
+    /// Returns `true` if the same request may succeed later.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.may_retry && self.error.is_retryable()
+    }
+}
+
 impl From<Error> for Failure {
     #[cold]
     fn from(error: Error) -> Self {
@@ -130,7 +137,10 @@ impl Subject<'_> {
         redactor: &Redactor<'_>,
     ) -> Failure {
         let Self { provider, model } = self;
-        let code = code_of(status);
+        let code = match details.is_malformed_reply() {
+            true => ErrorCode::ProviderProtocol,
+            false => code_of(status),
+        };
         let sentence = match code {
             ErrorCode::ProviderUnauthorized => {
                 format!(
@@ -142,6 +152,10 @@ impl Subject<'_> {
             }
             ErrorCode::ProviderRateLimited => {
                 format!("the provider `{provider}` limits the request rate ({note})")
+            }
+            ErrorCode::ProviderProtocol => format!("the provider `{provider}` {MALFORMED}"),
+            ErrorCode::ProviderRejected if status == 402 => {
+                format!("the account at the provider `{provider}` has no credit left ({note})")
             }
             ErrorCode::ProviderRejected if details.is_about_the_model(status) => {
                 format!("the provider `{provider}` does not serve the model `{model}` ({note})")
@@ -226,6 +240,16 @@ impl Subject<'_> {
         )
     }
 
+    /// Returns the failure of a reply whose tool call or output the model wrote in a wrong form, so
+    /// that the server could not read it. `reason` is the provider's word for it.
+    pub(crate) fn malformed(&self, reason: &str) -> Failure {
+        let failure = self.protocol(MALFORMED);
+        match is_word(reason) {
+            true => Failure::from(failure.error.with_context("provider_code", reason)),
+            false => failure,
+        }
+    }
+
     /// Returns the failure of a response that exceeds a size limit.
     #[cold]
     pub(crate) fn too_large(&self, most_bytes: usize) -> Failure {
@@ -239,12 +263,18 @@ impl Subject<'_> {
     }
 }
 
+/// What a provider says about a reply that it could not read.
+const MALFORMED: &str = "reports that the model wrote a malformed reply";
+
 /// Returns the error code for an HTTP status.
 fn code_of(status: u16) -> ErrorCode {
     match status {
         401 | 403 => ErrorCode::ProviderUnauthorized,
         429 => ErrorCode::ProviderRateLimited,
-        408 | 409 | 500.. => ErrorCode::ProviderUnavailable,
+        501 => ErrorCode::ProviderRejected,
+        // Not standard: 424 is a failure of the model (Bedrock), 498 a lack of capacity (Groq), and 499 a request that the
+        // server cancelled (Gemini).
+        408 | 409 | 424 | 425 | 498 | 499 | 500.. => ErrorCode::ProviderUnavailable,
         _ => ErrorCode::ProviderRejected,
     }
 }

@@ -11,6 +11,7 @@ mod calls;
 mod capabilities;
 mod details;
 mod format;
+mod json_scan;
 mod message;
 mod outcome;
 mod profile;
@@ -68,5 +69,9 @@ impl WireFormat for OpenAiChat<'_> {
 
     fn assemble(self, call: &Call<'_>) -> RequestBody {
         request::assemble(self.0, call)
+    }
+
+    fn reply(self) -> reply::Reply {
+        reply::Reply::new(self.0)
     }
 }

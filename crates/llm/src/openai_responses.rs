@@ -11,6 +11,7 @@ use crate::wire_format::{Call, RequestBody, WireFormat, has_budget};
 
 mod item;
 mod message;
+mod open_item;
 mod reply;
 mod request;
 mod tools;

@@ -45,7 +45,9 @@ where
         }
         if failed.delivered {
             sink.error(error);
-            return Ok(failure_response(&failed, false, earlier));
+            // The caller cannot take the output back, but it can repeat the step.
+            let should_stop = !failed.failure.is_transient();
+            return Ok(failure_response(&failed, should_stop, earlier));
         }
         let Some(wait) = retries.next(&failed.failure) else {
             return Ok(failure_response(&failed, true, earlier));
@@ -97,7 +99,7 @@ impl Retries {
     /// Returns how long to wait before the next attempt after `failure`, or `None` if no attempt
     /// follows.
     pub(crate) fn next(&mut self, failure: &Failure) -> Option<Duration> {
-        if !failure.may_retry {
+        if !failure.is_transient() {
             return None;
         }
         let jitter = self.random.hash_one(self.used);

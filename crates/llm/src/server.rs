@@ -248,7 +248,7 @@ impl ModelServer {
                 *http.body_mut() = Some(body.bytes.clone().into());
                 client.execute(http)
             };
-            attempt.run::<F::Reply>(sent, sink).await
+            attempt.run(format.reply(), sent, sink).await
         })
         .await
     }

@@ -5,22 +5,15 @@
 
 use std::ops::Range;
 
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::{Error, ErrorCode};
 
 #[cfg(test)]
 mod tests;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A server-sent event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Event<'a> {
-    /// The lines of the event's data, joined by line feeds.
-    pub(crate) data: &'a [u8],
-}
-
-/// The callback that receives the events.
-pub(crate) type OnEvent<'a> = dyn FnMut(Event<'_>) -> Result<()> + 'a;
+/// The callback that receives the data of each event: its lines, joined by line feeds.
+type OnEvent<'a, E> = dyn FnMut(&[u8]) -> Result<(), E> + 'a;
 
 /// Decodes the events of one stream.
 #[derive(Debug)]
@@ -62,7 +55,11 @@ impl Decoder {
     ///
     /// # Errors
     /// Returns [`ErrorCode::TooLarge`] for an event over the limit, and the errors of `on_event`.
-    pub(crate) fn feed(&mut self, read: &[u8], on_event: &mut OnEvent<'_>) -> Result<()> {
+    pub(crate) fn feed<E: From<Error>>(
+        &mut self,
+        read: &[u8],
+        on_event: &mut OnEvent<'_, E>,
+    ) -> Result<(), E> {
         if self.carry.is_empty() {
             self.scan(read, on_event)?;
             let rest = read.get(self.open.start..).unwrap_or_default();
@@ -76,7 +73,7 @@ impl Decoder {
         }
         self.open.rebase();
         if self.carry.len() > self.most_bytes {
-            return Err(too_large(self.most_bytes));
+            return Err(too_large(self.most_bytes).into());
         }
         Ok(())
     }
@@ -86,11 +83,18 @@ impl Decoder {
     ///
     /// # Errors
     /// Returns the errors of [`feed`](Self::feed).
-    pub(crate) fn finish(&mut self, on_event: &mut OnEvent<'_>) -> Result<()> {
+    pub(crate) fn finish<E: From<Error>>(
+        &mut self,
+        on_event: &mut OnEvent<'_, E>,
+    ) -> Result<(), E> {
         self.feed(b"\n\n", on_event)
     }
 
-    fn scan(&mut self, bytes: &[u8], on_event: &mut OnEvent<'_>) -> Result<()> {
+    fn scan<E: From<Error>>(
+        &mut self,
+        bytes: &[u8],
+        on_event: &mut OnEvent<'_, E>,
+    ) -> Result<(), E> {
         loop {
             if self.skip_line_feed {
                 match bytes.get(self.open.line) {
@@ -112,7 +116,12 @@ impl Decoder {
     }
 
     /// Handles the line that ends before `end`.
-    fn line(&mut self, bytes: &[u8], end: usize, on_event: &mut OnEvent<'_>) -> Result<()> {
+    fn line<E: From<Error>>(
+        &mut self,
+        bytes: &[u8],
+        end: usize,
+        on_event: &mut OnEvent<'_, E>,
+    ) -> Result<(), E> {
         let mut start = self.open.line;
         let mut line = bytes.get(start..end).unwrap_or_default();
         if std::mem::take(&mut self.first_line)
@@ -137,7 +146,12 @@ impl Decoder {
         Ok(())
     }
 
-    fn dispatch(&mut self, bytes: &[u8], end: usize, on_event: &mut OnEvent<'_>) -> Result<()> {
+    fn dispatch<E: From<Error>>(
+        &mut self,
+        bytes: &[u8],
+        end: usize,
+        on_event: &mut OnEvent<'_, E>,
+    ) -> Result<(), E> {
         let open = std::mem::take(&mut self.open);
         self.open.start = end + 1;
         self.open.line = end + 1;
@@ -146,11 +160,11 @@ impl Decoder {
             return Ok(());
         };
         if end - open.start > self.most_bytes {
-            return Err(too_large(self.most_bytes));
+            return Err(too_large(self.most_bytes).into());
         }
         let data = bytes.get(first).unwrap_or_default();
         if open.more_data.is_empty() {
-            return on_event(Event { data });
+            return on_event(data);
         }
         self.joined.clear();
         self.joined.extend_from_slice(data);
@@ -158,7 +172,7 @@ impl Decoder {
             self.joined.push(b'\n');
             self.joined.extend_from_slice(bytes.get(range).unwrap_or_default());
         }
-        on_event(Event { data: &self.joined })
+        on_event(&self.joined)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::server::Hosting;
 /// own.
 pub(crate) trait WireFormat: Copy + Send + Sync {
     /// The reader of its replies.
-    type Reply: ReplyReader;
+    type Reply: ReplyReader + Default;
 
     /// The members of a request that provider options must not replace, because decoding, the conversation and the
     /// checks depend on them.
@@ -65,6 +65,11 @@ pub(crate) trait WireFormat: Copy + Send + Sync {
 
     /// Writes the body of a request.
     fn assemble(self, call: &Call<'_>) -> RequestBody;
+
+    /// Returns the reader of a reply, before any of the reply has arrived.
+    fn reply(self) -> Self::Reply {
+        Self::Reply::default()
+    }
 }
 
 /// A model call, for which a request is written.

@@ -132,6 +132,9 @@ impl ReplyReader for Reply {
     }
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
+        if let Some(reason) = self.stop.as_deref().filter(|reason| is_malformed(reason)) {
+            return Err(reading.subject.malformed(reason));
+        }
         let mut parts = ReplyBuilder::after(reading.messages);
         for part in self.blocks.into_values() {
             match part {
@@ -278,13 +281,7 @@ fn joined(pieces: &[String]) -> String {
 
 /// Returns the failure of an exception in the middle of a stream.
 fn reported(kind: &str, exception: &Exception<'_>, reading: &Reading<'_>) -> Failure {
-    let status = match kind {
-        "throttlingException" => 429,
-        "validationException" => 400,
-        "serviceUnavailableException" => 503,
-        _ => 500,
-    };
-    let error = json!({"error": {"code": status, "type": kind, "message": exception.message}});
+    let error = json!({"error": {"type": kind, "message": exception.message}});
     reading.subject.reported(&error.to_string(), &reading.redactor)
 }
 
@@ -295,7 +292,11 @@ fn stop_reason(raw: &str) -> StopReason {
         "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
         "stop_sequence" => StopReason::StopSequence,
         "guardrail_intervened" | "content_filtered" => StopReason::ContentFilter,
-        "malformed_tool_use" | "malformed_model_output" => StopReason::Error,
         _ => StopReason::Unknown,
     }
+}
+
+/// Returns `true` if the server could not use what the model wrote. A call beside it is not complete.
+fn is_malformed(raw: &str) -> bool {
+    ["malformed_tool_use", "malformed_model_output"].contains(&raw)
 }

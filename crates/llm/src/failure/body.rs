@@ -8,6 +8,8 @@ pub(crate) struct ProviderError {
     pub(crate) message: Option<String>,
     /// A stable code such as `model_not_found`, or the error's type if it has no code.
     pub(crate) code: Option<String>,
+    /// The type of the error, such as `invalid_request_error` or `RESOURCE_EXHAUSTED`.
+    kind: Option<String>,
     /// The HTTP status that an error in the middle of a stream reports.
     pub(crate) status: Option<u16>,
 }
@@ -29,31 +31,30 @@ impl ProviderError {
             return Self { message: Some(message.clone()), code, ..Self::default() };
         }
         let text = |name| error.get(name).and_then(Value::as_str).map(str::to_owned);
-        let number = |name| {
-            let number = error.get(name).and_then(Value::as_u64)?;
-            u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+        let number = |name| match error.get(name)? {
+            Value::String(digits) => digits.parse().ok().filter(is_error_status),
+            number => u16::try_from(number.as_u64()?).ok().filter(is_error_status),
         };
         Self {
             message: text("message").or_else(|| detail(error.get("detail")?)),
             code: text("code").or_else(|| text("type")).or_else(|| text("status")),
+            kind: text("type").or_else(|| text("status")),
             status: number("code").or_else(|| number("status")),
         }
     }
 
     /// Returns the HTTP status that a provider would have sent for this error if the reply had not
-    /// started.
+    /// started. An unknown error may be temporary.
     pub(crate) fn likely_status(&self) -> u16 {
-        let code = self.code.as_deref().unwrap_or_default();
-        let has = |word: &str| code.contains(word);
-        if has("rate_limit") || has("quota") {
-            429
-        } else if has("auth") || has("api_key") || has("permission") {
-            401
-        } else if has("invalid") || has("context_length") || has("not_found") {
-            400
-        } else {
-            500
-        }
+        let names = [self.code.as_deref(), self.kind.as_deref()];
+        names.into_iter().flatten().find_map(status_of).unwrap_or(500)
+    }
+
+    /// Returns `true` if the model wrote a call or an output that the server could not read, which another attempt may
+    /// not repeat. Groq reports this as an invalid request.
+    pub(crate) fn is_malformed_reply(&self) -> bool {
+        let codes = ["tool_use_failed", "json_validate_failed", "output_parse_failed"];
+        self.code.as_deref().is_some_and(|code| codes.contains(&code))
     }
 
     /// Returns `true` if the provider refuses the key. Some providers report this as an invalid request.
@@ -77,6 +78,55 @@ impl ProviderError {
             _ => status == 404 && self.message.as_deref().is_some_and(named),
         }
     }
+}
+
+/// The words in the codes and types of errors, in lower case and without separators, and the statuses that they mean. The
+/// first word that occurs counts.
+const WORDS: &[(&str, u16)] = &[
+    ("ratelimit", 429),
+    ("quota", 429),
+    ("throttl", 429),
+    ("exhausted", 429),
+    ("toomanyrequests", 429),
+    ("modelnotready", 429),
+    ("billing", 402),
+    ("payment", 402),
+    ("timeout", 504),
+    ("deadline", 504),
+    ("overloaded", 529),
+    ("unavailable", 503),
+    ("internal", 500),
+    ("servererror", 500),
+    ("apikey", 401),
+    ("auth", 401),
+    ("permission", 403),
+    ("accessdenied", 403),
+    ("invalid", 400),
+    ("validation", 400),
+    ("contextlength", 400),
+    ("notfound", 404),
+    ("toolarge", 413),
+    ("toolong", 400),
+    ("unsupported", 400),
+    ("badrequest", 400),
+    ("contentfilter", 400),
+    ("unimplemented", 501),
+    ("notsupported", 501),
+    ("failedprecondition", 400),
+    ("outofrange", 400),
+    ("policy", 400),
+    ("image", 400),
+];
+
+/// Returns the status that the code or the type of an error means, if it is known.
+fn status_of(name: &str) -> Option<u16> {
+    let is_part = |character: &char| character.is_ascii_alphanumeric();
+    let name: String = name.chars().filter(is_part).collect::<String>().to_ascii_lowercase();
+    WORDS.iter().find_map(|(word, status)| name.contains(word).then_some(*status))
+}
+
+fn is_error_status(status: &u16) -> bool {
+    (400..600).contains(status)
 }
 
 /// Reads FastAPI's form: a string, or a list of problems. The `input` members, which quote the

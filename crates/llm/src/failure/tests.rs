@@ -18,10 +18,6 @@ fn status(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> 
     SUBJECT.status(status, &pairs.collect::<HeaderMap>(), body.as_bytes(), &NOTHING)
 }
 
-fn tries_again(failure: &Failure) -> bool {
-    failure.may_retry && failure.error.is_retryable()
-}
-
 #[test]
 fn every_status_has_its_code() {
     let table = [
@@ -30,20 +26,26 @@ fn every_status_has_its_code() {
         (429, ErrorCode::ProviderRateLimited, true),
         (408, ErrorCode::ProviderUnavailable, true),
         (409, ErrorCode::ProviderUnavailable, true),
+        (424, ErrorCode::ProviderUnavailable, true),
+        (425, ErrorCode::ProviderUnavailable, true),
+        (498, ErrorCode::ProviderUnavailable, true),
+        (499, ErrorCode::ProviderUnavailable, true),
         (500, ErrorCode::ProviderUnavailable, true),
         (502, ErrorCode::ProviderUnavailable, true),
         (503, ErrorCode::ProviderUnavailable, true),
         (529, ErrorCode::ProviderUnavailable, true),
         (400, ErrorCode::ProviderRejected, false),
+        (402, ErrorCode::ProviderRejected, false),
         (404, ErrorCode::ProviderRejected, false),
         (413, ErrorCode::ProviderRejected, false),
         (422, ErrorCode::ProviderRejected, false),
+        (501, ErrorCode::ProviderRejected, false),
         (302, ErrorCode::ProviderRejected, false),
     ];
     for (number, code, again) in table {
         let failure = status(number, &[], "");
         assert_eq!(failure.error.code(), code, "{number}");
-        assert_eq!(tries_again(&failure), again, "{number}");
+        assert_eq!(failure.is_transient(), again, "{number}");
         assert!(failure.error.message().contains(&number.to_string()));
     }
 }
@@ -51,9 +53,9 @@ fn every_status_has_its_code() {
 #[test]
 fn the_providers_retry_header_takes_precedence() {
     let never = status(503, &[("x-should-retry", "false")], "");
-    assert!(!tries_again(&never));
+    assert!(!never.is_transient());
     let again = status(400, &[("x-should-retry", "true"), ("retry-after", "1")], "");
-    assert!(tries_again(&again));
+    assert!(again.is_transient());
     assert_eq!(again.error.retry_after().unwrap().as_secs(), 1);
 }
 
@@ -62,7 +64,21 @@ fn an_exhausted_quota_is_not_retried() {
     let body = r#"{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
     let failure = status(429, &[], body);
     assert_eq!(failure.error.code(), ErrorCode::ProviderRateLimited);
-    assert!(!tries_again(&failure));
+    assert!(!failure.is_transient());
+}
+
+#[test]
+fn missing_credit_is_named_and_not_retried() {
+    let failures = [
+        status(402, &[], r#"{"error":{"message":"Insufficient Balance"}}"#),
+        SUBJECT.reported(r#"{"type":"billing_error","message":"Pay first."}"#, &NOTHING),
+    ];
+    for failure in failures {
+        let message = failure.error.message();
+        assert!(message.starts_with("the account at the provider `local` has no credit left ("));
+        assert!(failure.error.detail().is_some());
+        assert!(!failure.is_transient());
+    }
 }
 
 #[test]
@@ -107,16 +123,64 @@ fn the_message_about_a_rejected_key_is_not_repeated() {
 
 #[test]
 fn errors_in_the_middle_of_a_stream_are_classified_by_status_or_code() {
+    use ErrorCode::{
+        ProviderRateLimited, ProviderRejected, ProviderUnauthorized, ProviderUnavailable,
+    };
     let table = [
-        (r#"{"message":"x","code":429}"#, ErrorCode::ProviderRateLimited),
-        (r#"{"message":"x","type":"rate_limit_exceeded"}"#, ErrorCode::ProviderRateLimited),
-        (r#"{"message":"x","type":"invalid_request_error"}"#, ErrorCode::ProviderRejected),
-        (r#"{"message":"x","code":"invalid_api_key"}"#, ErrorCode::ProviderUnauthorized),
-        (r#"{"message":"x","type":"overloaded_error"}"#, ErrorCode::ProviderUnavailable),
-        (r#""just a text""#, ErrorCode::ProviderUnavailable),
+        // The status as a number or as text, whatever the code says.
+        (r#"{"message":"x","code":429}"#, ProviderRateLimited),
+        (r#"{"message":"x","code":"503","type":"invalid_request_error"}"#, ProviderUnavailable),
+        (r#"{"message":"x","code":499,"status":"CANCELLED"}"#, ProviderUnavailable),
+        // OpenAI. The type counts if the code says nothing.
+        (r#"{"message":"x","type":"rate_limit_exceeded"}"#, ProviderRateLimited),
+        (r#"{"message":"x","type":"tokens","code":"rate_limit_exceeded"}"#, ProviderRateLimited),
+        (r#"{"message":"x","type":"invalid_request_error"}"#, ProviderRejected),
+        (
+            r#"{"message":"x","type":"invalid_request_error","code":"string_above_max"}"#,
+            ProviderRejected,
+        ),
+        (r#"{"message":"x","code":"invalid_api_key"}"#, ProviderUnauthorized),
+        (r#"{"message":"x","code":"server_error"}"#, ProviderUnavailable),
+        (r#"{"message":"x","type":"BadRequestError"}"#, ProviderRejected),
+        (r#"{"message":"x","code":"content_filter"}"#, ProviderRejected),
+        // Anthropic.
+        (r#"{"message":"x","type":"overloaded_error"}"#, ProviderUnavailable),
+        (r#"{"message":"x","type":"api_error"}"#, ProviderUnavailable),
+        (r#"{"message":"x","type":"timeout_error"}"#, ProviderUnavailable),
+        (r#"{"message":"x","type":"rate_limit_error"}"#, ProviderRateLimited),
+        (r#"{"message":"x","type":"authentication_error"}"#, ProviderUnauthorized),
+        (r#"{"message":"x","type":"permission_error"}"#, ProviderUnauthorized),
+        (r#"{"message":"x","type":"not_found_error"}"#, ProviderRejected),
+        (r#"{"message":"x","type":"request_too_large"}"#, ProviderRejected),
+        (r#"{"message":"x","type":"billing_error"}"#, ProviderRejected),
+        // Gemini without a number.
+        (r#"{"message":"x","status":"RESOURCE_EXHAUSTED"}"#, ProviderRateLimited),
+        (r#"{"message":"x","status":"UNAVAILABLE"}"#, ProviderUnavailable),
+        (r#"{"message":"x","status":"INTERNAL"}"#, ProviderUnavailable),
+        (r#"{"message":"x","status":"DEADLINE_EXCEEDED"}"#, ProviderUnavailable),
+        (r#"{"message":"x","status":"UNAUTHENTICATED"}"#, ProviderUnauthorized),
+        (r#"{"message":"x","status":"PERMISSION_DENIED"}"#, ProviderUnauthorized),
+        (r#"{"message":"x","status":"INVALID_ARGUMENT"}"#, ProviderRejected),
+        (r#"{"message":"x","status":"FAILED_PRECONDITION"}"#, ProviderRejected),
+        (r#"{"message":"x","status":"NOT_FOUND"}"#, ProviderRejected),
+        // An unknown error may be temporary.
+        (r#"{"message":"x","type":"solar_flare"}"#, ProviderUnavailable),
+        (r#""just a text""#, ProviderUnavailable),
     ];
     for (error, code) in table {
         let failure = SUBJECT.reported(error, &NOTHING);
         assert_eq!(failure.error.code(), code, "{error}");
+        let may_pass = [ProviderRateLimited, ProviderUnavailable].contains(&code);
+        assert_eq!(failure.is_transient(), may_pass, "{error}");
+    }
+}
+
+#[test]
+fn a_malformed_reply_may_be_asked_for_again_with_any_status() {
+    let body = r#"{"error":{"message":"Bad call.","type":"invalid_request_error","code":"tool_use_failed"}}"#;
+    for failure in [status(400, &[], body), SUBJECT.reported(body, &NOTHING)] {
+        assert_eq!(failure.error.code(), ErrorCode::ProviderProtocol);
+        assert_eq!(failure.error.detail(), Some("Bad call."));
+        assert!(failure.is_transient());
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Reply {
     usage: WireUsage,
     model: Option<Arc<str>>,
     delivered: bool,
+    /// Whether a part arrived after the last finish reason.
+    has_late_parts: bool,
 }
 
 impl ReplyReader for Reply {
@@ -70,6 +72,11 @@ impl ReplyReader for Reply {
         if self.finish.is_some() { Progress::Finished } else { Progress::Open }
     }
 
+    fn is_whole(&self) -> bool {
+        let is_open = |part: &Part| matches!(&part.kind, Kind::Call(call) if call.will_continue);
+        !self.has_late_parts && !self.parts.iter().any(is_open)
+    }
+
     fn is_delivered(&self) -> bool {
         self.delivered
     }
@@ -79,6 +86,9 @@ impl ReplyReader for Reply {
     }
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
+        if let Some(reason) = self.finish.as_deref().filter(|reason| is_malformed(reason)) {
+            return Err(reading.subject.malformed(reason));
+        }
         let mut parts = ReplyBuilder::after(reading.messages);
         for part in self.parts {
             let id = format!("call_{}_{}", reading.messages, parts.calls().len());
@@ -130,9 +140,11 @@ impl Reply {
                 if self.parts.len() >= MAX_PARTS {
                     return Err(reading.subject.protocol("sent more parts than a reply can have"));
                 }
+                self.has_late_parts = self.finish.is_some();
                 self.part(part, whole, sink);
             }
             if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
+                self.has_late_parts = false;
                 // A failure is not undone by a later `STOP`.
                 if self.finish.as_deref().is_none_or(|finish| finish == "STOP") {
                     self.finish = Some(reason.into_owned());
@@ -195,11 +207,18 @@ fn stop_reason(raw: &str) -> StopReason {
         "MAX_TOKENS" => StopReason::MaxTokens,
         "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY"
         | "LANGUAGE" | "MODEL_ARMOR" | "JAILBREAK" => StopReason::ContentFilter,
-        "MALFORMED_FUNCTION_CALL"
-        | "UNEXPECTED_TOOL_CALL"
-        | "TOO_MANY_TOOL_CALLS"
-        | "MISSING_THOUGHT_SIGNATURE"
-        | "MALFORMED_RESPONSE" => StopReason::Error,
         _ => StopReason::Unknown,
     }
+}
+
+/// Returns `true` if the server could not use what the model wrote. A call beside it is not complete.
+fn is_malformed(raw: &str) -> bool {
+    let reasons = [
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
+        "TOO_MANY_TOOL_CALLS",
+        "MISSING_THOUGHT_SIGNATURE",
+        "MALFORMED_RESPONSE",
+    ];
+    reasons.contains(&raw)
 }

@@ -5,6 +5,7 @@ use helix_agents_core::message::Arguments;
 use helix_agents_core::step::ParsedToolCall;
 use serde::de::IgnoredAny;
 
+use super::json_scan::JsonScan;
 use super::wire::{CallDelta, FunctionDelta};
 
 /// The maximum number of calls in a reply.
@@ -25,6 +26,8 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    /// How far the arguments have been searched for their end.
+    scan: JsonScan,
 }
 
 /// The reply has more parts than allowed.
@@ -43,6 +46,12 @@ pub(super) struct Ended {
 impl Calls {
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Returns `true` if no call lacks a part of its arguments.
+    pub(super) fn are_complete(&self) -> bool {
+        let has_all = |call: &Call| call.arguments.is_empty() || is_json(&call.arguments);
+        self.list.iter().all(has_all)
     }
 
     /// Adds a piece of a streamed call.
@@ -87,7 +96,7 @@ impl Calls {
 
     /// Returns the index of the call that a piece belongs to, or the length of the list for a new
     /// call.
-    fn place(&self, index: Option<u64>, id: &str, name: &str) -> usize {
+    fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let new = self.list.len();
         let find = |wanted: &dyn Fn(&Call) -> bool| self.list.iter().rposition(wanted);
         let Some(index) = index else {
@@ -96,18 +105,17 @@ impl Calls {
             }
             // Without a label, a name starts a new call, unless the server repeats it in every
             // piece.
-            return match self.list.last() {
-                Some(last) if name.is_empty() || (last.name == name && !last.is_complete()) => {
-                    new - 1
-                }
-                _ => new,
-            };
+            let continues = self
+                .list
+                .last_mut()
+                .is_some_and(|last| name.is_empty() || (last.name == name && !last.is_complete()));
+            return if continues { new - 1 } else { new };
         };
         let Some(place) = find(&|call| call.index == Some(index)) else {
             return new;
         };
         // Some servers give every call the same index.
-        let is_other = self.list.get(place).is_some_and(|call| {
+        let is_other = self.list.get_mut(place).is_some_and(|call| {
             !id.is_empty()
                 && !call.id.is_empty()
                 && call.id != id
@@ -190,8 +198,10 @@ impl Calls {
 }
 
 impl Call {
-    fn is_complete(&self) -> bool {
-        serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
+    /// Returns `true` if the arguments are complete. Servers that repeat the name in every piece
+    /// cause this question for every piece.
+    fn is_complete(&mut self) -> bool {
+        self.scan.is_complete(&self.arguments)
     }
 }
 
@@ -203,5 +213,9 @@ impl FunctionDelta<'_> {
 
 /// Returns `true` if the text is a complete JSON object, which a truncated one never is.
 fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
+    text.trim_start().starts_with('{') && is_json(text)
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

@@ -36,6 +36,9 @@ pub struct ServerProfile {
     pub stream_tool_choice: bool,
     /// Whether the request asks for token counts at the end of a stream.
     pub stream_usage: bool,
+    /// Whether streamed replies have a finish reason. A stream without one is then an incomplete
+    /// reply.
+    pub finish_reasons: bool,
     /// The field that limits the length of a reply.
     pub max_tokens_field: MaxTokensField,
     /// Whether a message without text has the content `""`, because the server rejects `null`.
@@ -61,6 +64,7 @@ impl ServerProfile {
             stream: true,
             stream_tool_choice: true,
             stream_usage: true,
+            finish_reasons: true,
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
             empty_content: false,
             reasoning_content: false,

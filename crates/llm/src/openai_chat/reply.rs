@@ -8,7 +8,8 @@ use helix_agents_core::usage::Usage;
 use super::API;
 use super::calls::{Calls, TooManyParts};
 use super::details::Details;
-use super::outcome::stop_reason;
+use super::outcome::{failure, stop_reason};
+use super::profile::ServerProfile;
 use super::wire::{Choice, Chunk, Delta, Text};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::{Failure, Subject};
@@ -25,10 +26,14 @@ pub(crate) struct Reply {
     finish: Option<String>,
     usage: Usage,
     model: Option<Arc<str>>,
-    /// Whether the sink received any of it.
-    delivered: bool,
+    /// The number of pieces that the sink received.
+    pieces: usize,
+    /// The number of pieces before the last finish reason.
+    finished_pieces: usize,
     /// Whether the end event of the stream arrived.
     done: bool,
+    /// Whether the end event is enough, because the server sends no finish reasons.
+    may_lack_finish: bool,
 }
 
 impl ReplyReader for Reply {
@@ -40,8 +45,13 @@ impl ReplyReader for Reply {
         }
     }
 
+    fn is_whole(&self) -> bool {
+        let is_cut = self.finish.as_deref() == Some("length");
+        self.pieces == self.finished_pieces && (is_cut || self.calls.are_complete())
+    }
+
     fn is_delivered(&self) -> bool {
-        self.delivered
+        self.pieces > 0
     }
 
     fn usage(&self) -> Usage {
@@ -56,6 +66,9 @@ impl ReplyReader for Reply {
     ) -> Result<(), Failure> {
         let data = data.trim_ascii();
         if data == b"[DONE]" {
+            if self.finish.is_none() && !self.may_lack_finish {
+                return Err(reading.subject.cut(None));
+            }
             self.done = true;
         }
         // Data after the end event and empty data are ignored.
@@ -80,6 +93,9 @@ impl ReplyReader for Reply {
     }
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
+        if let Some(failure) = self.finish.as_deref().and_then(|raw| failure(raw, reading)) {
+            return Err(failure);
+        }
         let truncated = self.finish.as_deref() == Some("length");
         let has_calls = !self.calls.is_empty();
         let stop_reason = stop_reason(self.finish.as_deref(), has_calls, self.refused);
@@ -111,6 +127,11 @@ impl ReplyReader for Reply {
 }
 
 impl Reply {
+    /// Creates the reply of a server with this profile.
+    pub(super) fn new(profile: &ServerProfile) -> Self {
+        Self { may_lack_finish: !profile.finish_reasons, ..Self::default() }
+    }
+
     fn is_empty(&self) -> bool {
         self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
     }
@@ -163,7 +184,11 @@ impl Reply {
         }
         let finish = text(choice.finish_reason.as_ref());
         if !finish.is_empty() {
-            self.finish = Some(finish.to_owned());
+            self.finished_pieces = self.pieces;
+            // Some servers end every reply with `stop`, whatever they reported before.
+            if self.finish.is_none() || finish != "stop" {
+                self.finish = Some(finish.to_owned());
+            }
         }
         Ok(())
     }
@@ -180,7 +205,7 @@ impl Reply {
             thinking = text(delta.reasoning.as_ref());
         }
         if !thinking.is_empty() {
-            self.delivered = true;
+            self.pieces += 1;
             self.thinking.push_str(thinking);
             sink.thinking(thinking, whole);
         }
@@ -193,13 +218,13 @@ impl Reply {
         self.refused |= !refusal.is_empty();
         for piece in [text(delta.content.as_ref()), refusal] {
             if !piece.is_empty() {
-                self.delivered = true;
+                self.pieces += 1;
                 self.text.push_str(piece);
                 sink.text_delta(piece);
             }
         }
         for call in delta.tool_calls.iter().flatten() {
-            self.delivered = true;
+            self.pieces += 1;
             if whole {
                 self.calls.whole(call, sink)?;
             } else {
@@ -207,7 +232,7 @@ impl Reply {
             }
         }
         if let Some(function) = &delta.function_call {
-            self.delivered = true;
+            self.pieces += 1;
             self.calls.function_call(function, sink)?;
         }
         Ok(())

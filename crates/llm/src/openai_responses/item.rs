@@ -85,8 +85,8 @@ impl Item {
             Self::Reasoning { summary, members } => {
                 let mut summary = summary.into_iter();
                 // The first part of the summary has the data of the whole item. Empty data separates the others.
-                let data = Value::Object(members).into();
-                parts.thinking(&summary.next().unwrap_or_default(), Some(data));
+                let data = (!members.is_empty()).then(|| Value::Object(members).into());
+                parts.thinking(&summary.next().unwrap_or_default(), data);
                 summary.for_each(|text| parts.thinking(&text, Some(Json::empty_object())));
             }
             Self::Message { text, refusal, members } => {

@@ -1,5 +1,6 @@
 //! A reply, assembled from the events of a stream or from a complete response.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use helix_agents_core::usage::Usage;
 
 use super::API;
 use super::item::Item;
+use super::open_item::OpenItem;
 use super::wire::{Event, ItemStart, Response, WireUsage};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
@@ -22,8 +24,11 @@ const MAX_ITEMS: usize = 10_000;
 pub(crate) struct Reply {
     /// The complete items by index. Ids are unreliable: gateways change them between the events of one item.
     items: BTreeMap<u64, Item>,
-    /// The calls by index, from their start until they are complete.
-    open_calls: BTreeMap<u64, OpenCall>,
+    /// The items by index, from their start until they are complete.
+    open: BTreeMap<u64, OpenItem>,
+    /// The number of items that have started, and the index of the last one.
+    started: u64,
+    current: u64,
     calls: u32,
     /// The status, or the reason why the response is incomplete.
     finish: Option<String>,
@@ -31,14 +36,6 @@ pub(crate) struct Reply {
     model: Option<Arc<str>>,
     delivered: bool,
     done: bool,
-}
-
-/// A call whose arguments arrive.
-#[derive(Debug)]
-struct OpenCall {
-    position: u32,
-    name: String,
-    arguments: String,
 }
 
 impl ReplyReader for Reply {
@@ -67,30 +64,39 @@ impl ReplyReader for Reply {
             "response.output_item.done" => {
                 let item = event.item.ok_or_else(garbage)?;
                 let item = Item::parse(item).map_err(|_| garbage())?;
-                if self.items.len() >= MAX_ITEMS {
-                    return Err(reading.subject.protocol("sent more items than a reply can have"));
-                }
-                self.open_calls.remove(&event.output_index);
-                self.items.insert(event.output_index, item);
+                // Without an index, the items are in order.
+                let next = u64::try_from(self.items.len()).unwrap_or(u64::MAX);
+                self.finish_item(event.output_index.unwrap_or(next), item, sink);
             }
             "response.output_text.delta" | "response.refusal.delta" if !delta.is_empty() => {
+                let open = self.open_item(event.output_index, OpenItem::Message);
+                if let OpenItem::Message(text) = open {
+                    text.push_str(delta);
+                }
                 self.delivered = true;
                 sink.text_delta(delta);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta"
                 if !delta.is_empty() =>
             {
+                let open = self.open_item(event.output_index, OpenItem::Reasoning);
+                if let OpenItem::Reasoning(text) = open {
+                    text.push_str(delta);
+                }
                 self.delivered = true;
                 sink.thinking(delta, false);
             }
             "response.function_call_arguments.delta" if !delta.is_empty() => {
-                if let Some(call) = self.open_calls.get_mut(&event.output_index) {
-                    call.arguments.push_str(delta);
-                    sink.tool_call_delta(call.position, delta);
+                let index = self.index(event.output_index);
+                if let Some(OpenItem::Call { position, arguments, .. }) = self.open.get_mut(&index)
+                {
+                    arguments.push_str(delta);
+                    sink.tool_call_delta(*position, delta);
                 }
             }
             "response.completed" | "response.incomplete" => {
-                self.complete(event.response.ok_or_else(garbage)?);
+                let response = event.response.ok_or_else(garbage)?;
+                self.complete(response, sink).map_err(|_| garbage())?;
             }
             "response.failed" => {
                 let error = event.response.and_then(|response| response.error);
@@ -99,6 +105,9 @@ impl ReplyReader for Reply {
             }
             "error" => return Err(reading.subject.reported(json, &reading.redactor)),
             _ => {}
+        }
+        if self.items.len().max(self.open.len()) > MAX_ITEMS {
+            return Err(reading.subject.protocol("sent more items than a reply can have"));
         }
         Ok(())
     }
@@ -118,14 +127,7 @@ impl ReplyReader for Reply {
         if response.object.as_deref() != Some("response") {
             return Err(garbage());
         }
-        self.note_model(Some(&response));
-        for (index, item) in (0..).zip(response.output.iter().flatten().take(MAX_ITEMS)) {
-            let item = Item::parse(item).map_err(|_| garbage())?;
-            self.deliver(&item, sink);
-            self.items.insert(index, item);
-        }
-        self.complete(response);
-        Ok(())
+        self.complete(response, sink).map_err(|_| garbage())
     }
 
     fn progress(&self) -> Progress {
@@ -141,15 +143,10 @@ impl ReplyReader for Reply {
     }
 
     fn end(mut self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
-        // A call that the token limit cut has no complete item.
-        for (index, call) in std::mem::take(&mut self.open_calls) {
-            let cut = Item::Call {
-                id: format!("call_{}_{index}", reading.messages),
-                name: call.name,
-                arguments: call.arguments,
-                members: serde_json::Map::default(),
-            };
-            self.items.insert(index, cut);
+        // Some servers omit the complete items, above all of a call that the token limit cut.
+        for (index, open) in std::mem::take(&mut self.open) {
+            let id = format!("call_{}_{index}", reading.messages);
+            self.items.entry(index).or_insert_with(|| open.into_item(id));
         }
         let is_refusal =
             |item: &Item| matches!(item, Item::Message { refusal, .. } if !refusal.is_empty());
@@ -186,42 +183,83 @@ impl Reply {
         self.model = model.map(Arc::from).or(self.model.take());
     }
 
-    fn start(&mut self, index: u64, item: &ItemStart<'_>, sink: &dyn LlmSink) {
-        if item.kind == "function_call" && self.open_calls.len() < MAX_ITEMS {
-            let name = item.name.as_deref().unwrap_or_default().to_owned();
-            let position = self.calls;
-            self.calls += 1;
-            self.delivered = true;
-            sink.tool_call_start(position, &name);
-            self.open_calls.insert(index, OpenCall { position, name, arguments: String::new() });
+    /// Returns the index of the item that an event is about.
+    fn index(&self, stated: Option<u64>) -> u64 {
+        match stated {
+            Some(index) => index,
+            None if self.items.contains_key(&self.current) => self.current + 1,
+            None => self.current,
         }
     }
 
-    /// Passes a complete item of a document to the sink.
-    fn deliver(&mut self, item: &Item, sink: &dyn LlmSink) {
-        match item {
-            Item::Reasoning { summary, .. } => {
+    /// Returns the open item that an event is about. `new` creates it if the server did not announce
+    /// it.
+    fn open_item(&mut self, stated: Option<u64>, new: fn(String) -> OpenItem) -> &mut OpenItem {
+        let index = self.index(stated);
+        self.current = index;
+        self.open.entry(index).or_insert_with(|| new(String::new()))
+    }
+
+    fn start(&mut self, stated: Option<u64>, item: &ItemStart<'_>, sink: &dyn LlmSink) {
+        let index = stated.unwrap_or(self.started);
+        self.started += 1;
+        self.current = index;
+        if item.kind == "function_call" {
+            let text = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or_default().to_owned();
+            let (id, name) = (text(&item.call_id), text(&item.name));
+            let position = self.start_call(&name, sink);
+            let call = OpenItem::Call { position, id, name, arguments: String::new() };
+            self.open.insert(index, call);
+        }
+    }
+
+    /// Announces a call, and returns its position.
+    fn start_call(&mut self, name: &str, sink: &dyn LlmSink) -> u32 {
+        let position = self.calls;
+        self.calls += 1;
+        self.delivered = true;
+        sink.tool_call_start(position, name);
+        position
+    }
+
+    /// Adds a complete item, and passes on what the sink has not received of it.
+    fn finish_item(&mut self, index: u64, item: Item, sink: &dyn LlmSink) {
+        match (&item, self.open.remove(&index)) {
+            (Item::Reasoning { summary, .. }, Some(open)) => {
+                self.delivered |= open.deliver_rest(&summary.concat(), sink);
+            }
+            (Item::Reasoning { summary, .. }, None) => {
+                self.delivered |= !summary.is_empty();
                 summary.iter().for_each(|text| sink.thinking(text, true));
             }
-            Item::Message { text, refusal, .. } => {
-                [text, refusal].into_iter().filter(|text| !text.is_empty()).for_each(|text| {
-                    sink.text_delta(text);
-                });
+            (Item::Message { text, refusal, .. }, open) => {
+                let open = open.unwrap_or_else(|| OpenItem::Message(String::new()));
+                self.delivered |= open.deliver_rest(&[&**text, refusal].concat(), sink);
             }
-            Item::Call { name, .. } => {
-                sink.tool_call_start(self.calls, name);
-                self.calls += 1;
+            (Item::Call { name, .. }, None) => {
+                self.start_call(name, sink);
             }
-            Item::Opaque(_) => return,
+            (Item::Call { .. }, Some(_)) | (Item::Opaque(_), _) => {}
         }
-        self.delivered = true;
+        self.items.insert(index, item);
     }
 
-    fn complete(&mut self, response: Response<'_>) {
+    /// Adds the last event of a stream, or a document. Its output has the items of which the stream
+    /// lacked the end.
+    fn complete(&mut self, response: Response<'_>, sink: &dyn LlmSink) -> serde_json::Result<()> {
         self.note_model(Some(&response));
+        let output = response.output.unwrap_or_default();
+        if output.len() > self.items.len() {
+            for (index, item) in (0..).zip(output.into_iter().take(MAX_ITEMS)) {
+                if !self.items.contains_key(&index) {
+                    self.finish_item(index, Item::parse(item)?, sink);
+                }
+            }
+        }
         let reason = response.incomplete_details.and_then(|details| details.reason);
         self.finish = reason.or(response.status).map(Into::into);
         self.usage = response.usage.unwrap_or(self.usage);
         self.done = true;
+        Ok(())
     }
 }

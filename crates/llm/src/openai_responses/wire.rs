@@ -12,8 +12,9 @@ use serde_json::value::RawValue;
 pub(super) struct Event<'a> {
     #[serde(borrow, rename = "type", default)]
     pub(super) kind: Cow<'a, str>,
+    /// The index of the item that the event is about. Some servers leave it out, such as llama.cpp.
     #[serde(default)]
-    pub(super) output_index: u64,
+    pub(super) output_index: Option<u64>,
     #[serde(borrow, default)]
     pub(super) item: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -52,6 +53,8 @@ pub(super) struct Incomplete<'a> {
 pub(super) struct ItemStart<'a> {
     #[serde(borrow, rename = "type", default)]
     pub(super) kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) call_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub(super) name: Option<Cow<'a, str>>,
 }

@@ -35,6 +35,7 @@ pub(super) struct ProviderConfig {
     stream: Option<bool>,
     stream_tool_choice: Option<bool>,
     stream_usage: Option<bool>,
+    finish_reasons: Option<bool>,
     max_tokens_field: Option<MaxTokensField>,
     empty_content: Option<bool>,
     reasoning_content: Option<bool>,
@@ -180,6 +181,7 @@ impl ProviderConfig {
             ("stream", self.stream.is_some()),
             ("stream_tool_choice", self.stream_tool_choice.is_some()),
             ("stream_usage", self.stream_usage.is_some()),
+            ("finish_reasons", self.finish_reasons.is_some()),
             ("max_tokens_field", self.max_tokens_field.is_some()),
             ("empty_content", self.empty_content.is_some()),
             ("reasoning_content", self.reasoning_content.is_some()),
@@ -202,6 +204,7 @@ impl ProviderConfig {
         set(&mut profile.stream, self.stream);
         set(&mut profile.stream_tool_choice, self.stream_tool_choice);
         set(&mut profile.stream_usage, self.stream_usage);
+        set(&mut profile.finish_reasons, self.finish_reasons);
         set(&mut profile.max_tokens_field, self.max_tokens_field);
         set(&mut profile.empty_content, self.empty_content);
         set(&mut profile.reasoning_content, self.reasoning_content);

@@ -1,6 +1,6 @@
 //! The rules of the standard for server-sent events, with every split of the stream.
 
-use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::error::{Error, ErrorCode, Result};
 use proptest::prelude::*;
 
 use super::Decoder;
@@ -18,7 +18,7 @@ fn decode<'a>(reads: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
 
 fn feed(decoder: &mut Decoder, read: &[u8], events: &mut Vec<String>) -> Result<()> {
     decoder.feed(read, &mut |event| {
-        events.push(String::from_utf8_lossy(event.data).into_owned());
+        events.push(String::from_utf8_lossy(event).into_owned());
         Ok(())
     })
 }
@@ -80,8 +80,8 @@ fn an_event_without_its_blank_line_is_held_back_until_the_end() {
     feed(&mut decoder, b"data: a\n\ndata: [DONE]", &mut events).unwrap();
     assert_eq!(events, ["a"]);
     decoder
-        .finish(&mut |event| {
-            events.push(String::from_utf8_lossy(event.data).into_owned());
+        .finish::<Error>(&mut |event| {
+            events.push(String::from_utf8_lossy(event).into_owned());
             Ok(())
         })
         .unwrap();

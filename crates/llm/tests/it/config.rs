@@ -7,7 +7,7 @@ use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
 use helix_agents_llm::ProviderRegistry;
 use serde_json::json;
 
-use crate::support::{Ask, Reply, Server, finish, stream, text};
+use crate::support::{Ask, Reply, Server, content, stream, text};
 
 fn load(vars: &[(&str, &str)], file: Option<&str>) -> Result<ProviderRegistry> {
     let lookup = |name: &str| {
@@ -102,8 +102,7 @@ fn the_default_model_comes_from_the_environment_or_the_default_provider() {
 
 #[tokio::test]
 async fn a_provider_from_the_file_is_used_as_configured() {
-    let reply = Reply::events(stream([text("Hi."), finish("stop")]));
-    let server = Server::start(vec![reply]).await;
+    let server = Server::start(vec![Reply::events(stream([text("Hi.")]))]).await;
     let file = format!(
         r#"
         default_provider = "box"
@@ -114,6 +113,7 @@ async fn a_provider_from_the_file_is_used_as_configured() {
         server = "llama_cpp_python"
         max_tokens_field = "max_completion_tokens"
         stream_usage = false
+        finish_reasons = false
         read_timeout_ms = 5000
         [providers.openai]
         "#,
@@ -124,7 +124,7 @@ async fn a_provider_from_the_file_is_used_as_configured() {
     ask.config.model = String::new();
     ask.config.max_output_tokens = Some(9);
     ask.output_schema = Some(json!({"type": "object"}));
-    ask.answer(&registry).await;
+    assert_eq!(content(&ask.answer(&registry).await), "Hi.");
     let request = &server.requests()[0];
     assert_eq!(request.header("authorization").unwrap(), "Bearer box-key-1");
     let body = request.json();

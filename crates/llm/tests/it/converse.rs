@@ -10,25 +10,25 @@ use helix_agents_core::step::StopReason;
 use helix_agents_llm::{ApiFormat, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Server, failure, frame, frame_of_event, options};
+use crate::support::{Ask, Reply, Server, event_frame, failure, frame, options};
 
 /// Returns a reply with reasoning, a text and a call.
 fn reply() -> Reply {
     let delta = |index: u32, delta: Value| {
-        frame_of_event("contentBlockDelta", &json!({"contentBlockIndex": index, "delta": delta}))
+        event_frame("contentBlockDelta", &json!({"contentBlockIndex": index, "delta": delta}))
     };
     let call = json!({"contentBlockIndex": 2, "start": {"toolUse": {"toolUseId": "t1", "name": "lookup"}}});
     let frames = [
-        frame_of_event("messageStart", &json!({"role": "assistant"})),
+        event_frame("messageStart", &json!({"role": "assistant"})),
         delta(0, json!({"reasoningContent": {"text": "Hm."}})),
         delta(0, json!({"reasoningContent": {"signature": "sig"}})),
         delta(1, json!({"text": "Look"})),
         delta(1, json!({"text": "ing."})),
-        frame_of_event("contentBlockStart", &call),
+        event_frame("contentBlockStart", &call),
         delta(2, json!({"toolUse": {"input": "{\"key\":"}})),
         delta(2, json!({"toolUse": {"input": "1}"}})),
-        frame_of_event("messageStop", &json!({"stopReason": "tool_use"})),
-        frame_of_event(
+        event_frame("messageStop", &json!({"stopReason": "tool_use"})),
+        event_frame(
             "metadata",
             &json!({"usage": {"inputTokens": 4, "outputTokens": 5, "cacheReadInputTokens": 2, "cacheWriteInputTokens": 1}}),
         ),
@@ -95,10 +95,36 @@ async fn a_file_that_the_api_cannot_take_is_mentioned() {
 }
 
 #[tokio::test]
+async fn every_exception_in_a_stream_is_classified() {
+    let table = [
+        ("throttlingException", "provider_rate_limited", true),
+        ("modelNotReadyException", "provider_rate_limited", true),
+        ("internalServerException", "provider_unavailable", true),
+        ("modelStreamErrorException", "provider_unavailable", true),
+        ("modelTimeoutException", "provider_unavailable", true),
+        ("serviceUnavailableException", "provider_unavailable", true),
+        ("InternalFailure", "provider_unavailable", true),
+        ("validationException", "provider_rejected", false),
+        ("resourceNotFoundException", "provider_rejected", false),
+        ("accessDeniedException", "provider_unauthorized", false),
+    ];
+    for (kind, code, is_transient) in table {
+        let text = json!({"contentBlockIndex": 0, "delta": {"text": "So"}});
+        let exception = frame(&[(":exception-type", kind)], &json!({"message": "Why."}));
+        let pieces = [event_frame("contentBlockDelta", &text), exception];
+        let reply = Reply::head("application/vnd.amazon.eventstream").pieces(pieces).end();
+        let server = Server::start(vec![reply]).await;
+        let response = Ask::default().answer(&adapter(&server)).await;
+        let (error, should_stop) = failure(&response);
+        assert_eq!((&*error.code, should_stop), (code, !is_transient), "{kind}");
+    }
+}
+
+#[tokio::test]
 async fn an_error_is_understood_from_its_status_its_frame_or_its_header() {
     let throttled =
         frame(&[(":exception-type", "throttlingException")], &json!({"message": "Slow down."}));
-    let start = frame_of_event("messageStart", &json!({"role": "assistant"}));
+    let start = event_frame("messageStart", &json!({"role": "assistant"}));
     let replies = vec![
         Reply::head("application/vnd.amazon.eventstream").pieces([start, throttled]).end(),
         Reply::status(

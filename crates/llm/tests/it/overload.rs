@@ -1,6 +1,7 @@
-//! Failures in the middle of a stream: repeated before the first output, and never afterwards.
+//! Failures in the middle of a stream: repeated before the first output, and not by the adapter afterwards.
 
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::step::StopReason;
 use helix_agents_llm::{ApiFormat, ModelServer};
 use serde_json::{Value, json};
 
@@ -94,5 +95,34 @@ async fn a_reply_that_ends_before_its_last_event_is_an_error() {
         let response = Ask::default().answer(&adapter).await;
         let (error, _) = failure(&response);
         assert_eq!(&*error.code, ErrorCode::ProviderStreamCut.as_str(), "{format:?}");
+    }
+}
+
+/// Gemini sends parts after a finish reason, and then another one.
+#[tokio::test]
+async fn parts_after_a_finish_reason_are_not_lost_with_the_connection() {
+    let document = |part: &Value, reason: Option<&str>| json!({"candidates": [{"content": {"parts": [part]}, "finishReason": reason}]});
+    let (first, second) = (json!({"text": "Ye"}), json!({"text": "s."}));
+    let open = json!({"functionCall": {"name": "lookup", "willContinue": true}});
+    let table = [
+        (vec![document(&first, Some("STOP")), document(&second, Some("STOP"))], true),
+        (vec![document(&first, Some("STOP")), document(&second, None)], false),
+        (vec![document(&open, Some("STOP"))], false),
+    ];
+    for (documents, is_whole) in table {
+        let lines = documents.iter().map(|document| format!("data: {document}\n\n"));
+        let lines: Vec<String> = lines.collect();
+        let server = Server::start(vec![Reply::broken(&lines), Reply::events(&lines)]).await;
+        let format = ApiFormat::GeminiGenerate;
+        let adapter = ModelServer::new(options(&server).with_format(format)).unwrap();
+        let response = Ask::default().answer(&adapter).await;
+        if is_whole {
+            assert_eq!(content(&response), "Yes.");
+        } else {
+            assert_eq!(&*failure(&response).0.code, ErrorCode::ProviderStreamCut.as_str());
+        }
+        // An orderly end of the stream is the end of the reply.
+        let response = Ask::default().answer(&adapter).await;
+        assert_ne!(response.result.stop_reason(), Some(StopReason::Error));
     }
 }

@@ -101,6 +101,43 @@ async fn after_delivery_there_is_no_second_attempt() {
     assert_eq!(ask.sink.lines(), ["text H", "error provider_stream_cut"]);
 }
 
+/// After the output, only failures that may pass are repeated, by the caller.
+#[tokio::test]
+async fn after_delivery_a_permanent_failure_ends_the_run() {
+    let error = |error: &str| format!(r#"{{"error":{error}}}"#);
+    let table = [
+        (error(r#"{"code":"server_error"}"#), "provider_unavailable", false),
+        (error(r#"{"type":"overloaded_error"}"#), "provider_unavailable", false),
+        (error(r#"{"code":"rate_limit_exceeded"}"#), "provider_rate_limited", false),
+        ("garbage".to_owned(), "provider_protocol", false),
+        (error(r#"{"code":"invalid_api_key"}"#), "provider_unauthorized", true),
+        (error(r#"{"type":"invalid_request_error"}"#), "provider_rejected", true),
+        (error(r#"{"code":"model_not_found"}"#), "provider_rejected", true),
+        (error(r#"{"code":"content_filter"}"#), "provider_rejected", true),
+        (error(r#"{"code":"insufficient_quota"}"#), "provider_rate_limited", true),
+    ];
+    for (event, code, stops) in table {
+        let reply = Reply::events([text("H"), event].map(|event| format!("data: {event}\n\n")));
+        let server = Server::start(vec![reply, good()]).await;
+        let ask = retrying(3);
+        let response = ask.answer(&adapter(&server)).await;
+        let (error, should_stop) = failure(&response);
+        assert_eq!((&*error.code, should_stop), (code, stops), "{code}");
+        assert_eq!(server.requests().len(), 1, "{code}");
+        assert_eq!(ask.sink.lines(), ["text H".to_owned(), format!("error {code}")]);
+    }
+}
+
+#[tokio::test]
+async fn after_delivery_a_reply_that_is_too_large_ends_the_run() {
+    let pieces = (0..100).map(|_| format!("data: {}\n\n", text("Hello")));
+    let server = Server::start(vec![Reply::events(pieces)]).await;
+    let adapter = ModelServer::new(options(&server).with_max_reply_bytes(1000)).unwrap();
+    let response = retrying(3).answer(&adapter).await;
+    let (error, should_stop) = failure(&response);
+    assert_eq!((&*error.code, should_stop), ("too_large", true));
+}
+
 #[tokio::test]
 async fn it_waits_as_long_as_the_provider_asks() {
     let hint = r#"{"error":{"message":"Please try again in 60ms."}}"#;
@@ -137,4 +174,17 @@ async fn default_waits_are_at_least_half_of_the_policys() {
         firsts.push(started.elapsed());
     }
     assert!(firsts.iter().all(|wait| *wait >= Duration::from_millis(20)), "{firsts:?}");
+}
+
+#[tokio::test]
+async fn an_immediate_retry_still_waits_as_the_policy_says() {
+    for header in ["retry-after: 0\r\n", "retry-after-ms: 1\r\n"] {
+        let server = Server::start(vec![Reply::status(429, header, ""), good()]).await;
+        let policy = RetryPolicy::default().base(Duration::from_millis(40));
+        let adapter = ModelServer::new(options(&server).with_retry(policy)).unwrap();
+        let started = Instant::now();
+        let response = retrying(1).answer(&adapter).await;
+        assert_eq!(content(&response), "Hi.");
+        assert!(started.elapsed() >= Duration::from_millis(20), "{:?}", started.elapsed());
+    }
 }

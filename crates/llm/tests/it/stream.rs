@@ -5,10 +5,12 @@ use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::message::Thinking;
 use helix_agents_core::step::{StepResult, StopReason};
 use helix_agents_core::usage::Usage;
+use helix_agents_llm::{ModelServer, ServerProfile};
 use serde_json::json;
 
 use crate::support::{
-    Ask, Reply, Server, adapter, content, delta, finish, piece, play, play_for, text,
+    Ask, Reply, Server, adapter, content, delta, failure, finish, options, piece, play, play_for,
+    stream, text,
 };
 
 #[tokio::test]
@@ -106,11 +108,61 @@ async fn every_stop_reason_has_its_meaning() {
 }
 
 #[tokio::test]
-async fn a_stream_without_a_finish_reason_ends_at_its_end_event() {
-    let (response, _) = play(&[text("a")]).await;
+async fn a_stream_without_a_finish_reason_is_cut_even_if_it_has_its_end_event() {
+    for chunks in [vec![text("a")], vec![]] {
+        let server = Server::start(vec![Reply::events(stream(&chunks))]).await;
+        let response = Ask::default().answer(&adapter(&server)).await;
+        let (error, should_stop) = failure(&response);
+        assert_eq!((&*error.code, should_stop), ("provider_stream_cut", chunks.is_empty()));
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_finish_reasons_ends_its_streams_with_the_end_event() {
+    let mut profile = ServerProfile::compatible();
+    profile.finish_reasons = false;
+    let server = Server::start(vec![Reply::events(stream([text("a")]))]).await;
+    let adapter = ModelServer::new(options(&server).with_profile(profile)).unwrap();
+    let response = Ask::default().answer(&adapter).await;
     assert_eq!(content(&response), "a");
     assert_eq!(response.result.stop_reason(), None);
     assert_eq!(response.raw_stop_reason, None);
+}
+
+#[tokio::test]
+async fn output_after_the_finish_reason_belongs_to_the_reply() {
+    let call = piece(r#"{"index":0,"id":"c","function":{"name":"add","arguments":"{}"}}"#);
+    let (response, lines) = play(&[text("a"), finish("stop"), text("b"), call]).await;
+    assert_eq!(response.result.stop_reason(), Some(StopReason::ToolUse));
+    assert_eq!(lines, ["text a", "text b", "start 0 add", "args 0 {}", "call c add {}"]);
+    // A `stop` at the end does not undo the reason before it.
+    let (response, _) = play(&[text("a"), finish("length"), text("b"), finish("stop")]).await;
+    assert_eq!(response.result.stop_reason(), Some(StopReason::MaxTokens));
+    assert_eq!(content(&response), "ab");
+}
+
+#[tokio::test]
+async fn a_connection_lost_after_the_finish_reason_must_not_lose_output() {
+    let open = piece(r#"{"index":0,"id":"c","function":{"name":"add","arguments":"{\"a\":"}}"#);
+    let cut = [
+        vec![text("a"), finish("stop"), text("b")],
+        vec![open.clone(), finish("tool_calls")],
+        vec![finish("tool_calls"), open.clone()],
+    ];
+    for chunks in cut {
+        let pieces = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+        let server = Server::start(vec![Reply::broken(pieces)]).await;
+        let response = Ask::default().answer(&adapter(&server)).await;
+        assert_eq!(failure(&response).0.code, "provider_stream_cut", "{chunks:?}");
+    }
+    let whole =
+        [vec![text("a"), finish("stop"), text("b"), finish("stop")], vec![open, finish("length")]];
+    for chunks in whole {
+        let pieces = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+        let server = Server::start(vec![Reply::broken(pieces)]).await;
+        let response = Ask::default().answer(&adapter(&server)).await;
+        assert!(response.result.stop_reason() != Some(StopReason::Error), "{chunks:?}");
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ mod sink;
 mod talk;
 
 pub(crate) use ask::{Ask, adapter, options, tool};
-pub(crate) use frames::{frame, frame_of_event};
+pub(crate) use frames::{event_frame, frame};
 pub(crate) use server::{Act, Reply, Request, Server};
 pub(crate) use sink::Recorder;
 pub(crate) use talk::Talk;

@@ -63,6 +63,7 @@ async fn a_finished_reply_is_not_lost_to_a_server_that_stalls_afterwards() {
 async fn a_server_that_keeps_the_stream_open_after_its_end_costs_little() {
     let reply = Reply::head("text/event-stream")
         .piece(event(&text("a")))
+        .piece(event(&finish("stop")))
         .piece("data: [DONE]\n\n")
         .then(Act::AwaitClose);
     let (response, server) = ask(reply, Timeouts::default()).await;

@@ -45,17 +45,20 @@ impl RetryPolicy {
     }
 
     /// Returns the wait before retry number `retry` (from 0), or `None` if there is none. `jitter`
-    /// is a random number that reduces the wait by up to half; a wait that the provider asked for
-    /// is not reduced.
+    /// is a random number that reduces the wait by up to half. A wait that the provider asked for
+    /// is not reduced, and one that is shorter than the policy's is ignored, so that a provider
+    /// cannot cause retries without a pause.
     #[must_use]
     pub fn wait(&self, retry: u32, error: &Error, jitter: u64) -> Option<Duration> {
-        if retry >= self.max_retries || !error.is_retryable() {
+        if !error.is_retryable() {
             return None;
         }
-        if let Some(asked) = error.retry_after() {
-            return (asked <= self.max).then_some(asked);
+        let own = self.backoff(retry, jitter)?;
+        match error.retry_after() {
+            Some(asked) if asked > self.max => None,
+            Some(asked) => Some(asked.max(own)),
+            None => Some(own),
         }
-        self.backoff(retry, jitter)
     }
 
     /// Returns the wait before retry number `retry` (from 0) of an error that is known to be

@@ -45,8 +45,19 @@ fn a_requested_wait_is_exact_and_there_is_no_retry_if_it_is_too_long() {
     for jitter in [0, 7, 99] {
         assert_eq!(POLICY.wait(0, &asked(350), jitter), Some(Duration::from_millis(350)));
     }
-    assert_eq!(POLICY.wait(2, &asked(0), 0), Some(Duration::ZERO));
     assert_eq!(POLICY.wait(0, &asked(351), 0), None);
+}
+
+#[test]
+fn a_requested_wait_does_not_undercut_the_policy() {
+    for millis in [0, 1, 99] {
+        let error = unavailable().with_retry_after(Duration::from_millis(millis));
+        for (retry, jitter) in [(0, 0), (1, 7), (2, 99)] {
+            let own = POLICY.wait(retry, &unavailable(), jitter);
+            assert_eq!(POLICY.wait(retry, &error, jitter), own, "{millis} ms");
+        }
+        assert_eq!(POLICY.wait(3, &error, 0), None);
+    }
 }
 
 #[test]

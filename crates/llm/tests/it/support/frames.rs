@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Returns a frame of the event stream of AWS.
+/// Returns a frame.
 pub(crate) fn frame(headers: &[(&str, &str)], payload: &Value) -> Vec<u8> {
     let mut encoded = Vec::new();
     for (name, value) in headers {
@@ -24,6 +24,6 @@ pub(crate) fn frame(headers: &[(&str, &str)], payload: &Value) -> Vec<u8> {
 }
 
 /// Returns the frame of an event.
-pub(crate) fn frame_of_event(kind: &str, payload: &Value) -> Vec<u8> {
+pub(crate) fn event_frame(kind: &str, payload: &Value) -> Vec<u8> {
     frame(&[(":event-type", kind), (":message-type", "event")], payload)
 }

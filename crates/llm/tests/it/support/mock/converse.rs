@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use helix_agents_llm::ApiFormat;
 use serde_json::{Value, json};
 
-use super::super::{frame, frame_of_event};
+use super::super::{frame, event_frame};
 use super::seal::{self, Verdict};
 use super::{Part, Request, Rules};
 
@@ -79,26 +79,26 @@ impl Rules for Converse {
         let (body, model) = (request.json(), model(request));
         let mut before = beginning(&body);
         before.extend(places(&body).into_iter().map(|(_, role, block)| json!([role, block])));
-        let mut events = vec![frame_of_event("messageStart", &json!({"role": "assistant"}))];
+        let mut events = vec![event_frame("messageStart", &json!({"role": "assistant"}))];
         for (index, part) in parts.iter().enumerate() {
             let sign = |text: &str| seal::sign(self.account, &model, &before, text);
             let (deltas, whole) = block(*part, sign);
             if let Part::Call(id) = part {
                 let start = json!({"toolUse": {"toolUseId": id, "name": "lookup"}});
                 let start = json!({"contentBlockIndex": index, "start": start});
-                events.push(frame_of_event("contentBlockStart", &start));
+                events.push(event_frame("contentBlockStart", &start));
             }
             events.extend(deltas.iter().map(|delta| {
                 let delta = json!({"contentBlockIndex": index, "delta": delta});
-                frame_of_event("contentBlockDelta", &delta)
+                event_frame("contentBlockDelta", &delta)
             }));
             before.push(json!(["assistant", whole]));
         }
         let calls = parts.iter().any(|part| matches!(part, Part::Call(_)));
         let stop = json!({"stopReason": if calls { "tool_use" } else { "end_turn" }});
-        events.push(frame_of_event("messageStop", &stop));
+        events.push(event_frame("messageStop", &stop));
         let usage = json!({"usage": {"inputTokens": 9, "outputTokens": 4}});
-        events.push(frame_of_event("metadata", &usage));
+        events.push(event_frame("metadata", &usage));
         events
     }
 
