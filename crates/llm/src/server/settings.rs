@@ -5,7 +5,7 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::Inner;
-use crate::wire_format::{WireFormat, provider_options};
+use crate::wire_format::{Call, WireFormat, provider_options};
 
 /// Headers that the HTTP client sets.
 const FIXED_HEADERS: [&str; 5] =
@@ -51,15 +51,16 @@ pub(super) fn check<F: WireFormat>(format: F, config: &LlmConfig, server: &Inner
 /// Returns the headers of a call. The caller's headers take precedence.
 pub(super) fn headers<F: WireFormat>(
     format: F,
-    config: &LlmConfig,
+    call: &Call<'_>,
     key_header: Option<&(HeaderName, HeaderValue)>,
 ) -> Result<HeaderMap> {
+    let config = call.request.config;
     let mut headers = HeaderMap::with_capacity(4 + config.headers.len());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some((name, value)) = key_header {
         headers.insert(name, value.clone());
     }
-    format.add_headers(config, &mut headers);
+    format.add_headers(config, call.capabilities, &mut headers);
     for (name, value) in &config.headers {
         let (name, value) = parse_header(name, value)?;
         headers.insert(name, value);
@@ -85,5 +86,7 @@ fn invalid(problem: String) -> Error {
 
 /// Returns `true` for headers that contain keys.
 pub(crate) fn is_secret_header(name: &str) -> bool {
-    name == AUTHORIZATION || ["api-key", "x-api-key", "x-goog-api-key", "cookie"].contains(&name)
+    const OTHERS: [&str; 5] =
+        ["api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token", "cookie"];
+    name == AUTHORIZATION || OTHERS.contains(&name)
 }
