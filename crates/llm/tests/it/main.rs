@@ -10,19 +10,26 @@ mod apis;
 mod cancel;
 mod cassettes;
 mod config;
+mod config_hosting;
+mod config_models;
 mod converse;
 mod detect;
 mod dialects;
 mod document;
 mod embeddings;
 mod errors;
+#[cfg(feature = "gcp-auth")]
+mod google_tokens;
 mod hosting;
 mod info;
 mod llmock;
+mod model_pages;
 mod overload;
 mod registry;
 mod request;
 mod retry;
+#[cfg(feature = "sigv4")]
+mod signing;
 mod split;
 mod stream;
 mod stream_calls;

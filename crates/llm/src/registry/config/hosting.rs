@@ -1,6 +1,6 @@
 //! `hosting` in `helix.toml`: the providers that host the models of others.
 
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{Error, Result};
 use serde::Deserialize;
 
 use super::{Configured, invalid};
@@ -9,16 +9,48 @@ use crate::server::ModelServerOptions;
 
 /// A host and its parameters. The names are those of the constructors of [`ModelServerOptions`].
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum HostingConfig {
-    AzureOpenai { endpoint: String },
-    AzureOpenaiDated { endpoint: String, api_version: String },
-    FoundryClaude { resource: String },
-    BedrockClaude { region: Option<String> },
-    BedrockOpenai { region: Option<String> },
-    BedrockConverse { region: Option<String> },
-    VertexGemini { project: String, location: String },
-    VertexClaude { project: String, location: String },
+    AzureOpenai(Azure),
+    AzureOpenaiDated(AzureDated),
+    FoundryClaude(Foundry),
+    BedrockClaude(Bedrock),
+    BedrockOpenai(Bedrock),
+    BedrockConverse(Bedrock),
+    VertexGemini(Vertex),
+    VertexClaude(Vertex),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Azure {
+    endpoint: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AzureDated {
+    endpoint: String,
+    api_version: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Foundry {
+    resource: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bedrock {
+    region: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Vertex {
+    project: String,
+    location: String,
 }
 
 impl HostingConfig {
@@ -28,34 +60,27 @@ impl HostingConfig {
         name: &str,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<ModelServerOptions> {
-        let region_of = |named: &Option<String>| {
-            let variable = || lookup(AWS_REGION.name).or_else(|| lookup(AWS_DEFAULT_REGION.name));
-            named.clone().or_else(variable).ok_or_else(|| {
-                invalid(format!(
-                    "the provider `{name}` has no region: set `region` in its `hosting`, or {}",
-                    AWS_REGION.name
-                ))
-            })
-        };
         Ok(match self {
-            Self::AzureOpenai { endpoint } => ModelServerOptions::azure_openai(name, endpoint),
-            Self::AzureOpenaiDated { endpoint, api_version } => {
+            Self::AzureOpenai(azure) => ModelServerOptions::azure_openai(name, &azure.endpoint),
+            Self::AzureOpenaiDated(AzureDated { endpoint, api_version }) => {
                 ModelServerOptions::azure_openai_dated(name, endpoint, api_version)
             }
-            Self::FoundryClaude { resource } => ModelServerOptions::foundry_claude(name, resource),
-            Self::BedrockClaude { region } => {
-                ModelServerOptions::bedrock_claude(name, &region_of(region)?)
+            Self::FoundryClaude(foundry) => {
+                ModelServerOptions::foundry_claude(name, &foundry.resource)
             }
-            Self::BedrockOpenai { region } => {
-                ModelServerOptions::bedrock_openai(name, &region_of(region)?)
+            Self::BedrockClaude(bedrock) => {
+                ModelServerOptions::bedrock_claude(name, &bedrock.region(name, lookup)?)
             }
-            Self::BedrockConverse { region } => {
-                ModelServerOptions::bedrock_converse(name, &region_of(region)?)
+            Self::BedrockOpenai(bedrock) => {
+                ModelServerOptions::bedrock_openai(name, &bedrock.region(name, lookup)?)
             }
-            Self::VertexGemini { project, location } => {
+            Self::BedrockConverse(bedrock) => {
+                ModelServerOptions::bedrock_converse(name, &bedrock.region(name, lookup)?)
+            }
+            Self::VertexGemini(Vertex { project, location }) => {
                 ModelServerOptions::vertex_gemini(name, project, location)
             }
-            Self::VertexClaude { project, location } => {
+            Self::VertexClaude(Vertex { project, location }) => {
                 ModelServerOptions::vertex_claude(name, project, location)
             }
         })
@@ -68,14 +93,27 @@ impl HostingConfig {
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Configured> {
         match self {
-            Self::BedrockClaude { .. }
-            | Self::BedrockOpenai { .. }
-            | Self::BedrockConverse { .. } => signed(options, lookup),
-            Self::VertexGemini { .. } | Self::VertexClaude { .. } => with_tokens(options),
-            Self::AzureOpenai { .. }
-            | Self::AzureOpenaiDated { .. }
-            | Self::FoundryClaude { .. } => Err(needs_key(&options, "set `api_key_env`")),
+            Self::BedrockClaude(_) | Self::BedrockOpenai(_) | Self::BedrockConverse(_) => {
+                signed(options, lookup)
+            }
+            Self::VertexGemini(_) | Self::VertexClaude(_) => with_tokens(options),
+            Self::AzureOpenai(_) | Self::AzureOpenaiDated(_) | Self::FoundryClaude(_) => {
+                Err(needs_key(&options, "set `api_key_env`"))
+            }
         }
+    }
+}
+
+impl Bedrock {
+    /// Returns the region, which an environment variable may set.
+    fn region(&self, name: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String> {
+        let variables = || lookup(AWS_REGION.name).or_else(|| lookup(AWS_DEFAULT_REGION.name));
+        self.region.clone().or_else(variables).ok_or_else(|| {
+            invalid(format!(
+                "the provider `{name}` has no region: set `region` in its `hosting`, or {}",
+                AWS_REGION.name
+            ))
+        })
     }
 }
 
@@ -113,6 +151,6 @@ fn with_tokens(options: ModelServerOptions) -> Result<Configured> {
     Err(needs_key(&options, remedy))
 }
 
-fn needs_key(options: &ModelServerOptions, remedy: &str) -> helix_agents_core::error::Error {
+fn needs_key(options: &ModelServerOptions, remedy: &str) -> Error {
     invalid(format!("the provider `{}` has no credentials: {remedy}", options.name))
 }
