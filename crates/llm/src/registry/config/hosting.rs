@@ -3,7 +3,7 @@
 use helix_agents_core::error::{Error, Result};
 use serde::Deserialize;
 
-use super::{Configured, invalid};
+use super::{Configured, MissingKey, invalid};
 use crate::env::{AWS_DEFAULT_REGION, AWS_REGION};
 use crate::server::ModelServerOptions;
 
@@ -89,16 +89,21 @@ impl HostingConfig {
     /// Adds the credentials of the machine, for a provider without `api_key_env`.
     pub(super) fn with_credentials(
         &self,
-        options: ModelServerOptions,
+        mut options: ModelServerOptions,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Configured> {
         match self {
             Self::BedrockClaude(_) | Self::BedrockOpenai(_) | Self::BedrockConverse(_) => {
-                signed(options, lookup)
+                let missing = sign(&mut options, lookup)?;
+                let key_variable = Some("AWS_ACCESS_KEY_ID".to_owned());
+                Ok(Configured { options: missing.map_or(Ok(options), Err), key_variable })
             }
-            Self::VertexGemini(_) | Self::VertexClaude(_) => with_tokens(options),
+            Self::VertexGemini(_) | Self::VertexClaude(_) => {
+                add_tokens(&mut options)?;
+                Ok(Configured { options: Ok(options), key_variable: None })
+            }
             Self::AzureOpenai(_) | Self::AzureOpenaiDated(_) | Self::FoundryClaude(_) => {
-                Err(needs_key(&options, "set `api_key_env`"))
+                Err(no_credentials(&options, "set `api_key_env`"))
             }
         }
     }
@@ -117,40 +122,43 @@ impl Bedrock {
     }
 }
 
-/// Returns options whose requests are signed with the AWS credentials of the environment.
+/// Adds the AWS credentials of the environment, or returns the missing variable.
 #[cfg(feature = "sigv4")]
-fn signed(
-    options: ModelServerOptions,
+fn sign(
+    options: &mut ModelServerOptions,
     lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<Configured> {
-    let credentials = crate::server::AwsCredentials::from_lookup(lookup);
-    let options = match credentials {
-        Ok(credentials) => Ok(options.with_aws_credentials(credentials)),
-        Err(variable) => Err(super::MissingKey(variable.name.to_owned())),
-    };
-    let key_variable = Some(crate::env::AWS_ACCESS_KEY_ID.name.to_owned());
-    Ok(Configured { options, key_variable })
+) -> Result<Option<MissingKey>> {
+    match crate::server::AwsCredentials::from_lookup(lookup) {
+        Ok(credentials) => {
+            options.aws_credentials = Some(credentials);
+            Ok(None)
+        }
+        Err(variable) => Ok(Some(MissingKey(variable.name.to_owned()))),
+    }
 }
 
 #[cfg(not(feature = "sigv4"))]
-fn signed(options: ModelServerOptions, _: &dyn Fn(&str) -> Option<String>) -> Result<Configured> {
+fn sign(
+    options: &mut ModelServerOptions,
+    _: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<MissingKey>> {
     let remedy = "set `api_key_env`, or use a program with the feature `sigv4`";
-    Err(needs_key(&options, remedy))
+    Err(no_credentials(options, remedy))
 }
 
-/// Returns options with the access tokens of the machine's Google Cloud credentials.
+/// Adds the access tokens of the machine's Google Cloud credentials.
 #[cfg(feature = "gcp-auth")]
-fn with_tokens(options: ModelServerOptions) -> Result<Configured> {
-    let options = options.with_authenticator(crate::server::GoogleTokens::new());
-    Ok(Configured { options: Ok(options), key_variable: None })
+fn add_tokens(options: &mut ModelServerOptions) -> Result<()> {
+    options.authenticator = Some(std::sync::Arc::new(crate::server::GoogleTokens::new()));
+    Ok(())
 }
 
 #[cfg(not(feature = "gcp-auth"))]
-fn with_tokens(options: ModelServerOptions) -> Result<Configured> {
+fn add_tokens(options: &mut ModelServerOptions) -> Result<()> {
     let remedy = "set `api_key_env`, or use a program with the feature `gcp-auth`";
-    Err(needs_key(&options, remedy))
+    Err(no_credentials(options, remedy))
 }
 
-fn needs_key(options: &ModelServerOptions, remedy: &str) -> Error {
+fn no_credentials(options: &ModelServerOptions, remedy: &str) -> Error {
     invalid(format!("the provider `{}` has no credentials: {remedy}", options.name))
 }
