@@ -45,13 +45,13 @@ impl ProviderRegistry {
         for known in found.filter(|known| !config.providers.contains_key(known.name)) {
             let mut options = known.options(&known.base_url(&lookup));
             let key = lookup(known.key.name);
-            let (variable, key_variable) = match (&key, known.base_url) {
-                (None, Some(base_url)) => (base_url, None),
-                _ => (known.key, Some(known.key.name)),
+            let variable = match (&key, known.base_url) {
+                (None, Some(base_url)) => base_url,
+                _ => known.key,
             };
             options.api_key = key.as_deref().map(Into::into);
             let source = ProviderSource::Variable(variable.name);
-            registry = registry.with_server(options, source, key_variable)?;
+            registry = registry.with_server(options, source, Some(known.key.name))?;
         }
         for (name, provider) in &config.providers {
             let source = ProviderSource::File(file.unwrap_or(Path::new(CONFIG_FILE)).to_owned());

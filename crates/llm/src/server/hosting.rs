@@ -5,7 +5,7 @@ use reqwest::Url;
 use super::options::{ApiFormat, ModelServerOptions};
 use crate::openai_chat::ServerProfile;
 
-/// The host of the models of a server. It changes the URL and some members of requests.
+/// The host of the models of a server. It may change the URL, some members of requests, and their authentication.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Hosting {

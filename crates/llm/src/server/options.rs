@@ -95,7 +95,7 @@ pub struct ModelServerOptions {
     /// The credentials that sign requests to Amazon Bedrock. If set, `api_key` is ignored.
     #[cfg(feature = "sigv4")]
     pub aws_credentials: Option<AwsCredentials>,
-    /// The host of the models, if it is not the vendor of the API. It changes the URL and some members of requests.
+    /// The host of the models, if it is not the vendor of the API.
     pub hosting: Hosting,
     /// The default model, which is used by calls that name no model.
     pub default_model: Option<String>,

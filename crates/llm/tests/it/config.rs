@@ -285,7 +285,8 @@ fn the_source_of_a_provider_is_known() {
     let providers = registry.providers();
     let [anthropic, boxed, gemini, open] = &providers[..] else { panic!("{providers:?}") };
     assert_eq!(anthropic.source, ProviderSource::Variable("ANTHROPIC_BASE_URL"));
-    assert_eq!((&anthropic.key, &anthropic.key_variable), (&ProviderKey::None, &None));
+    assert_eq!(anthropic.key, ProviderKey::None);
+    assert_eq!(anthropic.key_variable.as_deref(), Some("ANTHROPIC_API_KEY"));
     assert_eq!(gemini.source, ProviderSource::Variable("GEMINI_API_KEY"));
     assert_eq!(gemini.key_variable.as_deref(), Some("GEMINI_API_KEY"));
     assert!(matches!(boxed.source, ProviderSource::File(_)), "{boxed:?}");
