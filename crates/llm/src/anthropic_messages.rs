@@ -7,7 +7,7 @@ use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 
 use crate::bound_thinking;
 use crate::capability::{ModelCapabilities, Sampling};
-use crate::wire_format::{Call, RequestBody, WireFormat};
+use crate::wire_format::{Call, PageEnd, RequestBody, WireFormat};
 
 mod block;
 mod container;
@@ -55,9 +55,18 @@ impl WireFormat for AnthropicMessages {
         add_versioned(url, "models");
     }
 
-    fn add_headers(self, config: &LlmConfig, headers: &mut HeaderMap) {
+    fn next_models_page(self, end: PageEnd) -> Option<(&'static str, String)> {
+        end.last_id.filter(|_| end.has_more == Some(true)).map(|last| ("after_id", last))
+    }
+
+    fn add_headers(
+        self,
+        config: &LlmConfig,
+        capabilities: Option<&ModelCapabilities>,
+        headers: &mut HeaderMap,
+    ) {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-        headers.insert(VERSION, version(config));
+        headers.insert(VERSION, version(config, capabilities));
     }
 
     fn complete_headers(self, call: &Call<'_>, headers: &mut HeaderMap) {
@@ -113,15 +122,14 @@ fn add_beta(feature: &str, headers: &mut HeaderMap) {
 }
 
 /// Returns the version for a call. Some hosts serve the current version only for models that have no sampling settings.
-fn version(config: &LlmConfig) -> HeaderValue {
+fn version(config: &LlmConfig, capabilities: Option<&ModelCapabilities>) -> HeaderValue {
     let is_option =
         |name: &str| config.provider_options.values().any(|options| options.contains_key(name));
     let samples = config.temperature.is_some()
         || config.top_p.is_some()
         || config.top_k.is_some()
         || ["temperature", "top_p", "top_k"].into_iter().any(is_option);
-    let known = ModelCapabilities::of(&config.model);
-    if samples || known.is_some_and(|known| known.sampling == Sampling::Yes) {
+    if samples || capabilities.is_some_and(|known| known.sampling == Sampling::Yes) {
         return SAMPLING_VERSION;
     }
     CURRENT_VERSION

@@ -5,6 +5,7 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 
+use crate::capability::ModelCapabilities;
 use crate::wire_format::{Call, RequestBody, WireFormat};
 
 mod message;
@@ -43,7 +44,7 @@ impl WireFormat for BedrockConverse {
         url
     }
 
-    fn add_headers(self, _: &LlmConfig, headers: &mut HeaderMap) {
+    fn add_headers(self, _: &LlmConfig, _: Option<&ModelCapabilities>, headers: &mut HeaderMap) {
         let accept = "application/vnd.amazon.eventstream, application/json";
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
     }

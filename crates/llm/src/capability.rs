@@ -6,13 +6,14 @@ use std::sync::LazyLock;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{Effort, LlmConfig, ThinkingAmount};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+mod builder;
 #[cfg(test)]
 mod tests;
 
 /// The capabilities of a model that matter to requests.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelCapabilities {
@@ -37,7 +38,7 @@ pub struct ModelCapabilities {
 }
 
 /// Whether a model accepts sampling settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Sampling {

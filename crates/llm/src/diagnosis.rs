@@ -1,10 +1,9 @@
 //! The state of the configuration, of the default model and of the providers, and what needs attention.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use helix_agents_core::error::{Error, ErrorCode, ErrorRecord};
 use helix_agents_core::finding::{Finding, Severity};
 use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
@@ -15,8 +14,13 @@ use crate::{
     CONFIG_FILE, ProviderInfo, ProviderKey, ProviderRegistry, SelectedModel, ServerCapability,
 };
 
+mod remedy;
+
 /// The timeout of a request for the models of a provider.
 const MODELS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The maximum number of providers that are checked at the same time.
+const MAX_CHECKS: usize = 16;
 
 /// The remedy if no default model can be selected.
 const NAME_A_MODEL: &str = "set HELIX_MODEL to a model as `provider:model`, or `default_provider` in \
@@ -115,18 +119,24 @@ pub struct ProviderDiagnosis {
     pub name: String,
     /// Whether the provider is used for model names without a `provider:` prefix.
     pub is_default: bool,
+    /// The place that configures the provider: a variable, a file, the program, or a port of this machine.
+    pub source: String,
     /// The base URL, if the registry knows it.
     pub base_url: Option<String>,
+    /// The name of the API, as in `helix.toml`, if the registry knows it.
+    pub api: Option<&'static str>,
     /// The model used when a call specifies none.
     pub default_model: Option<String>,
     /// The state of the API key: `set`, `none` if it is not needed, or `missing`.
     pub key: &'static str,
-    /// The variable that should hold the key but is not set.
+    /// The variable that holds the key, or should hold it.
     pub key_variable: Option<String>,
     /// Whether the provider responds.
     pub responds: bool,
     /// The error if the provider does not list its models.
     pub error: Option<ErrorRecord>,
+    /// Whether the error is about a key or token that has expired.
+    pub expired: bool,
     /// The models that the provider lists.
     pub models: Vec<String>,
     /// The provider's handling of agent settings.
@@ -159,11 +169,11 @@ impl ModelsDiagnosis {
         }
         let infos = registry.providers();
         let checks = infos.into_iter().map(|info| ProviderDiagnosis::check(&registry, info));
-        let providers = join_all(checks).await;
+        let providers = stream::iter(checks).buffered(MAX_CHECKS).collect().await;
         let (default_model, problems) = match SelectedModel::select(None).await {
             Ok(Some(model)) => {
                 let config = LlmConfig::new(model.name.clone());
-                let problem = |error: Error| Finding::from_error(&error, remedy(error.code()));
+                let problem = |error: Error| Finding::from_error(&error, remedy::of_check(&error));
                 let problems = model.registry.check(&config).err().map(problem);
                 let default_model =
                     DefaultModel { name: model.name, source: model.source.to_string() };
@@ -194,22 +204,25 @@ impl ProviderDiagnosis {
         let listed = registry.models(&info.name, MODELS_TIMEOUT).await;
         let (models, error) = match listed {
             Ok(models) => (models, None),
-            Err(error) => (Vec::new(), Some(error.record())),
+            Err(error) => (Vec::new(), Some(error)),
         };
-        let (key, key_variable) = match info.key {
-            ProviderKey::None => ("none", None),
-            ProviderKey::Set => ("set", None),
-            ProviderKey::Missing(variable) => ("missing", Some(variable)),
+        let key = match info.key {
+            ProviderKey::None => "none",
+            ProviderKey::Set => "set",
+            ProviderKey::Missing(_) => "missing",
         };
         Self {
             name: info.name,
             is_default: info.is_default,
+            source: info.source.to_string(),
             base_url: info.base_url,
+            api: info.api,
             default_model: info.default_model,
             key,
-            key_variable,
-            responds: error.as_ref().is_none_or(|error| error.is(ErrorCode::Unsupported)),
-            error,
+            key_variable: info.key_variable,
+            responds: error.as_ref().is_none_or(|error| error.code() == ErrorCode::Unsupported),
+            expired: error.as_ref().is_some_and(is_expired),
+            error: error.map(|error| error.record()),
             models,
             capabilities: info.profile.map(|profile| profile.capabilities()).unwrap_or_default(),
         }
@@ -218,7 +231,7 @@ impl ProviderDiagnosis {
     /// Returns the finding about the error, if there is one.
     fn finding(&self, severity: Severity) -> Option<Finding> {
         let error = self.error.as_ref()?;
-        let remedy = remedy(error.to_error(ErrorCode::Internal).code());
+        let remedy = remedy::of_provider(self, error);
         let (code, message) = (error.code.clone(), &*error.message);
         Some(match severity {
             Severity::Problem => Finding::problem(code, message, remedy),
@@ -254,18 +267,11 @@ fn no_model() -> Finding {
     )
 }
 
-/// Returns the remedy for an error of a provider.
-fn remedy(code: ErrorCode) -> Cow<'static, str> {
-    let remedy = match code {
-        ErrorCode::ProviderUnauthorized => "check its API key: the variable may hold an old one",
-        ErrorCode::ProviderUnavailable | ErrorCode::ProviderTimeout => {
-            "start the server, or correct its URL (`base_url`, OPENAI_BASE_URL)"
-        }
-        ErrorCode::ProviderRateLimited => "wait, or check the account's quota",
-        ErrorCode::ConfigInvalid => "set the variable, or remove the provider from helix.toml",
-        _ => "check that its URL is the root of the API, which usually ends in `/v1`",
-    };
-    remedy.into()
+/// Returns `true` for the error of a key or token that has expired, if the provider names this reason.
+fn is_expired(error: &Error) -> bool {
+    let code = error.context().find(|(name, _)| *name == "provider_code");
+    error.code() == ErrorCode::ProviderUnauthorized
+        && code.is_some_and(|(_, code)| code.to_ascii_lowercase().contains("expired"))
 }
 
 #[cfg(test)]

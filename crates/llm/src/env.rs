@@ -117,6 +117,49 @@ pub const OPENROUTER_API_KEY: EnvVar = EnvVar {
     is_secret: true,
 };
 
+/// The region of Amazon Bedrock.
+pub const AWS_REGION: EnvVar = EnvVar {
+    name: "AWS_REGION",
+    doc: "The region of Amazon Bedrock, if helix.toml names none.",
+    since: "0.1.0",
+    is_secret: false,
+};
+
+/// The region of Amazon Bedrock, if [`AWS_REGION`] is not set.
+pub const AWS_DEFAULT_REGION: EnvVar = EnvVar {
+    name: "AWS_DEFAULT_REGION",
+    doc: "The same, if AWS_REGION is not set.",
+    since: "0.1.0",
+    is_secret: false,
+};
+
+/// The id of the key that signs requests to Amazon Bedrock.
+#[cfg(feature = "sigv4")]
+pub const AWS_ACCESS_KEY_ID: EnvVar = EnvVar {
+    name: "AWS_ACCESS_KEY_ID",
+    doc: "The id of the key that signs requests to Amazon Bedrock.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The key that signs requests to Amazon Bedrock.
+#[cfg(feature = "sigv4")]
+pub const AWS_SECRET_ACCESS_KEY: EnvVar = EnvVar {
+    name: "AWS_SECRET_ACCESS_KEY",
+    doc: "The key that signs requests to Amazon Bedrock.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
+/// The session token of temporary AWS credentials.
+#[cfg(feature = "sigv4")]
+pub const AWS_SESSION_TOKEN: EnvVar = EnvVar {
+    name: "AWS_SESSION_TOKEN",
+    doc: "The session token of that key, if it is temporary.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
 /// All variables of this crate. Other variables are read only if `helix.toml` names them in
 /// `api_key_env`.
 pub const ALL: &[EnvVar] = &[
@@ -131,4 +174,12 @@ pub const ALL: &[EnvVar] = &[
     DEEPSEEK_API_KEY,
     MISTRAL_API_KEY,
     OPENROUTER_API_KEY,
+    AWS_REGION,
+    AWS_DEFAULT_REGION,
+    #[cfg(feature = "sigv4")]
+    AWS_ACCESS_KEY_ID,
+    #[cfg(feature = "sigv4")]
+    AWS_SECRET_ACCESS_KEY,
+    #[cfg(feature = "sigv4")]
+    AWS_SESSION_TOKEN,
 ];

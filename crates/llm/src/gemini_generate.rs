@@ -5,7 +5,8 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 
-use crate::wire_format::{Call, RequestBody, WireFormat, provider_options};
+use crate::capability::ModelCapabilities;
+use crate::wire_format::{Call, PageEnd, RequestBody, WireFormat, provider_options};
 
 mod message;
 mod part;
@@ -39,6 +40,11 @@ impl WireFormat for GeminiGenerate {
         }
     }
 
+    fn next_models_page(self, end: PageEnd) -> Option<(&'static str, String)> {
+        let token = end.next_page_token.filter(|token| !token.is_empty())?;
+        Some(("pageToken", token))
+    }
+
     fn url(self, endpoint: &Url, model: &str) -> Url {
         let mut url = endpoint.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -48,7 +54,7 @@ impl WireFormat for GeminiGenerate {
         url
     }
 
-    fn add_headers(self, _: &LlmConfig, headers: &mut HeaderMap) {
+    fn add_headers(self, _: &LlmConfig, _: Option<&ModelCapabilities>, headers: &mut HeaderMap) {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     }
 

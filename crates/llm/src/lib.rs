@@ -45,9 +45,13 @@ pub use openai_chat::{MaxTokensField, OutputFormat, ServerCapability, ServerProf
 
 pub use registry::{
     CONFIG_FILE, LOCAL_PORTS, LocalServer, ModelSource, ProviderInfo, ProviderKey,
-    ProviderRegistry, ResolvedModel, SelectedModel,
+    ProviderRegistry, ProviderSource, ResolvedModel, SelectedModel,
 };
 pub use secret::ApiKey;
+#[cfg(feature = "sigv4")]
+pub use server::AwsCredentials;
+#[cfg(feature = "gcp-auth")]
+pub use server::GoogleTokens;
 pub use server::{
     ApiFormat, Authenticator, Hosting, KeyHeader, ModelServer, ModelServerOptions, ServerEmbedder,
 };

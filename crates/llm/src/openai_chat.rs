@@ -5,6 +5,7 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 
+use crate::capability::ModelCapabilities;
 use crate::wire_format::{Call, RequestBody, WireFormat, has_budget};
 
 mod calls;
@@ -21,6 +22,7 @@ mod tools;
 mod wire;
 
 pub use capabilities::ServerCapability;
+pub(crate) use profile::is_openai;
 pub use profile::{MaxTokensField, OutputFormat, ServerProfile};
 
 /// The name of the API, which marks the data that messages keep for it.
@@ -45,7 +47,7 @@ impl WireFormat for OpenAiChat<'_> {
         }
     }
 
-    fn add_headers(self, _: &LlmConfig, headers: &mut HeaderMap) {
+    fn add_headers(self, _: &LlmConfig, _: Option<&ModelCapabilities>, headers: &mut HeaderMap) {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     }
 

@@ -7,6 +7,7 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 
+use crate::capability::ModelCapabilities;
 use crate::wire_format::{Call, RequestBody, WireFormat, has_budget};
 
 mod item;
@@ -40,7 +41,7 @@ impl WireFormat for OpenAiResponses {
         }
     }
 
-    fn add_headers(self, _: &LlmConfig, headers: &mut HeaderMap) {
+    fn add_headers(self, _: &LlmConfig, _: Option<&ModelCapabilities>, headers: &mut HeaderMap) {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     }
 

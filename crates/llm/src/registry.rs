@@ -25,7 +25,7 @@ mod load;
 mod select;
 
 pub use detect::{LOCAL_PORTS, LocalServer};
-pub use info::{ProviderInfo, ProviderKey};
+pub use info::{ProviderInfo, ProviderKey, ProviderSource};
 pub use select::{ModelSource, SelectedModel};
 
 /// The file in the current directory that [`ProviderRegistry::from_env`] reads.
@@ -66,15 +66,23 @@ pub struct ProviderRegistry {
 }
 
 #[derive(Debug, Clone)]
-enum Provider {
-    Ready {
-        adapter: Arc<dyn LlmAdapter>,
-        default_model: Option<Arc<str>>,
-        /// The server of the adapter, if the registry created the adapter.
-        server: Option<ModelServer>,
-    },
-    /// A provider whose key is not set. This is an error only when the provider is used.
-    WithoutKey { variable: Arc<str>, default_model: Option<Arc<str>> },
+struct Provider {
+    access: Access,
+    default_model: Option<Arc<str>>,
+    source: ProviderSource,
+    /// The environment variable that holds the key or should hold it, if the key comes from a variable.
+    key_variable: Option<Arc<str>>,
+}
+
+/// The way to call a provider.
+#[derive(Debug, Clone)]
+enum Access {
+    /// A server, whose adapter the registry created.
+    Server(ModelServer),
+    /// An adapter of the program.
+    Adapter(Arc<dyn LlmAdapter>),
+    /// The key is missing from this variable. This is an error only when the provider is used.
+    WithoutKey(Arc<str>),
 }
 
 /// A model and its provider.
@@ -106,13 +114,23 @@ impl ProviderRegistry {
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] in the same cases as [`ModelServer::new`].
     pub fn with_provider(self, options: ModelServerOptions) -> Result<Self> {
-        let http = self.http.clone();
-        let server = ModelServer::new(options.with_http(&http))?;
+        self.with_server(options, ProviderSource::Program, None)
+    }
+
+    /// Adds a model server that this source configures. `key_variable` is the variable that holds its key.
+    fn with_server(
+        self,
+        options: ModelServerOptions,
+        source: ProviderSource,
+        key_variable: Option<&str>,
+    ) -> Result<Self> {
+        let server = ModelServer::new(options.with_http(&self.http))?;
         let name = server.name().to_owned();
-        let provider = Provider::Ready {
+        let provider = Provider {
             default_model: server.default_model().map(Arc::from),
-            adapter: Arc::new(server.clone()),
-            server: Some(server),
+            access: Access::Server(server),
+            source,
+            key_variable: key_variable.map(Arc::from),
         };
         Ok(self.insert(&name, provider))
     }
@@ -121,8 +139,13 @@ impl ProviderRegistry {
     /// calls that name no model.
     #[must_use]
     pub fn with_adapter(self, name: &str, adapter: Arc<dyn LlmAdapter>) -> Self {
-        let default_model = Some("".into());
-        self.insert(name, Provider::Ready { adapter, default_model, server: None })
+        let provider = Provider {
+            access: Access::Adapter(adapter),
+            default_model: Some("".into()),
+            source: ProviderSource::Program,
+            key_variable: None,
+        };
+        self.insert(name, provider)
     }
 
     /// Uses `adapter` if no provider and no default model is configured; otherwise returns the
@@ -213,12 +236,8 @@ impl ProviderRegistry {
 
     fn resolve(&self, name: &str) -> Result<ResolvedModel> {
         let (provider, model) = self.find(self.named(name))?;
-        let default = match self.providers.get(&*provider) {
-            Some(
-                Provider::Ready { default_model, .. } | Provider::WithoutKey { default_model, .. },
-            ) => default_model.as_deref(),
-            None => None,
-        };
+        let default =
+            self.providers.get(&*provider).and_then(|provider| provider.default_model.as_deref());
         let model = Some(model).filter(|model| !model.is_empty()).or(default);
         let model = model.ok_or_else(|| {
             unknown(format!(
@@ -295,11 +314,12 @@ impl ProviderRegistry {
         Cow::Owned(config)
     }
 
-    fn adapter(&self, config: &LlmConfig) -> Result<&Arc<dyn LlmAdapter>> {
+    fn adapter(&self, config: &LlmConfig) -> Result<&dyn LlmAdapter> {
         let (name, _) = self.find(&config.model)?;
-        match self.providers.get(&*name) {
-            Some(Provider::Ready { adapter, .. }) => Ok(adapter),
-            Some(Provider::WithoutKey { variable, .. }) => Err(without_key(&name, variable)),
+        match self.providers.get(&*name).map(|provider| &provider.access) {
+            Some(Access::Server(server)) => Ok(server),
+            Some(Access::Adapter(adapter)) => Ok(&**adapter),
+            Some(Access::WithoutKey(variable)) => Err(without_key(&name, variable)),
             None => Err(unknown(format!("no provider `{name}` is configured"))),
         }
     }

@@ -47,16 +47,23 @@ macro_rules! with_format {
 
 mod authenticator;
 mod embeddings;
+#[cfg(feature = "gcp-auth")]
+mod google_tokens;
 mod hosting;
 mod models;
 mod options;
 mod settings;
+mod signing;
 
 pub use authenticator::Authenticator;
 pub use embeddings::ServerEmbedder;
+#[cfg(feature = "gcp-auth")]
+pub use google_tokens::GoogleTokens;
 pub use hosting::{Hosting, KeyHeader};
 pub use options::{ApiFormat, ModelServerOptions};
 pub(crate) use settings::is_secret_header;
+#[cfg(feature = "sigv4")]
+pub use signing::AwsCredentials;
 
 /// Calls a model server. Implements [`LlmAdapter`]. Cheap to clone.
 ///
@@ -102,8 +109,9 @@ impl ModelServer {
             ));
         }
         let (base_url, route) = parse_base_url(&options.base_url, name)?;
-        // Access tokens replace the key.
-        let has_tokens = options.authenticator.is_some();
+        options.check_signing()?;
+        // Access tokens and signatures replace the key.
+        let has_tokens = options.authenticator.is_some() || options.signs();
         let key = options.api_key.as_ref().filter(|key| !has_tokens && !key.expose().is_empty());
         if (has_tokens || key.is_some()) && route == Route::Plain && !options.allow_http {
             return invalid(format!(
@@ -152,6 +160,12 @@ impl ModelServer {
         &self.0.options
     }
 
+    /// Returns `true` if requests carry a key, an access token or a signature.
+    pub(crate) fn has_credentials(&self) -> bool {
+        let options = &self.0.options;
+        options.api_key.is_some() || options.authenticator.is_some() || options.signs()
+    }
+
     /// Returns the base URL without query and fragment, which could contain credentials.
     pub(crate) fn base_url(&self) -> String {
         let mut url = self.0.base_url.clone();
@@ -177,6 +191,15 @@ impl ModelServer {
                 ),
             )
         })
+    }
+
+    /// Returns the capabilities of a model, after a check of the settings.
+    fn capabilities(&self, model: &str, config: &LlmConfig) -> Result<Option<&ModelCapabilities>> {
+        let known = self.0.options.capabilities_of(model);
+        if let Some(known) = known {
+            known.check(model, config)?;
+        }
+        Ok(known)
     }
 
     /// Returns the header with an access token, if the provider has an authenticator.
@@ -212,7 +235,7 @@ impl ModelServer {
         let Inner { options, endpoint, route, key_header, .. } = &*self.0;
         settings::check(format, request.config, &self.0)?;
         let model = self.model(request.config)?;
-        let capabilities = capabilities(model, request.config)?;
+        let capabilities = self.capabilities(model, request.config)?;
         let client = options.http.on_this_runtime(*route)?;
         let hosting = &options.hosting;
         let call = Call { provider: &options.name, model, capabilities, hosting, request };
@@ -246,6 +269,7 @@ impl ModelServer {
                     http.headers_mut().entry(AUTHORIZATION).or_insert(token);
                 }
                 *http.body_mut() = Some(body.bytes.clone().into());
+                self.0.sign(&mut http).map_err(FailedAttempt::early)?;
                 client.execute(http)
             };
             attempt.run(format.reply(), sent, sink).await
@@ -273,18 +297,9 @@ impl LlmAdapter for ModelServer {
     }
 
     fn check(&self, config: &LlmConfig) -> Result<()> {
-        capabilities(self.model(config)?, config)?;
+        self.capabilities(self.model(config)?, config)?;
         with_format!(&self.0.options.format, format => settings::check(format, config, &self.0))
     }
-}
-
-/// Returns the capabilities of a model, after a check of the settings.
-fn capabilities(model: &str, config: &LlmConfig) -> Result<Option<&'static ModelCapabilities>> {
-    let known = ModelCapabilities::of(model);
-    if let Some(known) = known {
-        known.check(model, config)?;
-    }
-    Ok(known)
 }
 
 /// Returns the header for the key, or `None` for the usual one.
@@ -305,8 +320,8 @@ impl Inner {
         self.route == Route::Plain && !self.options.allow_http
     }
 
-    /// Returns the key, for redaction.
+    /// Returns the key or the session token, for redaction.
     fn key(&self) -> Option<&ApiKey> {
-        self.options.api_key.as_ref()
+        self.options.session_token().or(self.options.api_key.as_ref())
     }
 }

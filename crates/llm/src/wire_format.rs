@@ -7,6 +7,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::llm::{LlmConfig, LlmRequest, ThinkingAmount, ToolChoice};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName};
+use serde::Deserialize;
 
 use crate::attempt::ReplyReader;
 use crate::capability::ModelCapabilities;
@@ -50,7 +51,17 @@ pub(crate) trait WireFormat: Copy + Send + Sync {
     }
 
     /// Adds the headers that the API requires. The caller's headers replace them.
-    fn add_headers(self, config: &LlmConfig, headers: &mut HeaderMap);
+    fn add_headers(
+        self,
+        config: &LlmConfig,
+        capabilities: Option<&ModelCapabilities>,
+        headers: &mut HeaderMap,
+    );
+
+    /// Returns the query parameter that requests the next page of the list of models, or `None` after the last page.
+    fn next_models_page(self, _end: PageEnd) -> Option<(&'static str, String)> {
+        None
+    }
 
     /// Adds the headers that a call requires to all others, including the caller's.
     fn complete_headers(self, _call: &Call<'_>, _headers: &mut HeaderMap) {}
@@ -80,9 +91,18 @@ pub(crate) struct Call<'a> {
     /// The model's name as the server knows it.
     pub(crate) model: &'a str,
     /// The capabilities of the model, if it is known.
-    pub(crate) capabilities: Option<&'static ModelCapabilities>,
+    pub(crate) capabilities: Option<&'a ModelCapabilities>,
     pub(crate) hosting: &'a Hosting,
     pub(crate) request: &'a LlmRequest<'a>,
+}
+
+/// The members of a page of the list of models that lead to the next page.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PageEnd {
+    pub(crate) has_more: Option<bool>,
+    pub(crate) last_id: Option<String>,
+    #[serde(rename = "nextPageToken")]
+    pub(crate) next_page_token: Option<String>,
 }
 
 /// A request body, shared by all attempts of one call.

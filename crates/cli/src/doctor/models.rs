@@ -27,13 +27,16 @@ pub(super) fn show(models: &ModelsDiagnosis, page: &Page<'_>) -> io::Result<()> 
 
 fn show_provider(provider: &ProviderDiagnosis, page: &Page<'_>) -> io::Result<()> {
     let at = provider.base_url.as_deref().unwrap_or("unknown URL");
-    let key = match &provider.key_variable {
-        Some(variable) => format!("key missing: set {variable}"),
-        None if provider.key == "set" => "with a key".to_owned(),
-        None => "without a key".to_owned(),
+    let key = match (provider.key, &provider.key_variable) {
+        ("missing", Some(variable)) => format!("key missing: set {variable}"),
+        ("set", Some(variable)) => format!("with the key in {variable}"),
+        ("set", None) => "with a key".to_owned(),
+        _ => "without a key".to_owned(),
     };
     let default = if provider.is_default { ", the default" } else { "" };
     page.row(&provider.name, &format!("{at}, {key}{default}"))?;
+    let api = provider.api.map(|api| format!("; API: {api}")).unwrap_or_default();
+    page.row("", &format!("source: {}{api}", provider.source))?;
     let answer = match &provider.error {
         Some(error) => error.message.clone(),
         None => {

@@ -1,6 +1,9 @@
 //! `helix doctor`.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::support::server::{Reply, Server, model};
 use crate::support::{CommandResult, TestDir};
@@ -52,6 +55,8 @@ async fn a_complete_configuration_is_reported_and_nothing_is_written() {
         "OPENAI_API_KEY   set",
         "openai:small: set by HELIX_MODEL",
         &*url,
+        "with the key in OPENAI_API_KEY",
+        "source: OPENAI_API_KEY; API: chat_completions",
         "responds; models: small",
         "strict_output",
         "does not exist yet",
@@ -225,6 +230,84 @@ async fn an_unavailable_default_model_is_a_problem() {
         (&locked["key"], &locked["key_variable"]),
         (&"missing".into(), &"LOCKED_KEY".into())
     );
+}
+
+#[tokio::test]
+async fn each_failure_of_a_provider_is_explained() {
+    let good = model(Vec::new()).await;
+    let refusing = Server::start(|_| Reply::of(401, "", "{}")).await;
+    let expired = Server::start(|_| {
+        let body = r#"{"message":"The security token included in the request is expired"}"#;
+        Reply::of(403, "x-amzn-errortype: ExpiredTokenException\r\n", body)
+    })
+    .await;
+    let page =
+        Server::start(|_| Reply::of(200, "content-type: text/html\r\n", "<html>Sign in</html>"))
+            .await;
+    let moved = Server::start(|_| Reply::of(302, "location: https://example.com/\r\n", "")).await;
+    let mut file = "[providers.gone]\nbase_url = \"http://127.0.0.1:9/v1\"\n".to_owned();
+    for (name, server, more) in [
+        ("good", &good, ""),
+        ("refusing", &refusing, "api_key_env = \"OTHER_KEY\"\n"),
+        ("open", &refusing, ""),
+        ("expired", &expired, "api_key_env = \"OTHER_KEY\"\napi = \"bedrock_converse\"\n"),
+        ("page", &page, ""),
+        ("moved", &moved, "api = \"anthropic_messages\"\n"),
+    ] {
+        file.push_str(&format!("[providers.{name}]\nbase_url = \"{}\"\n{more}", url(server)));
+    }
+    let dir = TestDir::new();
+    dir.write("helix.toml", file);
+    let variables = [("HELIX_MODEL", "good:small"), ("OTHER_KEY", KEY)];
+    let done = doctor(&dir, &["--json"], &variables).await;
+    assert_eq!(done.code, 0, "{}", done.stdout);
+    assert!(!done.stdout.contains(KEY));
+    let report = done.json();
+    assert_eq!(report["models"]["providers"][3]["source"], "helix.toml");
+    let advice = report["advice"].as_array().unwrap();
+    for (name, code, remedy) in [
+        ("gone", "provider_unavailable", "start the server, or correct its URL (`base_url`"),
+        ("refusing", "provider_unauthorized", "check the key or token in OTHER_KEY"),
+        ("open", "provider_unauthorized", "name the variable that holds it in `api_key_env`"),
+        ("expired", "provider_unauthorized", "the key or token in OTHER_KEY has expired"),
+        ("page", "provider_protocol", "is the root of the API, which usually ends in `/v1`"),
+        ("moved", "provider_rejected", "is the root of the API, such as https://api.anthropic"),
+    ] {
+        let is_about =
+            |finding: &&Value| finding["message"].as_str().unwrap().contains(&format!("`{name}`"));
+        let finding = advice.iter().find(is_about).unwrap_or_else(|| panic!("{name}: {advice:?}"));
+        assert_eq!(finding["code"], code, "{finding}");
+        assert!(finding["remedy"].as_str().unwrap().contains(remedy), "{finding}");
+    }
+    assert_eq!(advice.len(), 6, "{advice:?}");
+}
+
+#[tokio::test]
+async fn providers_are_checked_at_the_same_time() {
+    // Each server replies only when the other one has been asked, too.
+    let gates = [Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0))];
+    let start = |own: usize| {
+        let (own, other) = (Arc::clone(&gates[own]), Arc::clone(&gates[1 - own]));
+        Server::start(move |_| {
+            other.add_permits(1);
+            let body = r#"{"data":[{"id":"small"}]}"#;
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+            Reply::Pause(head.into(), Arc::clone(&own), body.into())
+        })
+    };
+    let (one, two) = (start(0).await, start(1).await);
+    let dir = TestDir::new();
+    let [one, two] = [&one, &two].map(url);
+    dir.write(
+        "helix.toml",
+        format!("[providers.one]\nbase_url = \"{one}\"\n[providers.two]\nbase_url = \"{two}\"\n"),
+    );
+    let done = doctor(&dir, &["--json"], &[("HELIX_MODEL", "one:small")]).await;
+    let report = done.json();
+    for provider in report["models"]["providers"].as_array().unwrap() {
+        assert_eq!(provider["responds"], true, "{provider}");
+    }
 }
 
 #[tokio::test]

@@ -6,12 +6,15 @@ fn provider(name: &str, error: Option<ErrorCode>, models: &[&str]) -> ProviderDi
     ProviderDiagnosis {
         name: name.to_owned(),
         is_default: false,
+        source: "helix.toml".to_owned(),
         base_url: None,
+        api: None,
         default_model: None,
         key: "none",
         key_variable: None,
         responds: error.is_none(),
         error: error.map(|code| Error::new(code, "it failed").record()),
+        expired: false,
         models: models.iter().map(|model| (*model).to_owned()).collect(),
         capabilities: Vec::new(),
     }
@@ -58,4 +61,31 @@ fn an_invalid_configuration_is_a_problem() {
     let diagnosis = ConfigDiagnosis { file, error: Some(error.record()), registry: None };
     let [finding] = &diagnosis.findings()[..] else { panic!("one finding") };
     assert!(finding.is_problem() && finding.remedy.contains("helix.toml"), "{finding:?}");
+}
+
+#[test]
+fn the_remedy_names_what_to_change() {
+    let failed = |code| provider("p", Some(code), &[]);
+    let remedy = |provider: &ProviderDiagnosis| {
+        provider.finding(Severity::Problem).unwrap().remedy.into_owned()
+    };
+    let mut refused = failed(ErrorCode::ProviderUnauthorized);
+    assert!(remedy(&refused).contains("`api_key_env`"));
+    refused.key_variable = Some("P_KEY".to_owned());
+    assert_eq!(remedy(&refused), "set P_KEY to a key of the provider");
+    refused.key = "set";
+    assert!(remedy(&refused).starts_with("check the key or token in P_KEY: "));
+    refused.expired = true;
+    assert_eq!(remedy(&refused), "the key or token in P_KEY has expired: get a new one");
+
+    let mut gone = failed(ErrorCode::ProviderUnavailable);
+    gone.base_url = Some("https://models.example.com/v1".to_owned());
+    assert!(remedy(&gone).starts_with("check the network"));
+    gone.base_url = Some("http://127.0.0.1:8080/v1".to_owned());
+    assert!(remedy(&gone).starts_with("start the server"));
+
+    let mut wrong_url = failed(ErrorCode::Unsupported);
+    assert!(remedy(&wrong_url).ends_with("which usually ends in `/v1`"));
+    wrong_url.api = Some("gemini_generate");
+    assert!(remedy(&wrong_url).ends_with("which usually ends in `/v1beta`"));
 }

@@ -103,9 +103,8 @@ impl ServerProfile {
     /// Returns the profile of a known host, and otherwise that of a compatible server.
     pub(crate) fn of_host(host: &str) -> Self {
         match host {
-            "api.openai.com" => Self::openai(),
             "api.deepseek.com" => Self { reasoning_content: true, ..Self::compatible() },
-            host if host.ends_with(".api.openai.com") => Self::openai(),
+            host if is_openai(host) => Self::openai(),
             _ => Self::compatible(),
         }
     }
@@ -135,4 +134,9 @@ impl ServerProfile {
     pub(super) fn tool_encoding(&self) -> &'static str {
         if self.strict_tools { "openai_chat.tools.strict" } else { "openai_chat.tools" }
     }
+}
+
+/// Returns `true` for OpenAI's own hosts.
+pub(crate) fn is_openai(host: &str) -> bool {
+    host == "api.openai.com" || host.ends_with(".api.openai.com")
 }

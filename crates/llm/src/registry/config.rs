@@ -8,9 +8,15 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
 use super::known::KnownProvider;
+use crate::capability::ModelCapabilities;
 use crate::http::Timeouts;
 use crate::openai_chat::{MaxTokensField, OutputFormat, ServerProfile};
 use crate::server::{ApiFormat, ModelServerOptions};
+
+mod capabilities;
+mod hosting;
+
+use hosting::HostingConfig;
 
 /// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
@@ -27,6 +33,7 @@ pub(super) struct ConfigFile {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ProviderConfig {
     base_url: Option<String>,
+    hosting: Option<HostingConfig>,
     api_key_env: Option<String>,
     pub(super) model: Option<String>,
     allow_http: bool,
@@ -45,7 +52,20 @@ pub(super) struct ProviderConfig {
     top_k: Option<bool>,
     first_byte_timeout_ms: Option<u64>,
     read_timeout_ms: Option<u64>,
+    models: BTreeMap<String, ModelCapabilities>,
 }
+
+/// The options of a provider.
+#[derive(Debug)]
+pub(super) struct Configured {
+    pub(super) options: Result<ModelServerOptions, MissingKey>,
+    /// The variable that holds the key, if the key comes from a variable.
+    pub(super) key_variable: Option<String>,
+}
+
+/// The name of the variable that should hold the key of a provider, but is not set.
+#[derive(Debug)]
+pub(super) struct MissingKey(pub(super) String);
 
 /// Profiles by name. The other options change individual capabilities.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -68,15 +88,17 @@ enum Api {
 }
 
 impl Api {
-    /// Returns the format. `of_address` is that of the address.
-    fn format(self, of_address: ApiFormat) -> ApiFormat {
-        match (self, of_address) {
-            (Self::ChatCompletions, format @ ApiFormat::ChatCompletions(_)) => format,
-            (Self::ChatCompletions, _) => ApiFormat::ChatCompletions(ServerProfile::compatible()),
-            (Self::OpenaiResponses, _) => ApiFormat::OpenAiResponses,
-            (Self::AnthropicMessages, _) => ApiFormat::AnthropicMessages,
-            (Self::BedrockConverse, _) => ApiFormat::BedrockConverse,
-            (Self::GeminiGenerate, _) => ApiFormat::GeminiGenerate,
+    /// Returns the format of a server at an address. `is_hosted` is for a host of OpenAI's models.
+    fn format(self, base_url: &str, is_hosted: bool) -> ApiFormat {
+        match self {
+            Self::ChatCompletions if is_hosted => {
+                ApiFormat::ChatCompletions(ServerProfile::openai())
+            }
+            Self::ChatCompletions => ApiFormat::chat_of_address(base_url),
+            Self::OpenaiResponses => ApiFormat::OpenAiResponses,
+            Self::AnthropicMessages => ApiFormat::AnthropicMessages,
+            Self::BedrockConverse => ApiFormat::BedrockConverse,
+            Self::GeminiGenerate => ApiFormat::GeminiGenerate,
         }
     }
 }
@@ -92,14 +114,18 @@ impl ConfigFile {
             Error::new(ErrorCode::ConfigInvalid, format!("{file} cannot be read"))
                 .with_source(error)
         })?;
-        toml::from_str(&text).map_err(|error| {
+        let mut config: Self = toml::from_str(&text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start));
             let line = before.map_or(1, |text| text.matches('\n').count() + 1);
             Error::new(
                 ErrorCode::ConfigInvalid,
                 format!("{file}, line {line}: {}{}", error.message(), hint(error.message())),
             )
-        })
+        })?;
+        let models =
+            config.providers.iter_mut().map(|(name, provider)| (name, &mut provider.models));
+        capabilities::complete(models, &text)?;
+        Ok(config)
     }
 }
 
@@ -121,57 +147,91 @@ fn hint(message: &str) -> String {
 }
 
 impl ProviderConfig {
-    /// Returns the options of the provider, or the name of the variable that should contain its
-    /// key, if that variable is not set.
+    /// Returns the options of the provider. `lookup` returns the values of environment variables.
     pub(super) fn options(
         &self,
         name: &str,
         lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Result<ModelServerOptions, String>> {
-        let known = KnownProvider::find(name);
-        let base_url = match (&self.base_url, known) {
-            (Some(url), _) => url.clone(),
-            (None, Some(known)) => known.base_url(lookup),
-            (None, None) => {
-                return Err(Error::new(
-                    ErrorCode::ConfigInvalid,
-                    format!("the provider `{name}` has no `base_url`"),
-                ));
-            }
-        };
-        let mut options = match known {
-            Some(known) => known.options(&base_url),
-            None => ModelServerOptions::new(name, &base_url),
-        };
-        if let Some(api) = self.api {
-            options.format = api.format(options.format);
-        }
-        let implied = known.map(|known| known.key.name);
-        if let Some(variable) = self.api_key_env.as_deref().or(implied) {
-            match lookup(variable) {
-                Some(key) => options.api_key = Some(key.as_str().into()),
-                None if self.api_key_env.is_some() => return Ok(Err(variable.to_owned())),
-                None => {}
-            }
-        }
+    ) -> Result<Configured> {
+        let known = KnownProvider::find(name).filter(|_| self.hosting.is_none());
+        let mut options = self.address(name, known, lookup)?;
+        self.set_api(&mut options)?;
         if let Some(model) = &self.model {
             options.default_model = Some(model.clone());
         }
         options.allow_http = self.allow_http;
+        options.model_capabilities.clone_from(&self.models);
+        self.set_timeouts(&mut options.timeouts);
+        let implied = known.map(|known| known.key.name);
+        match (self.api_key_env.as_deref().or(implied), &self.hosting) {
+            (Some(variable), _) => {
+                let key_variable = Some(variable.to_owned());
+                let options = match lookup(variable) {
+                    Some(key) => Ok(options.with_api_key(key.as_str())),
+                    None if self.api_key_env.is_some() => Err(MissingKey(variable.to_owned())),
+                    None => Ok(options),
+                };
+                Ok(Configured { options, key_variable })
+            }
+            (None, Some(hosting)) => hosting.with_credentials(options, lookup),
+            (None, None) => Ok(Configured { options: Ok(options), key_variable: None }),
+        }
+    }
+
+    /// Returns the options of the server at the address of the provider.
+    fn address(
+        &self,
+        name: &str,
+        known: Option<&KnownProvider>,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<ModelServerOptions> {
+        if let Some(hosting) = &self.hosting {
+            let mut options = hosting.options(name, lookup)?;
+            if let Some(base_url) = &self.base_url {
+                options.base_url.clone_from(base_url);
+            }
+            return Ok(options);
+        }
+        match (&self.base_url, known) {
+            (Some(url), Some(known)) => Ok(known.options(url)),
+            (None, Some(known)) => Ok(known.options(&known.base_url(lookup))),
+            (Some(url), None) => Ok(ModelServerOptions::new(name, url)),
+            (None, None) => {
+                Err(invalid(format!("the provider `{name}` has neither `base_url` nor `hosting`")))
+            }
+        }
+    }
+
+    /// Sets the API, and the profile of Chat Completions.
+    fn set_api(&self, options: &mut ModelServerOptions) -> Result<()> {
+        let name = &options.name;
+        let is_hosted = self.hosting.is_some();
+        match self.api {
+            None => {}
+            // Only the hosts of OpenAI's models serve two APIs.
+            Some(Api::ChatCompletions | Api::OpenaiResponses)
+                if is_hosted && options.format != ApiFormat::OpenAiResponses =>
+            {
+                return Err(has_one_api(name));
+            }
+            Some(Api::AnthropicMessages | Api::BedrockConverse | Api::GeminiGenerate)
+                if is_hosted =>
+            {
+                return Err(has_one_api(name));
+            }
+            Some(api) => options.format = api.format(&options.base_url, is_hosted),
+        }
         match (&mut options.format, self.profile_key()) {
             (ApiFormat::ChatCompletions(profile), _) => *profile = self.profile(profile.clone()),
             (_, Some(key)) => {
-                return Err(Error::new(
-                    ErrorCode::ConfigInvalid,
-                    format!(
-                        "the provider `{name}` sets `{key}`, which applies only to Chat Completions"
-                    ),
-                ));
+                return Err(invalid(format!(
+                    "the provider `{name}` sets `{key}`, which applies only to Chat Completions; remove the key, or \
+                     set `api = \"chat_completions\"`"
+                )));
             }
             (_, None) => {}
         }
-        self.set_timeouts(&mut options.timeouts);
-        Ok(Ok(options))
+        Ok(())
     }
 
     /// Returns a key that is set and applies only to Chat Completions.
@@ -220,6 +280,16 @@ impl ProviderConfig {
         set(&mut timeouts.first_byte, first_byte);
         set(&mut timeouts.read, self.read_timeout_ms.map(Duration::from_millis));
     }
+}
+
+fn has_one_api(provider: &str) -> Error {
+    invalid(format!(
+        "the provider `{provider}` sets `api`, but its host serves these models through one API only"
+    ))
+}
+
+fn invalid(problem: String) -> Error {
+    Error::new(ErrorCode::ConfigInvalid, problem)
 }
 
 fn set<T>(place: &mut T, value: Option<T>) {

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use helix_agents_core::error::Result;
 use serde::Deserialize;
 
-use super::ProviderRegistry;
+use super::{ProviderRegistry, ProviderSource};
 use crate::http::{HttpClient, Route};
 use crate::openai_chat::ServerProfile;
 use crate::server::ModelServerOptions;
@@ -63,7 +63,7 @@ impl ProviderRegistry {
     /// # Errors
     /// Returns the errors of [`with_provider`](Self::with_provider).
     pub fn with_local(self, server: &LocalServer) -> Result<Self> {
-        self.with_provider(server.options.clone())
+        self.with_server(server.options.clone(), ProviderSource::Detected(server.port), None)
     }
 }
 

@@ -1,11 +1,13 @@
 //! The configured providers, without their keys.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use super::{Provider, ProviderRegistry, unknown};
+use super::{Access, Provider, ProviderRegistry, unknown};
 use crate::openai_chat::ServerProfile;
 
 /// The configuration of a provider.
@@ -16,14 +18,45 @@ pub struct ProviderInfo {
     pub name: String,
     /// Whether the provider serves models that name no provider.
     pub is_default: bool,
+    /// The place that configures the provider.
+    pub source: ProviderSource,
     /// The base URL, if the registry knows it.
     pub base_url: Option<String>,
+    /// The name of the API, as in `helix.toml`, if the registry knows it.
+    pub api: Option<&'static str>,
     /// The default model, which is used by calls that name no model.
     pub default_model: Option<String>,
     /// The state of the provider's key.
     pub key: ProviderKey,
+    /// The environment variable that holds the key or should hold it, if the key comes from a variable.
+    pub key_variable: Option<String>,
     /// The capabilities of the provider, if the registry knows them.
     pub profile: Option<ServerProfile>,
+}
+
+/// The place that configures a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProviderSource {
+    /// The program adds the provider.
+    Program,
+    /// This environment variable configures the provider.
+    Variable(&'static str),
+    /// This file configures the provider.
+    File(PathBuf),
+    /// A server on this port of this machine was found.
+    Detected(u16),
+}
+
+impl fmt::Display for ProviderSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program => f.write_str("the program"),
+            Self::Variable(name) => f.write_str(name),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Detected(port) => write!(f, "port {port} of this machine"),
+        }
+    }
 }
 
 /// The state of a provider's key.
@@ -46,23 +79,25 @@ impl ProviderRegistry {
             let mut info = ProviderInfo {
                 name: name.to_string(),
                 is_default: default.as_ref() == Some(name),
+                source: provider.source.clone(),
                 base_url: None,
-                default_model: None,
+                api: None,
+                default_model: provider.default_model.as_deref().map(str::to_owned),
                 key: ProviderKey::None,
+                key_variable: provider.key_variable.as_deref().map(str::to_owned),
                 profile: None,
             };
-            match provider {
-                Provider::WithoutKey { variable, default_model } => {
-                    info.default_model = default_model.as_deref().map(str::to_owned);
+            match &provider.access {
+                Access::WithoutKey(variable) => {
                     info.key = ProviderKey::Missing(variable.to_string());
                 }
-                Provider::Ready { server: None, .. } => {}
-                Provider::Ready { server: Some(server), .. } => {
+                Access::Adapter(_) => info.default_model = None,
+                Access::Server(server) => {
                     let options = server.options();
                     info.base_url = Some(server.base_url());
-                    info.default_model.clone_from(&options.default_model);
+                    info.api = Some(options.format.name());
                     info.profile = options.format.profile().cloned();
-                    if options.api_key.is_some() || options.authenticator.is_some() {
+                    if server.has_credentials() {
                         info.key = ProviderKey::Set;
                     }
                 }
@@ -80,15 +115,13 @@ impl ProviderRegistry {
     /// [`ErrorCode::ConfigInvalid`] if its key is missing, [`ErrorCode::Unsupported`] if it has no
     /// list of models or is a custom adapter, and the errors of a model call.
     pub async fn models(&self, provider: &str, timeout: Duration) -> Result<Vec<String>> {
-        match self.providers.get(provider) {
-            Some(Provider::Ready { server: Some(server), .. }) => server.models(timeout).await,
-            Some(Provider::Ready { server: None, .. }) => {
+        match self.providers.get(provider).map(|provider| &provider.access) {
+            Some(Access::Server(server)) => server.models(timeout).await,
+            Some(Access::Adapter(_)) => {
                 let message = format!("the provider `{provider}` has no list of models");
                 Err(Error::new(ErrorCode::Unsupported, message))
             }
-            Some(Provider::WithoutKey { variable, .. }) => {
-                Err(super::without_key(provider, variable))
-            }
+            Some(Access::WithoutKey(variable)) => Err(super::without_key(provider, variable)),
             None => {
                 Err(unknown(format!("no provider `{provider}` is configured ({})", self.list())))
             }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use helix_agents_core::error::Result;
 
-use super::config::ConfigFile;
+use super::config::{ConfigFile, Configured, MissingKey};
 use super::known::KNOWN;
-use super::{CONFIG_FILE, Provider, ProviderRegistry};
+use super::{Access, CONFIG_FILE, Provider, ProviderRegistry, ProviderSource};
 use crate::env;
 
 impl ProviderRegistry {
@@ -44,19 +44,28 @@ impl ProviderRegistry {
         let found = KNOWN.iter().filter(|known| known.is_configured(&lookup));
         for known in found.filter(|known| !config.providers.contains_key(known.name)) {
             let mut options = known.options(&known.base_url(&lookup));
-            options.api_key = lookup(known.key.name).as_deref().map(Into::into);
-            registry = registry.with_provider(options)?;
+            let key = lookup(known.key.name);
+            let variable = match (&key, known.base_url) {
+                (None, Some(base_url)) => base_url,
+                _ => known.key,
+            };
+            options.api_key = key.as_deref().map(Into::into);
+            let source = ProviderSource::Variable(variable.name);
+            registry = registry.with_server(options, source, Some(known.key.name))?;
         }
         for (name, provider) in &config.providers {
-            registry = match provider.options(name, &lookup)? {
-                Ok(options) => registry.with_provider(options)?,
-                Err(variable) => {
-                    let provider = Provider::WithoutKey {
-                        variable: variable.as_str().into(),
+            let source = ProviderSource::File(file.unwrap_or(Path::new(CONFIG_FILE)).to_owned());
+            let Configured { options, key_variable } = provider.options(name, &lookup)?;
+            registry = match options {
+                Ok(options) => registry.with_server(options, source, key_variable.as_deref())?,
+                Err(MissingKey(variable)) => {
+                    let provider = Provider {
+                        access: Access::WithoutKey(variable.as_str().into()),
                         default_model: provider.model.as_deref().map(Into::into),
+                        source,
+                        key_variable: Some(variable.as_str().into()),
                     };
-                    registry.providers.insert(name.as_str().into(), provider);
-                    registry
+                    registry.insert(name, provider)
                 }
             };
         }

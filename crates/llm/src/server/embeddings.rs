@@ -6,7 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use helix_agents_core::embed::{Embedder, EmbeddingModel, EmbeddingPurpose, Embeddings};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::usage::Usage;
-use reqwest::Url;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, Request, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -143,14 +144,18 @@ impl ServerEmbedder {
         let server = &self.server.0;
         let subject = Subject { provider: self.server.name(), model: self.model_name() };
         let redactor = Redactor { key: server.key(), conversation: body.as_bytes() };
-        let mut request = server.options.http.on_this_runtime(server.route)?.post(url);
+        let client = server.options.http.on_this_runtime(server.route)?;
+        let mut request = Request::new(Method::POST, url);
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some((name, value)) = self.server.credentials(cancel).await? {
-            request = request.header(name, value);
+            headers.insert(name, value);
         }
-        let request = request.header("content-type", "application/json").body(body.clone());
+        *request.body_mut() = Some(body.clone().into());
+        server.sign(&mut request)?;
         let options = &server.options;
         let mut exchange = Exchange::begin(
-            request.send(),
+            client.execute(request),
             subject,
             options.timeouts,
             options.max_reply_bytes,

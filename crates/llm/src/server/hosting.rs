@@ -5,7 +5,7 @@ use reqwest::Url;
 use super::options::{ApiFormat, ModelServerOptions};
 use crate::openai_chat::ServerProfile;
 
-/// The host of the models of a server. It changes the URL and some members of requests.
+/// The host of the models of a server. It may change the URL, some members of requests, and their authentication.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Hosting {
@@ -16,6 +16,11 @@ pub enum Hosting {
     AzureDeployments {
         /// The version of the API, such as `2025-04-01-preview`.
         api_version: String,
+    },
+    /// Amazon Bedrock. Requests do not differ, but can be signed.
+    Bedrock {
+        /// The region, which is part of each signature.
+        region: String,
     },
     /// Claude on Vertex AI: `streamRawPredict`, with the model in the path and `anthropic_version` in the body.
     VertexRawPredict,
@@ -38,7 +43,7 @@ impl Hosting {
     /// Returns the address of a call, or `None` if it is that of the original API.
     pub(super) fn url(&self, base_url: &Url, model: &str) -> Option<Url> {
         match self {
-            Self::Direct => None,
+            Self::Direct | Self::Bedrock { .. } => None,
             Self::AzureDeployments { api_version } => {
                 let mut url = base_url.clone();
                 if let Ok(mut path) = url.path_segments_mut() {
@@ -86,31 +91,37 @@ impl ModelServerOptions {
             .with_key_header(KeyHeader::AzureApiKey)
     }
 
-    /// Creates the options for Claude on Amazon Bedrock, with an API key of Bedrock.
+    /// Creates the options for Claude on Amazon Bedrock. It takes an API key of Bedrock, or AWS credentials with the
+    /// feature `sigv4`.
     #[must_use]
     pub fn bedrock_claude(name: &str, region: &str) -> Self {
         Self::new(name, &format!("https://bedrock-mantle.{region}.api.aws/anthropic"))
             .with_format(ApiFormat::AnthropicMessages)
             .with_key_header(KeyHeader::Bearer)
+            .with_hosting(Hosting::Bedrock { region: region.to_owned() })
     }
 
-    /// Creates the options for OpenAI's models on Amazon Bedrock, with an API key of Bedrock.
+    /// Creates the options for OpenAI's models on Amazon Bedrock, with the same credentials as
+    /// [`bedrock_claude`](Self::bedrock_claude).
     #[must_use]
     pub fn bedrock_openai(name: &str, region: &str) -> Self {
         Self::new(name, &format!("https://bedrock-mantle.{region}.api.aws/openai/v1"))
             .with_format(ApiFormat::OpenAiResponses)
             .with_key_header(KeyHeader::Bearer)
+            .with_hosting(Hosting::Bedrock { region: region.to_owned() })
     }
 
-    /// Creates the options for the Converse API of Amazon Bedrock, with an API key of Bedrock.
+    /// Creates the options for the Converse API of Amazon Bedrock, with the same credentials as
+    /// [`bedrock_claude`](Self::bedrock_claude).
     #[must_use]
     pub fn bedrock_converse(name: &str, region: &str) -> Self {
         Self::new(name, &format!("https://bedrock-runtime.{region}.amazonaws.com"))
             .with_format(ApiFormat::BedrockConverse)
+            .with_hosting(Hosting::Bedrock { region: region.to_owned() })
     }
 
     /// Creates the options for Gemini on Vertex AI. Its tokens expire, so it needs an
-    /// [`Authenticator`](crate::Authenticator).
+    /// [`Authenticator`](crate::Authenticator), such as `GoogleTokens` with the feature `gcp-auth`.
     #[must_use]
     pub fn vertex_gemini(name: &str, project: &str, location: &str) -> Self {
         Self::new(name, &vertex(project, location, "google"))
@@ -119,7 +130,7 @@ impl ModelServerOptions {
     }
 
     /// Creates the options for Claude on Vertex AI. Its tokens expire, so it needs an
-    /// [`Authenticator`](crate::Authenticator).
+    /// [`Authenticator`](crate::Authenticator), such as `GoogleTokens` with the feature `gcp-auth`.
     #[must_use]
     pub fn vertex_claude(name: &str, project: &str, location: &str) -> Self {
         Self::new(name, &vertex(project, location, "anthropic"))

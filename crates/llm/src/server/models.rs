@@ -4,25 +4,33 @@ use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmConfig;
-use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
+use reqwest::{Method, Request, StatusCode, Url};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Hosting, ModelServer};
-use crate::exchange::Exchange;
+use crate::exchange::{BodyKind, Exchange};
 use crate::failure::{Failure, Redactor, Subject};
 use crate::http::Timeouts;
-use crate::wire_format::WireFormat as _;
+use crate::wire_format::{PageEnd, WireFormat as _};
 
-/// The maximum size of a list of models.
+/// The maximum size of a page of the list.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// A list of models. OpenAI and Anthropic call it `data`, Gemini `models`.
+/// The maximum number of pages that are requested.
+const MAX_PAGES: usize = 20;
+
+/// The maximum number of models that are returned.
+const MAX_MODELS: usize = 1000;
+
+/// A page of the list. OpenAI and Anthropic call the models `data`, Gemini `models`.
 #[derive(Deserialize)]
-struct List {
+struct Page {
     #[serde(alias = "models")]
     data: Vec<Entry>,
+    #[serde(flatten)]
+    end: PageEnd,
 }
 
 /// A model. Gemini's names start with `models/`.
@@ -33,8 +41,8 @@ struct Entry {
 }
 
 impl ModelServer {
-    /// Returns the models of the server. The call shows whether the server responds and accepts the
-    /// key. It waits for at most `timeout` and does not retry.
+    /// Returns the models of the server, at most 1,000. The call shows whether the server responds and
+    /// accepts the key. It waits for at most `timeout` and does not retry.
     ///
     /// # Errors
     /// Returns [`ErrorCode::Unsupported`] if the server responds but has no list of models, and
@@ -48,27 +56,56 @@ impl ModelServer {
     }
 
     async fn list(&self, subject: Subject<'_>, timeout: Duration) -> Result<Vec<String>, Failure> {
-        let server = &self.0;
-        let mut url = server.base_url.clone();
+        let mut url = self.0.base_url.clone();
         let mut headers = HeaderMap::new();
-        with_format!(&server.options.format, format => {
+        with_format!(&self.0.options.format, format => {
             format.add_models_path(&mut url);
-            format.add_headers(&LlmConfig::default(), &mut headers);
+            format.add_headers(&LlmConfig::default(), None, &mut headers);
         });
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        if let Hosting::AzureDeployments { api_version } = &server.options.hosting {
+        if let Hosting::AzureDeployments { api_version } = &self.0.options.hosting {
             url.query_pairs_mut().append_pair("api-version", api_version);
         }
-        let client = server.options.http.on_this_runtime(server.route)?;
-        let mut request = client.get(url).headers(headers);
         let cancel = CancellationToken::new();
         let credentials = tokio::time::timeout(timeout, self.credentials(&cancel)).await;
         if let Some((name, value)) = credentials.map_err(|_| no_token(self.name(), timeout))?? {
-            request = request.header(name, value);
+            headers.insert(name, value);
         }
+        let mut models = Vec::new();
+        let mut next: Option<(&str, String)> = None;
+        for _ in 0..MAX_PAGES {
+            let mut url = url.clone();
+            if let Some((parameter, value)) = &next {
+                url.query_pairs_mut().append_pair(parameter, value);
+            }
+            let page = self.page(url, headers.clone(), subject, timeout, &cancel).await?;
+            models.extend(page.data.into_iter().map(Entry::into_name));
+            next =
+                with_format!(&self.0.options.format, format => format.next_models_page(page.end));
+            if next.is_none() || models.len() >= MAX_MODELS {
+                break;
+            }
+        }
+        models.truncate(MAX_MODELS);
+        Ok(models)
+    }
+
+    async fn page(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        subject: Subject<'_>,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Page, Failure> {
+        let server = &self.0;
+        let client = server.options.http.on_this_runtime(server.route)?;
+        let mut request = Request::new(Method::GET, url);
+        *request.headers_mut() = headers;
+        server.sign(&mut request)?;
         let limits = Timeouts::default().with_first_byte(timeout).with_read(timeout);
-        let mut exchange =
-            Exchange::begin(request.send(), subject, limits, MAX_BYTES, &cancel).await?;
+        let sent = client.execute(request);
+        let mut exchange = Exchange::begin(sent, subject, limits, MAX_BYTES, cancel).await?;
         if is_no_list(exchange.status()) {
             let message = format!(
                 "the provider `{}` responds, but has no list of models at the expected URL",
@@ -81,14 +118,21 @@ impl ModelServer {
             let redactor = Redactor { key: server.key(), conversation: &[] };
             return Err(subject.status(exchange.status(), exchange.headers(), &body, &redactor));
         }
+        if exchange.kind(BodyKind::Json) == BodyKind::Page {
+            return Err(subject.protocol("sent a web page instead of a list of models"));
+        }
         let body = exchange.body().await?;
-        let list: List = serde_json::from_slice(&body)
-            .map_err(|_| subject.protocol("did not send a valid list of models"))?;
-        let name = |entry: Entry| match entry.id.strip_prefix("models/") {
+        serde_json::from_slice(&body)
+            .map_err(|_| subject.protocol("did not send a valid list of models"))
+    }
+}
+
+impl Entry {
+    fn into_name(self) -> String {
+        match self.id.strip_prefix("models/") {
             Some(name) => name.to_owned(),
-            None => entry.id,
-        };
-        Ok(list.data.into_iter().map(name).collect())
+            None => self.id,
+        }
     }
 }
 

@@ -1,13 +1,17 @@
 //! The options of a model server.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helix_agents_core::llm::RetryPolicy;
 
 use super::authenticator::Authenticator;
 use super::hosting::{Hosting, KeyHeader};
+#[cfg(feature = "sigv4")]
+use super::signing::AwsCredentials;
+use crate::capability::ModelCapabilities;
 use crate::http::{HttpClient, Timeouts};
-use crate::openai_chat::ServerProfile;
+use crate::openai_chat::{ServerProfile, is_openai};
 use crate::secret::ApiKey;
 
 /// The default limit for the size of a reply.
@@ -39,18 +43,38 @@ impl ApiFormat {
         }
     }
 
-    /// Returns the API of a known address. Every other server is taken to be compatible with OpenAI.
-    fn of_address(base_url: &str) -> Self {
-        let url = reqwest::Url::parse(base_url.trim()).ok();
-        let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
-        if host == "api.anthropic.com" {
-            return Self::AnthropicMessages;
+    /// Returns the name of the API in `helix.toml`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::ChatCompletions(_) => "chat_completions",
+            Self::OpenAiResponses => "openai_responses",
+            Self::GeminiGenerate => "gemini_generate",
+            Self::AnthropicMessages => "anthropic_messages",
+            Self::BedrockConverse => "bedrock_converse",
         }
-        if host == "generativelanguage.googleapis.com" {
-            return Self::GeminiGenerate;
-        }
-        Self::ChatCompletions(ServerProfile::of_host(host))
     }
+
+    /// Returns the API of a known address. Every other server is taken to be compatible with Chat Completions.
+    fn of_address(base_url: &str) -> Self {
+        match &*host(base_url) {
+            "api.anthropic.com" => Self::AnthropicMessages,
+            "generativelanguage.googleapis.com" => Self::GeminiGenerate,
+            host if is_openai(host) => Self::OpenAiResponses,
+            host => Self::ChatCompletions(ServerProfile::of_host(host)),
+        }
+    }
+
+    /// Returns Chat Completions with the profile of an address.
+    pub(crate) fn chat_of_address(base_url: &str) -> Self {
+        Self::ChatCompletions(ServerProfile::of_host(&host(base_url)))
+    }
+}
+
+/// Returns the host of a base URL, or an empty text if it has none.
+fn host(base_url: &str) -> String {
+    let url = reqwest::Url::parse(base_url.trim()).ok();
+    url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default().to_owned()
 }
 
 /// The options of a model server.
@@ -68,12 +92,17 @@ pub struct ModelServerOptions {
     pub key_header: KeyHeader,
     /// Supplies access tokens that expire. If set, `api_key` is ignored.
     pub authenticator: Option<Arc<dyn Authenticator>>,
-    /// The host of the models, if it is not the vendor of the API. It changes the URL and some members of requests.
+    /// The credentials that sign requests to Amazon Bedrock. If set, `api_key` is ignored.
+    #[cfg(feature = "sigv4")]
+    pub aws_credentials: Option<AwsCredentials>,
+    /// The host of the models, if it is not the vendor of the API.
     pub hosting: Hosting,
     /// The default model, which is used by calls that name no model.
     pub default_model: Option<String>,
     /// The API of the server.
     pub format: ApiFormat,
+    /// The capabilities of models by their names. They replace those of [known models](ModelCapabilities::of).
+    pub model_capabilities: BTreeMap<String, ModelCapabilities>,
     /// The time to wait for a server that sends nothing.
     pub timeouts: Timeouts,
     /// The delays between retries. The number of retries of a model call is
@@ -89,9 +118,8 @@ pub struct ModelServerOptions {
 }
 
 impl ModelServerOptions {
-    /// Creates the options of a server with a name and a base URL. The URLs of Anthropic and Gemini select their APIs.
-    /// Every other URL selects Chat Completions, with the profile `openai` for OpenAI's own hosts and `compatible`
-    /// otherwise.
+    /// Creates the options of a server with a name and a base URL. The URLs of Anthropic and Gemini select their APIs,
+    /// and those of OpenAI select Responses. Every other URL selects Chat Completions.
     #[must_use]
     pub fn new(name: &str, base_url: &str) -> Self {
         Self {
@@ -100,9 +128,12 @@ impl ModelServerOptions {
             api_key: None,
             key_header: KeyHeader::default(),
             authenticator: None,
+            #[cfg(feature = "sigv4")]
+            aws_credentials: None,
             hosting: Hosting::default(),
             default_model: None,
             format: ApiFormat::of_address(base_url),
+            model_capabilities: BTreeMap::new(),
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
             max_reply_bytes: MAX_REPLY_BYTES,
@@ -132,6 +163,15 @@ impl ModelServerOptions {
         self
     }
 
+    /// Sets the credentials that sign requests. The key is then ignored. Only requests to Amazon Bedrock can be signed,
+    /// so the options must come from one of its constructors, such as [`bedrock_claude`](Self::bedrock_claude).
+    #[cfg(feature = "sigv4")]
+    #[must_use]
+    pub fn with_aws_credentials(mut self, credentials: AwsCredentials) -> Self {
+        self.aws_credentials = Some(credentials);
+        self
+    }
+
     /// Sets the host of the models, if it is not the vendor of the API.
     #[must_use]
     pub fn with_hosting(mut self, hosting: Hosting) -> Self {
@@ -157,6 +197,19 @@ impl ModelServerOptions {
     #[must_use]
     pub fn with_profile(self, profile: ServerProfile) -> Self {
         self.with_format(ApiFormat::ChatCompletions(profile))
+    }
+
+    /// Sets the capabilities of a model, instead of those of the [known model](ModelCapabilities::of). `model` is the
+    /// whole name as the server knows it.
+    #[must_use]
+    pub fn with_model_capabilities(mut self, model: &str, capabilities: ModelCapabilities) -> Self {
+        self.model_capabilities.insert(model.to_owned(), capabilities);
+        self
+    }
+
+    /// Returns the capabilities of a model, or `None` if it is unknown.
+    pub(super) fn capabilities_of(&self, model: &str) -> Option<&ModelCapabilities> {
+        self.model_capabilities.get(model).or_else(|| ModelCapabilities::of(model))
     }
 
     /// Sets how long to wait for a server that sends nothing.

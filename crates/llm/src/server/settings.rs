@@ -60,7 +60,7 @@ pub(super) fn headers<F: WireFormat>(
     if let Some((name, value)) = key_header {
         headers.insert(name, value.clone());
     }
-    format.add_headers(config, &mut headers);
+    format.add_headers(config, call.capabilities, &mut headers);
     for (name, value) in &config.headers {
         let (name, value) = parse_header(name, value)?;
         headers.insert(name, value);
@@ -88,5 +88,7 @@ fn invalid(problem: String) -> Error {
 
 /// Returns `true` for headers that contain keys.
 pub(crate) fn is_secret_header(name: &str) -> bool {
-    name == AUTHORIZATION || ["api-key", "x-api-key", "x-goog-api-key", "cookie"].contains(&name)
+    const OTHERS: [&str; 5] =
+        ["api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token", "cookie"];
+    name == AUTHORIZATION || OTHERS.contains(&name)
 }

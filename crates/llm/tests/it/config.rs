@@ -4,12 +4,12 @@ use std::io::Write as _;
 
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
-use helix_agents_llm::ProviderRegistry;
+use helix_agents_llm::{ProviderKey, ProviderRegistry, ProviderSource, ServerProfile};
 use serde_json::json;
 
 use crate::support::{Ask, Reply, Server, content, stream, text};
 
-fn load(vars: &[(&str, &str)], file: Option<&str>) -> Result<ProviderRegistry> {
+pub(crate) fn load(vars: &[(&str, &str)], file: Option<&str>) -> Result<ProviderRegistry> {
     let lookup = |name: &str| {
         let found = vars.iter().find(|entry| entry.0 == name);
         found.map(|entry| entry.1.to_owned())
@@ -28,7 +28,7 @@ fn check(registry: &ProviderRegistry, model: &str) -> Result<()> {
 }
 
 #[track_caller]
-fn check_refused(file: &str, words: &[&str]) {
+pub(crate) fn check_refused(file: &str, words: &[&str]) {
     let error = load(&[], Some(file)).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
     for word in words {
@@ -197,7 +197,12 @@ fn every_variable_that_is_read_is_described() {
     let openai = ["HELIX_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"];
     let others = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "GEMINI_API_KEY", "XAI_API_KEY"];
     let compatible = ["GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "OPENROUTER_API_KEY"];
-    assert_eq!(names, [&openai[..], &others, &compatible].concat());
+    let regions = ["AWS_REGION", "AWS_DEFAULT_REGION"];
+    let mut expected = [&openai[..], &others, &compatible, &regions].concat();
+    if cfg!(feature = "sigv4") {
+        expected.extend(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]);
+    }
+    assert_eq!(names, expected);
 }
 
 #[tokio::test]
@@ -219,4 +224,72 @@ async fn a_known_provider_keeps_its_api_at_another_address() {
 fn keys_of_chat_completions_are_rejected_for_another_api() {
     let file = "[providers.anthropic]\nempty_content = true\n";
     check_refused(file, &["`anthropic`", "`empty_content`", "Chat Completions"]);
+    let file = "[providers.openai]\nstrict_tools = false\n";
+    check_refused(file, &["`openai`", "`strict_tools`", "`api = \"chat_completions\"`"]);
+}
+
+/// Returns the API of the provider `openai`, and its profile of Chat Completions.
+fn api_of_openai(
+    base_url: Option<&str>,
+    file: Option<&str>,
+) -> (&'static str, Option<ServerProfile>) {
+    let url = base_url.map(|url| ("OPENAI_BASE_URL", url));
+    let vars: Vec<_> = url.into_iter().chain([("OPENAI_API_KEY", "k")]).collect();
+    let mut providers = load(&vars, file).unwrap().providers();
+    assert_eq!((providers.len(), &*providers[0].name), (1, "openai"));
+    let provider = providers.remove(0);
+    (provider.api.unwrap(), provider.profile)
+}
+
+#[test]
+fn openai_uses_responses_at_its_own_address_only() {
+    let responses = ("openai_responses", None);
+    assert_eq!(api_of_openai(None, None), responses);
+    assert_eq!(api_of_openai(Some("https://api.openai.com/v1/"), None), responses);
+    assert_eq!(api_of_openai(Some("https://eu.api.openai.com/v1"), None), responses);
+    let compatible = ("chat_completions", Some(ServerProfile::compatible()));
+    assert_eq!(api_of_openai(Some("http://127.0.0.1:8080/v1"), None), compatible);
+    assert_eq!(api_of_openai(Some("https://api.openai.com.example.org/v1"), None), compatible);
+
+    assert_eq!(api_of_openai(None, Some("[providers.openai]\nmodel = \"m\"\n")), responses);
+    let chat = "[providers.openai]\napi = \"chat_completions\"\n";
+    let profile = Some(ServerProfile::openai());
+    assert_eq!(api_of_openai(None, Some(chat)), ("chat_completions", profile));
+    let chosen = "[providers.openai]\napi = \"openai_responses\"\n";
+    assert_eq!(api_of_openai(Some("http://127.0.0.1:8080/v1"), Some(chosen)), responses);
+}
+
+#[tokio::test]
+async fn calls_of_openai_go_to_the_path_of_its_api() {
+    for (api, path) in [
+        ("openai_responses", "POST /v1/responses "),
+        ("chat_completions", "POST /v1/chat/completions "),
+    ] {
+        let server = Server::start(vec![Reply::status(401, "", "{}")]).await;
+        let file =
+            format!("[providers.openai]\nbase_url = \"{}\"\napi = \"{api}\"\n", server.url());
+        let registry = load(&[], Some(&file)).unwrap();
+        let config = LlmConfig::new("openai:m");
+        Ask { config, ..Ask::default() }.answer(&registry).await;
+        let head = &server.requests()[0].head;
+        assert!(head.starts_with(path), "{head}");
+    }
+}
+
+#[test]
+fn the_source_of_a_provider_is_known() {
+    let file = "[providers.box]\nbase_url = \"https://b.example/v1\"\napi_key_env = \"BOX\"\n\
+                [providers.open]\nbase_url = \"https://o.example/v1\"\n";
+    let url = ("ANTHROPIC_BASE_URL", "https://a.example");
+    let registry = load(&[url, ("GEMINI_API_KEY", "k"), ("BOX", "b")], Some(file)).unwrap();
+    let providers = registry.providers();
+    let [anthropic, boxed, gemini, open] = &providers[..] else { panic!("{providers:?}") };
+    assert_eq!(anthropic.source, ProviderSource::Variable("ANTHROPIC_BASE_URL"));
+    assert_eq!(anthropic.key, ProviderKey::None);
+    assert_eq!(anthropic.key_variable.as_deref(), Some("ANTHROPIC_API_KEY"));
+    assert_eq!(gemini.source, ProviderSource::Variable("GEMINI_API_KEY"));
+    assert_eq!(gemini.key_variable.as_deref(), Some("GEMINI_API_KEY"));
+    assert!(matches!(boxed.source, ProviderSource::File(_)), "{boxed:?}");
+    assert_eq!((&boxed.key, boxed.key_variable.as_deref()), (&ProviderKey::Set, Some("BOX")));
+    assert_eq!((&open.source, &open.key_variable), (&boxed.source, &None));
 }

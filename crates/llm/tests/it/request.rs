@@ -10,9 +10,7 @@ use helix_agents_core::message::{
     ToolResultMessage, UserMessage,
 };
 use helix_agents_core::tool::ToolSet;
-use helix_agents_llm::{
-    MaxTokensField, ModelServer, ModelServerOptions, OutputFormat, ServerProfile,
-};
+use helix_agents_llm::{ApiFormat, ModelServer, ModelServerOptions, OutputFormat, ServerProfile};
 use serde_json::{Value, json};
 
 use crate::support::{Ask, Reply, Server, adapter, finish, options, stream, text, tool};
@@ -305,12 +303,17 @@ async fn a_server_without_streams_or_counts_is_not_asked_for_them() {
 }
 
 #[test]
-fn openai_has_its_own_profile() {
-    let profile = |url| ModelServerOptions::new("p", url).format.profile().cloned().unwrap();
-    assert_eq!(profile("https://api.openai.com/v1"), ServerProfile::openai());
-    assert_eq!(profile("https://eu.api.openai.com/v1"), ServerProfile::openai());
-    assert_eq!(profile("https://api.openai.com.evil.example/v1"), ServerProfile::compatible());
-    assert_eq!(profile("http://127.0.0.1:8080/v1").max_tokens_field, MaxTokensField::MaxTokens);
+fn the_address_selects_the_api() {
+    let format = |url| ModelServerOptions::new("p", url).format;
+    assert_eq!(format("https://api.openai.com/v1"), ApiFormat::OpenAiResponses);
+    assert_eq!(format("https://eu.api.openai.com/v1"), ApiFormat::OpenAiResponses);
+    assert_eq!(format("https://api.anthropic.com"), ApiFormat::AnthropicMessages);
+    let gemini = format("https://generativelanguage.googleapis.com/v1beta");
+    assert_eq!(gemini, ApiFormat::GeminiGenerate);
+    let compatible = ApiFormat::ChatCompletions(ServerProfile::compatible());
+    assert_eq!(format("https://api.openai.com.evil.example/v1"), compatible);
+    assert_eq!(format("http://127.0.0.1:8080/v1"), compatible);
+    assert!(format("https://api.deepseek.com/v1").profile().unwrap().reasoning_content);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use helix_agents_llm::ApiFormat;
 use serde_json::{Value, json};
 
-use super::super::{frame, event_frame};
+use super::super::{event_frame, frame};
 use super::seal::{self, Verdict};
 use super::{Part, Request, Rules};
 

@@ -1,0 +1,90 @@
+//! Instructions to fix the errors of providers.
+
+use std::borrow::Cow;
+
+use helix_agents_core::error::{Error, ErrorCode, ErrorRecord};
+
+use super::ProviderDiagnosis;
+use crate::CONFIG_FILE;
+
+/// Returns the remedy for an error of the check of the default model.
+pub(super) fn of_check(error: &Error) -> Cow<'static, str> {
+    match error.code() {
+        ErrorCode::ConfigInvalid => set_variable(None).into(),
+        _ => "choose another default model".into(),
+    }
+}
+
+/// Returns the remedy for an error of a provider.
+pub(super) fn of_provider(provider: &ProviderDiagnosis, error: &ErrorRecord) -> Cow<'static, str> {
+    let variable = provider.key_variable.as_deref();
+    match error.to_error(ErrorCode::Internal).code() {
+        ErrorCode::ProviderUnauthorized => refused_key(provider).into(),
+        ErrorCode::ProviderUnavailable | ErrorCode::ProviderTimeout => unreachable(provider).into(),
+        ErrorCode::ProviderRateLimited => "wait, or check the account's quota".into(),
+        ErrorCode::ConfigInvalid => set_variable(variable).into(),
+        ErrorCode::Unsupported => format!(
+            "some hosts have no list of models; if model calls fail, too, {}",
+            check_url(provider)
+        )
+        .into(),
+        _ => check_url(provider).into(),
+    }
+}
+
+fn set_variable(variable: Option<&str>) -> String {
+    let variable = variable.unwrap_or("the variable");
+    format!("set {variable}, or remove the provider from {CONFIG_FILE}")
+}
+
+fn refused_key(provider: &ProviderDiagnosis) -> String {
+    let place = match &provider.key_variable {
+        Some(variable) if provider.key == "set" => format!("in {variable}"),
+        _ if provider.key == "set" => "of the provider".to_owned(),
+        Some(variable) => return format!("set {variable} to a key of the provider"),
+        None => {
+            return format!(
+                "the provider requires a key: name the variable that holds it in `api_key_env` of {CONFIG_FILE}"
+            );
+        }
+    };
+    if provider.expired {
+        return format!("the key or token {place} has expired: get a new one");
+    }
+    format!(
+        "check the key or token {place}: it may be mistyped, revoked, expired, without the permission for this API, \
+         or of another provider"
+    )
+}
+
+fn unreachable(provider: &ProviderDiagnosis) -> String {
+    let place = url_place(provider);
+    let host = provider.base_url.as_deref().and_then(|url| url.split('/').nth(2));
+    let is_local = host.is_some_and(|host| {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        ["127.0.0.1", "localhost", "[::1]"].contains(&name)
+    });
+    if is_local {
+        return format!("start the server, or correct its URL ({place})");
+    }
+    format!("check the network and the proxy, correct the URL ({place}), or try again later")
+}
+
+/// Returns the name of the setting with the URL of a provider.
+fn url_place(provider: &ProviderDiagnosis) -> &'static str {
+    match provider.name.as_str() {
+        "openai" => "OPENAI_BASE_URL, or `base_url` in helix.toml",
+        "anthropic" => "ANTHROPIC_BASE_URL, or `base_url` in helix.toml",
+        _ => "`base_url` in helix.toml",
+    }
+}
+
+fn check_url(provider: &ProviderDiagnosis) -> String {
+    let root = match provider.api {
+        Some("anthropic_messages") => "such as https://api.anthropic.com",
+        Some("gemini_generate") => "which usually ends in `/v1beta`",
+        Some("bedrock_converse") => "which usually has no path",
+        _ => "which usually ends in `/v1`",
+    };
+    format!("check that its URL ({}) is the root of the API, {root}", url_place(provider))
+}
