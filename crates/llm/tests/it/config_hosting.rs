@@ -114,6 +114,10 @@ fn a_known_name_does_not_change_a_hosted_provider() {
     let provider = &load(&vars, Some(file)).unwrap().providers()[0];
     assert_eq!(provider.base_url.as_deref(), Some("https://r.azure.com/openai/v1"));
     assert_eq!(provider.default_model, None);
+    // The key of OpenAI is not sent to the host.
+    let file = file.replace("api_key_env = \"H_KEY\"\n", "");
+    let error = load(&[("OPENAI_API_KEY", "k")], Some(&file)).unwrap_err();
+    assert!(error.message().contains("`openai` has no credentials"), "{error}");
 }
 
 #[test]
