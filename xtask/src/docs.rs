@@ -20,7 +20,7 @@ const OTHERS: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", 
 /// Checks the links and builds both. The book is written to `target/book`.
 pub(crate) fn run() -> Result<()> {
     report::gate("links", complaints)?;
-    // Nobody reads the documentation of programs.
+    // The documentation of programs has no readers.
     let mut rustdoc =
         process::cargo(["doc", "--workspace", "--lib", "--no-deps", "--all-features"]);
     process::run(rustdoc.env("RUSTDOCFLAGS", "-D warnings"))?;

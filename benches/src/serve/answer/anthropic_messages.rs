@@ -1,4 +1,4 @@
-//! Messages.
+//! Replies of Anthropic's Messages API.
 
 use anyhow::Result;
 

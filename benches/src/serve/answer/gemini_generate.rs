@@ -1,4 +1,4 @@
-//! `generateContent`.
+//! Replies of Gemini's `generateContent`.
 
 use std::io::Write as _;
 

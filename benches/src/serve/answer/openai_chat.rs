@@ -1,4 +1,4 @@
-//! Chat Completions.
+//! Replies of Chat Completions.
 
 use std::io::Write as _;
 

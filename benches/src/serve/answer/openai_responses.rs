@@ -1,4 +1,4 @@
-//! Responses.
+//! Replies of OpenAI's Responses API.
 
 use anyhow::Result;
 

@@ -71,6 +71,13 @@ impl ModelCapabilities {
         self
     }
 
+    /// Sets whether the model rejects reasoning that is sent back after anything before it has changed.
+    #[must_use]
+    pub fn with_bound(mut self, bound: bool) -> Self {
+        self.bound = bound;
+        self
+    }
+
     /// Sets whether the model supports strict tools.
     #[must_use]
     pub fn with_strict_tools(mut self, strict_tools: bool) -> Self {

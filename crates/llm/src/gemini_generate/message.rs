@@ -32,11 +32,11 @@ pub(super) fn is_unsigned(message: &Message, is_foreign: bool) -> bool {
 /// The data of a reply that a request contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Data {
-    /// Its own: the signatures.
+    /// The signatures of the reply.
     Own,
-    /// None.
+    /// No data.
     Nothing,
-    /// None, but the signature for calls that another model made.
+    /// Only the signature for calls that another model made.
     Unsigned,
 }
 

@@ -8,7 +8,7 @@ use super::AwsCredentials;
 
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
-/// 2026-11-23T12:34:56Z.
+/// Returns 2026-11-23T12:34:56Z.
 fn time() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_795_437_296)
 }
