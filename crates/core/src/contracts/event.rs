@@ -12,7 +12,7 @@ mod suspension;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use child::{ChildNotice, ChildStart, CompanionRef, ParentRef};
 pub use recorded::{RecordedEvent, decode, encode};
@@ -250,7 +250,7 @@ pub struct ModelReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Arc<AssistantMessage>>,
     /// The native structured output, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
     /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -512,6 +512,11 @@ impl ModelReply {
         }
         reply
     }
+}
+
+/// Reads a value that is present. `null` is a value, too.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
 }
 
 #[cfg(test)]

@@ -151,6 +151,13 @@ fn thinking_stays_with_the_message() {
 }
 
 #[test]
+fn an_output_that_is_null_is_read_back() {
+    let event = reply_event(output(json!(null)));
+    let back: Event = serde_json::from_slice(&serde_json::to_vec(&event).unwrap()).unwrap();
+    assert_eq!(back, event);
+}
+
+#[test]
 fn the_raw_stop_reason_is_kept_if_the_normalised_one_is_unknown() {
     assert_eq!(reply(text("x")).raw_stop_reason, None);
     let unknown = reply(stopped(text("x"), StopReason::Unknown));
