@@ -94,7 +94,7 @@ pub(super) fn call_id(step: u32) -> String {
 pub(super) fn results(body: &[u8], marks: Marks) -> Result<u32> {
     let Some(at) = memmem::rfind(body, marks.result.as_bytes()) else { return Ok(0) };
     let last = body.get(at..).unwrap_or_default();
-    let step = digits(after(last, b"\"call_")?)?;
+    let step = digits(after(last, b":\"call_")?)?;
     let content = digits(after(last, marks.content.as_bytes())?)?;
     ensure!(step == content, "the result of step {step} is {content}");
     Ok(step)
