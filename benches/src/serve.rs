@@ -1,4 +1,4 @@
-//! The model server. It implements just enough HTTP and of each wire format, fast enough that it never
+//! The model server. It implements just enough of HTTP and of each wire format, and is fast enough that it never
 //! limits a client.
 //!
 //! It replies by the position in the conversation, and rejects requests whose last tool result is

@@ -1,8 +1,8 @@
 //! Plays provider traffic, recorded or written by hand, through the model adapters.
 //!
-//! The folder has one subfolder per provider and API; each case `NAME.json` has its meaning in `NAME.expect.json`.
+//! The folder has one subfolder per provider and API; `NAME.expect.json` has the expected content of `NAME.json`.
 //!
-//! * `helix-cassettes DIR [FILTER]` compares what the adapters read with the meaning. If the folder has
+//! * `helix-cassettes DIR [FILTER]` compares what the adapters read with the expected content. If the folder has
 //!   `schemas/openai-requests.json`, it also validates the requests that the adapters make for the conversations.
 //! * `helix-cassettes DIR [FILTER] --requests FILE` writes these requests into a file, one line of JSON each.
 //! * `helix-cassettes fuzz DIR` sends mutated replies to the adapters. `--minutes M` sets the time for each wire format,

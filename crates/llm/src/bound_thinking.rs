@@ -17,7 +17,7 @@ pub(crate) const BETA: &str = "thinking-binding-controls-2026-08-01";
 const MEMBER: &str = "block_binding";
 
 /// Returns `true` if the model binds reasoning and the request contains some. `bound_to` is the model if requests contain
-/// only reasoning of their own model.
+/// only reasoning of the model that is called.
 pub(crate) fn is_sent(call: &Call<'_>, api: &str, bound_to: Option<&str>) -> bool {
     let has_reasoning = |message: &Message| {
         let Message::Assistant(reply) = message else { return false };
@@ -32,8 +32,8 @@ pub(crate) fn is_sent(call: &Call<'_>, api: &str, bound_to: Option<&str>) -> boo
         && call.request.messages.iter().rev().any(|message| has_reasoning(message))
 }
 
-/// Makes the reasoning settings of a request ask the API to leave invalid reasoning out. The caller's choice takes
-/// precedence. The feature does not exist if reasoning is turned off.
+/// Completes the reasoning settings of a request so that the API drops invalid reasoning. The caller's choice takes
+/// precedence. Settings that turn reasoning off do not support this and stay unchanged.
 pub(crate) fn complete(thinking: Option<Value>) -> Value {
     // This is the default of the models.
     let mut thinking = thinking.unwrap_or_else(|| json!({"type": "adaptive"}));

@@ -29,7 +29,7 @@ pub struct ModelCapabilities {
     pub sampling: Sampling,
     /// Whether a request can name the tool that the model must call.
     pub forced_tool: bool,
-    /// Whether the model rejects reasoning that is sent back after anything before it has changed.
+    /// Whether the model accepts earlier reasoning only if everything before it is unchanged.
     pub bound: bool,
     /// Whether the model supports strict tools. Only requests to the Messages API depend on this.
     pub strict_tools: bool,

@@ -28,8 +28,8 @@ pub(crate) fn is_foreign(
     })
 }
 
-/// Returns the messages of a request: the transcript, but not a reply at its end that another model made. A provider paused
-/// such a reply, and only its model can continue it. Many models reject other requests that end with a reply.
+/// Returns the messages of a request: the transcript without a paused reply of another model at its end. Only the model
+/// that made a paused reply can continue it, and many models reject other requests that end with a reply.
 pub(crate) fn messages<'a>(call: &Call<'a>, api: &str) -> &'a [SharedMessage] {
     let messages = call.request.messages;
     let Some((last, rest)) = messages.split_last() else { return messages };

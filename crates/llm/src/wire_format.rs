@@ -63,7 +63,7 @@ pub(crate) trait WireFormat: Copy + Send + Sync {
         None
     }
 
-    /// Adds the headers that a call requires to all others, including the caller's.
+    /// Adds the headers that a call requires, after all others, including the caller's, have been set.
     fn complete_headers(self, _call: &Call<'_>, _headers: &mut HeaderMap) {}
 
     /// Rejects settings that the API does not support. `provider` is the name for error messages.

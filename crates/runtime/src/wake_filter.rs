@@ -22,7 +22,7 @@ pub(crate) struct WakeFilter {
 struct State {
     /// `true` if the future was woken since its last poll.
     is_woken: AtomicBool,
-    /// `true` while other work of the task is polled, after which the future's turn follows.
+    /// `true` while `poll_after` polls other work of the task; the future is polled directly afterwards.
     is_next: AtomicBool,
     /// The task that polls the future.
     task: AtomicWaker,
@@ -34,7 +34,7 @@ impl Wake for State {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Sequentially consistent with `poll_after`: either that sees `is_woken`, or this sees that it is too late.
+        // Sequentially consistent with `poll_after`: either that sees `is_woken`, or this sees `is_next` unset.
         self.is_woken.store(true, Ordering::SeqCst);
         if !self.is_next.load(Ordering::SeqCst) {
             self.task.wake();

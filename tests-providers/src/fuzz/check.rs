@@ -135,7 +135,7 @@ fn calls(ids: &[String], calls: &[ParsedToolCall]) -> Checked {
     Ok(())
 }
 
-/// Checks that the log can be read back.
+/// Checks that the reply is read back from the log as it was written.
 fn stored(reply: &ModelReply) -> Checked {
     let event = Event::from(reply.clone());
     let encoded = encode(std::slice::from_ref(&event));
@@ -148,7 +148,7 @@ fn stored(reply: &ModelReply) -> Checked {
     Ok(())
 }
 
-/// Checks that the parts of a reply are the whole reply.
+/// Checks that the parts of a reply have the same text and calls as the reply.
 fn parts(message: &AssistantMessage) -> Checked {
     let (mut text, mut calls) = (String::new(), BTreeSet::new());
     for part in message.parts() {

@@ -341,8 +341,8 @@ impl FailedAttempt {
 /// - A failure of the provider is a [`StepResult::Error`], not an `Err`. `should_stop` is `true` if
 ///   a retry is useless or the retries are exhausted, and `false` if the reply broke off after its
 ///   first output and a retry may succeed.
-/// - The adapter retries only before the first output, at most `max_retries` times, and waits as
-///   long as the provider asked for.
+/// - The adapter retries only before the first output, at most `max_retries` times, and waits at
+///   least as long as the provider asked for.
 /// - The concatenated output that the sink received equals the content of the result.
 /// - Wire types, keys and addresses are private to the adapter.
 ///

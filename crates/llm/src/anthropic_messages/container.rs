@@ -1,6 +1,6 @@
 //! Containers, in which the provider runs code.
 //!
-//! A reply names its container. The rest of the turn names it again, because the API rejects the continuation of code
+//! A reply names its container. The turn's later requests name it again, because the API rejects a continuation of code
 //! without its container. A later turn starts with a new one: containers expire.
 
 use helix_agents_core::json::Json;
@@ -16,7 +16,7 @@ use crate::wire_format::Call;
 /// The member of requests and replies with the container.
 pub(super) const MEMBER: &str = "container";
 
-/// A part of a reply that contains its container. Content blocks have a type instead.
+/// The part of a reply that stores its container. Unlike a content block, it has no `type`.
 #[derive(Debug, Deserialize)]
 struct Part {
     container: Container,

@@ -21,8 +21,8 @@ use crate::json_writer::{Object, write_json};
 pub(super) enum Extent {
     /// All parts, as the model produced them.
     Whole,
-    /// The parts of a reply that nothing continues. The API rejects reasoning at its end, and calls of the provider's own
-    /// tools that have no result.
+    /// The parts of a reply that is not continued. The API rejects, and this omits, reasoning at its end and calls
+    /// of the provider's own tools that have no result.
     Closed,
     /// The parts that every provider understands.
     WithoutData,

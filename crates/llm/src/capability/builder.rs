@@ -71,7 +71,7 @@ impl ModelCapabilities {
         self
     }
 
-    /// Sets whether the model rejects reasoning that is sent back after anything before it has changed.
+    /// Sets whether the model accepts earlier reasoning only if everything before it is unchanged.
     #[must_use]
     pub fn with_bound(mut self, bound: bool) -> Self {
         self.bound = bound;

@@ -50,8 +50,8 @@ impl ProviderError {
         names.into_iter().flatten().find_map(status_of).unwrap_or(500)
     }
 
-    /// Returns `true` if the model wrote a call or an output that the server could not read, which another attempt may
-    /// not repeat. Groq reports this as an invalid request.
+    /// Returns `true` if the model wrote a call or an output that the server could not read. Another attempt may
+    /// succeed. Groq reports this as an invalid request.
     pub(crate) fn is_malformed_reply(&self) -> bool {
         let codes = ["tool_use_failed", "json_validate_failed", "output_parse_failed"];
         self.code.as_deref().is_some_and(|code| codes.contains(&code))

@@ -20,8 +20,8 @@ pub(super) struct JsonScan {
 }
 
 impl JsonScan {
-    /// Returns `true` if the text is a complete object, list or string. `text` is the text of the
-    /// last call, possibly with more at its end. A number or a literal has no visible end and does
+    /// Returns `true` if the text is a complete object, list or string. `text` starts with the
+    /// text of the previous check. A number or a literal has no visible end and does
     /// not count.
     pub(super) fn is_complete(&mut self, text: &str) -> bool {
         let news = text.as_bytes().get(self.scanned..).unwrap_or_default();

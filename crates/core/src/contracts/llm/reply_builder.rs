@@ -39,8 +39,8 @@ pub struct ReplyBuilder {
 }
 
 impl ReplyBuilder {
-    /// Creates the builder of a reply that follows this number of messages. The number makes the ids of calls that the
-    /// provider did not identify unique in the conversation.
+    /// Creates the builder of a reply that follows this number of messages. The number is part of the ids that calls
+    /// without an id get, so that these are unique in the conversation.
     #[must_use]
     pub fn after(messages: usize) -> Self {
         Self { messages, ..Self::default() }

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::invalid;
 use crate::capability::ModelCapabilities;
 
-/// Adds the members that the file does not set: those of the known model. `models` has those that the file sets.
+/// Sets the members that the file omits to those of the known model. `providers` has the models of each provider.
 pub(super) fn complete<'a>(
     providers: impl Iterator<Item = (&'a String, &'a mut BTreeMap<String, ModelCapabilities>)>,
     file: &str,

@@ -128,12 +128,12 @@ impl fmt::Debug for AwsCredentials {
 }
 
 impl ModelServerOptions {
-    /// Returns `true` if requests are signed. An access token takes precedence.
+    /// Returns `true` if there are AWS credentials. An `authorization` header takes precedence over the signature.
     pub(in crate::server) const fn signs(&self) -> bool {
         self.aws_credentials.is_some()
     }
 
-    /// Rejects credentials whose region is unknown.
+    /// Rejects AWS credentials if the host is not Amazon Bedrock.
     pub(in crate::server) fn check_signing(&self) -> Result<()> {
         if self.signs() && !matches!(self.hosting, Hosting::Bedrock { .. }) {
             let message = format!(
