@@ -37,10 +37,14 @@ impl TestApp {
         let gone = Afterwards::new(move || async move {
             let mut db = PgConnection::connect(&gone_url).await.unwrap();
             for table in ["workflow_status", "application_versions"] {
-                let there = sqlx::query("SELECT to_regclass($1) IS NOT NULL");
-                let there = there.bind(format!("{SCHEMA}.{table}")).fetch_one(&mut db).await;
+                let there = sqlx::query(
+                    "SELECT EXISTS (SELECT FROM information_schema.columns WHERE table_schema = $1
+                     AND table_name = $2 AND column_name = 'application_name')",
+                );
+                let there = there.bind(SCHEMA).bind(table).fetch_one(&mut db).await;
                 if !there.unwrap().get::<bool, _>(0) {
-                    // No test has created DBOS's tables on this server yet.
+                    // No test has created the current tables of DBOS on this server yet. Its migrations create the
+                    // column after the table.
                     continue;
                 }
                 let sql = format!("DELETE FROM {SCHEMA}.{table} WHERE application_name = $1");
