@@ -18,14 +18,17 @@ use crate::http::HttpClient;
 use crate::server::{ModelServer, ModelServerOptions, is_secret_header};
 
 mod config;
+mod delivery;
 mod detect;
 mod info;
 mod known;
 mod load;
 mod select;
 
+use delivery::Delivery;
 pub use detect::{LOCAL_PORTS, LocalServer};
 pub use info::{ProviderInfo, ProviderKey, ProviderSource};
+pub(crate) use known::KnownProvider;
 pub use select::{ModelSource, SelectedModel};
 
 /// The file in the current directory that [`ProviderRegistry::from_env`] reads.
@@ -324,7 +327,7 @@ impl ProviderRegistry {
         }
     }
 
-    /// Calls the model, and then its fallbacks until one can be used.
+    /// Calls the model, and then its fallbacks until one can be used. No other model is called after output.
     async fn with_fallbacks(
         &self,
         config: Cow<'_, LlmConfig>,
@@ -333,21 +336,24 @@ impl ProviderRegistry {
     ) -> Result<LlmResponse> {
         let fallbacks = &request.config.fallback_models;
         let request = request.with_config(&config);
-        let mut response = self.adapter(&config)?.generate_step(request.clone(), sink).await?;
+        let delivery = Delivery::new(sink);
+        let mut response = self.adapter(&config)?.generate_step(request.clone(), &delivery).await?;
         let mut failed = Vec::new();
         for model in fallbacks {
-            let Some(error) = fallback_reason(&response) else { break };
+            let Some(error) = fallback_reason(&response, &delivery) else { break };
             tracing::warn!(code = &*error.code, model, "model call failed; calling another model");
             let attempt = FailedAttempt::of_response(error, response.usage);
             let config = with_model(&config, model);
             let request = request.clone().with_config(&config);
-            match self.adapter(&config)?.generate_step(request, sink).await {
+            match self.adapter(&config)?.generate_step(request, &delivery).await {
                 Ok(next) => {
                     failed.append(&mut response.failed_attempts);
                     failed.push(attempt);
                     response = next;
                 }
-                Err(error) if error.code() == ErrorCode::Cancelled => return Err(error),
+                Err(error) if error.code() == ErrorCode::Cancelled || delivery.has_output() => {
+                    return Err(error);
+                }
                 // The failure of the first model says more than that of a model that could not be called.
                 Err(error) => tracing::warn!(%error, model, "the model could not be called"),
             }
@@ -414,7 +420,10 @@ fn with_model(config: &LlmConfig, model: &str) -> LlmConfig {
 
 /// Returns the error of a response if another model may succeed: the provider could not be used, and no output was
 /// delivered.
-fn fallback_reason(response: &LlmResponse) -> Option<&ErrorRecord> {
+fn fallback_reason<'a>(
+    response: &'a LlmResponse,
+    delivery: &Delivery<'_>,
+) -> Option<&'a ErrorRecord> {
     const REASONS: [ErrorCode; 5] = [
         ErrorCode::ProviderRateLimited,
         ErrorCode::ProviderStreamCut,
@@ -424,7 +433,8 @@ fn fallback_reason(response: &LlmResponse) -> Option<&ErrorRecord> {
     ];
     match &response.result {
         StepResult::Error { error, should_stop: true, .. }
-            if REASONS.iter().any(|reason| reason.as_str() == error.code) =>
+            if !delivery.has_output()
+                && REASONS.iter().any(|reason| reason.as_str() == error.code) =>
         {
             Some(error)
         }

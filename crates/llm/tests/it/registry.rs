@@ -8,6 +8,9 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{
     LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, RetryPolicy,
 };
+use helix_agents_core::message::Arguments;
+use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
+use helix_agents_core::usage::Usage;
 use helix_agents_llm::{ModelServerOptions, ModelSource, ProviderRegistry, SelectedModel};
 
 use crate::support::{
@@ -236,6 +239,32 @@ async fn no_other_model_is_called_after_output_or_for_a_rejected_request() {
     assert_eq!((&*failure(&response).0.code, calls), ("provider_rejected", 0));
 }
 
+#[tokio::test]
+async fn no_other_model_is_called_after_output_that_a_retry_cannot_repair() {
+    for code in ["insufficient_quota", "invalid_api_key"] {
+        let error = format!(r#"{{"error":{{"message":"No.","code":"{code}"}}}}"#);
+        let failed = Reply::events([text("Hi"), error].map(|data| format!("data: {data}\n\n")));
+        let (response, calls) = fall_back(vec![failed], vec![good()]).await;
+        assert_eq!((failure(&response).1, calls), (true, 0), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn no_other_model_is_called_after_output_of_a_custom_adapter() {
+    for output in [Output::Text, Output::Thinking, Output::Start, Output::Arguments, Output::Call] {
+        let second = Server::start(vec![good()]).await;
+        let registry = ProviderRegistry::new()
+            .with_adapter("a", Arc::new(Cut(output)))
+            .with_provider(ModelServerOptions::new("b", &second.url()))
+            .unwrap();
+        let mut ask = Ask::default();
+        ask.config.model = "a:m".to_owned();
+        ask.config.fallback_models = vec!["b:m".to_owned()];
+        assert!(failure(&ask.answer(&registry).await).1, "{output:?}");
+        assert_eq!((second.requests().len(), ask.sink.lines().len()), (0, 1), "{output:?}");
+    }
+}
+
 #[test]
 fn a_fallback_of_an_unknown_provider_is_rejected_before_the_run() {
     let registry = ProviderRegistry::new().with_provider(options_for("a")).unwrap();
@@ -296,6 +325,44 @@ struct Broken;
 impl LlmAdapter for Broken {
     async fn generate_step(&self, _: LlmRequest<'_>, _: &dyn LlmSink) -> Result<LlmResponse> {
         Err(Error::new(ErrorCode::ConfigInvalid, "broken"))
+    }
+
+    fn check(&self, _: &LlmConfig) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The method that receives the output of [`Cut`].
+#[derive(Debug, Clone, Copy)]
+enum Output {
+    Text,
+    Thinking,
+    Start,
+    Arguments,
+    Call,
+}
+
+/// An adapter that fails for good after one output.
+#[derive(Debug)]
+struct Cut(Output);
+
+#[async_trait]
+impl LlmAdapter for Cut {
+    async fn generate_step(&self, _: LlmRequest<'_>, sink: &dyn LlmSink) -> Result<LlmResponse> {
+        match self.0 {
+            Output::Text => sink.text_delta("Hi"),
+            Output::Thinking => sink.thinking("Hm.", true),
+            Output::Start => sink.tool_call_start(0, "lookup"),
+            Output::Arguments => sink.tool_call_delta(0, "{}"),
+            Output::Call => {
+                let arguments = Arguments::parse("{}");
+                sink.tool_call(&ParsedToolCall::new("call_1", "lookup", arguments));
+            }
+        }
+        let error = Error::new(ErrorCode::ProviderUnavailable, "the provider is gone").record();
+        let result =
+            StepResult::Error { error, should_stop: true, stop_reason: Some(StopReason::Error) };
+        Ok(LlmResponse::new(result, Usage::default()))
     }
 
     fn check(&self, _: &LlmConfig) -> Result<()> {
