@@ -28,15 +28,15 @@ pub(crate) fn is_foreign(
     })
 }
 
-/// Returns the messages of a request: the transcript without a paused reply of another model at its end. Only the model
-/// that made a paused reply can continue it, and many models reject other requests that end with a reply.
+/// Returns the transcript without paused replies of another model at its end. Only the model that made a paused reply can
+/// continue it, and many models reject other requests that end with a reply.
 pub(crate) fn messages<'a>(call: &Call<'a>, api: &str) -> &'a [SharedMessage] {
     let messages = call.request.messages;
-    let Some((last, rest)) = messages.split_last() else { return messages };
-    // The results of calls come before the continuation.
-    let may_be_paused = matches!(&**last, Message::Assistant(reply) if reply.tool_calls.is_empty());
-    if may_be_paused && is_foreign(last, api, call.provider, Some(call.model)) {
-        return rest;
-    }
-    messages
+    let is_paused = |message: &SharedMessage| {
+        // The results of calls come before the continuation.
+        matches!(&**message, Message::Assistant(reply) if reply.tool_calls.is_empty())
+            && is_foreign(message, api, call.provider, Some(call.model))
+    };
+    let end = messages.iter().rposition(|message| !is_paused(message)).map_or(0, |last| last + 1);
+    messages.get(..end).unwrap_or(messages)
 }

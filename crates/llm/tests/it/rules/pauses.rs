@@ -122,13 +122,16 @@ async fn a_message_may_follow_a_paused_reply_without_text() {
 
 #[tokio::test]
 async fn another_model_starts_the_turn_again() {
-    let (mock, mut talk) = started(vec![paused(), done(), done()]).await;
-    talk.model("claude-opus-5");
-    talk.step(&mock.adapter()).await;
-    let body = mock.last_body();
-    assert_eq!(body["messages"].as_array().unwrap().len(), 1, "{body}");
-    assert_eq!(body.get("container"), None);
-    // Afterwards, both replies are part of the conversation.
+    let (mock, mut talk) = started(vec![paused(), paused(), done(), done()]).await;
+    // The second model pauses, too, and the third one replaces both.
+    for model in ["claude-opus-5", "claude-sonnet-5"] {
+        talk.model(model);
+        talk.step(&mock.adapter()).await;
+        let body = mock.last_body();
+        assert_eq!(body["messages"].as_array().unwrap().len(), 1, "{body}");
+        assert_eq!(body.get("container"), None);
+    }
+    // Afterwards, all replies are part of the conversation.
     talk.say("Again.");
     talk.model("claude-fable-5-2");
     talk.step(&mock.adapter()).await;
