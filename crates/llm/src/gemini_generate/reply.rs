@@ -17,6 +17,10 @@ use crate::reply_data;
 /// The maximum number of parts of a reply.
 const MAX_PARTS: usize = 10_000;
 
+/// The error for a reply that ends because the request lacks a signature. The same request would fail again.
+const MISSING_SIGNATURE: &str = r#"{"code":"MISSING_THOUGHT_SIGNATURE","status":400,
+    "message":"a call in the conversation has no thought signature"}"#;
+
 /// The reply so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
@@ -86,8 +90,12 @@ impl ReplyReader for Reply {
     }
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
-        if let Some(reason) = self.finish.as_deref().filter(|reason| is_malformed(reason)) {
-            return Err(reading.subject.malformed(reason));
+        match self.finish.as_deref() {
+            Some("MISSING_THOUGHT_SIGNATURE") => {
+                return Err(reading.subject.reported(MISSING_SIGNATURE, &reading.redactor));
+            }
+            Some(reason) if is_malformed(reason) => return Err(reading.subject.malformed(reason)),
+            _ => {}
         }
         let mut parts = ReplyBuilder::after(reading.messages);
         for part in self.parts {
@@ -217,7 +225,6 @@ fn is_malformed(raw: &str) -> bool {
         "MALFORMED_FUNCTION_CALL",
         "UNEXPECTED_TOOL_CALL",
         "TOO_MANY_TOOL_CALLS",
-        "MISSING_THOUGHT_SIGNATURE",
         "MALFORMED_RESPONSE",
     ];
     reasons.contains(&raw)

@@ -8,11 +8,10 @@ use crate::support::{
     text,
 };
 
-const GEMINI: [&str; 5] = [
+const GEMINI: [&str; 4] = [
     "MALFORMED_FUNCTION_CALL",
     "UNEXPECTED_TOOL_CALL",
     "TOO_MANY_TOOL_CALLS",
-    "MISSING_THOUGHT_SIGNATURE",
     "MALFORMED_RESPONSE",
 ];
 
@@ -115,6 +114,23 @@ async fn a_malformed_document_is_asked_for_again() {
     let malformed = Reply::json(&gemini(&json!([]), GEMINI[0]).to_string());
     let good = Reply::json(&gemini(&json!([{"text": "Yes."}]), "STOP").to_string());
     check_repeated(ApiFormat::GeminiGenerate, malformed, good, "a document").await;
+}
+
+/// The request lacks a signature, so repeating it cannot help.
+#[tokio::test]
+async fn a_reply_that_gemini_ends_for_a_missing_signature_is_a_rejected_request() {
+    let call = json!({"functionCall": {"name": "lookup", "args": {}}});
+    for parts in [json!([]), json!([call])] {
+        let reply = events(&[gemini(&parts, "MISSING_THOUGHT_SIGNATURE")]);
+        let server = Server::start(vec![reply]).await;
+        let ask = Ask { max_retries: 1, ..Ask::default() };
+        let response = ask.answer(&server_of(&server, ApiFormat::GeminiGenerate)).await;
+        let (error, should_stop) = failure(&response);
+        assert_eq!((&*error.code, should_stop), ("provider_rejected", true), "{parts}");
+        assert!(error.detail.as_deref().unwrap().contains("thought signature"), "{error:?}");
+        assert_eq!(server.requests().len(), 1, "{parts}");
+        assert!(ask.sink.lines().iter().all(|line| !line.starts_with("call")), "{parts}");
+    }
 }
 
 #[tokio::test]
