@@ -92,8 +92,8 @@ impl ModelServer {
     /// Creates the adapter for a server. No connection is made yet.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] if the address or the key is not usable, or if the key
-    /// or an access token would be sent over plain HTTP to another machine.
+    /// Returns [`ErrorCode::ConfigInvalid`] if the options are not usable, or if credentials would be sent over plain
+    /// HTTP to another machine.
     pub fn new(options: ModelServerOptions) -> Result<Self> {
         let invalid = |problem: String| Err(Error::new(ErrorCode::ConfigInvalid, problem));
         let name = &options.name;
@@ -115,8 +115,8 @@ impl ModelServer {
         let key = options.api_key.as_ref().filter(|key| !has_tokens && !key.expose().is_empty());
         if (has_tokens || key.is_some()) && route == Route::Plain && !options.allow_http {
             return invalid(format!(
-                "the key of the provider `{name}` would be sent over plain HTTP to another machine; \
-                 use https, or allow it with `allow_http`"
+                "the credentials of the provider `{name}` would be sent over plain HTTP to another machine; use \
+                 https, or allow it with `allow_http`"
             ));
         }
         let header = match options.key_header {
@@ -162,8 +162,8 @@ impl ModelServer {
 
     /// Returns `true` if requests carry a key, an access token or a signature.
     pub(crate) fn has_credentials(&self) -> bool {
-        let options = &self.0.options;
-        options.api_key.is_some() || options.authenticator.is_some() || options.signs()
+        let Inner { options, key_header, .. } = &*self.0;
+        key_header.is_some() || options.authenticator.is_some() || options.signs()
     }
 
     /// Returns the base URL without query and fragment, which could contain credentials.

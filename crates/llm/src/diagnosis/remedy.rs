@@ -6,6 +6,8 @@ use helix_agents_core::error::{Error, ErrorCode, ErrorRecord};
 
 use super::ProviderDiagnosis;
 use crate::CONFIG_FILE;
+use crate::http::{Route, parse_base_url};
+use crate::registry::KnownProvider;
 
 /// Returns the remedy for an error of the check of the default model.
 pub(super) fn of_check(error: &Error) -> Cow<'static, str> {
@@ -20,7 +22,9 @@ pub(super) fn of_provider(provider: &ProviderDiagnosis, error: &ErrorRecord) -> 
     let variable = provider.key_variable.as_deref();
     match error.to_error(ErrorCode::Internal).code() {
         ErrorCode::ProviderUnauthorized => refused_key(provider).into(),
-        ErrorCode::ProviderUnavailable | ErrorCode::ProviderTimeout => unreachable(provider).into(),
+        ErrorCode::ProviderUnavailable | ErrorCode::ProviderTimeout => {
+            not_reachable(provider).into()
+        }
         ErrorCode::ProviderRateLimited => "wait, or check the account's quota".into(),
         ErrorCode::ConfigInvalid => set_variable(variable).into(),
         ErrorCode::Unsupported => format!(
@@ -57,25 +61,22 @@ fn refused_key(provider: &ProviderDiagnosis) -> String {
     )
 }
 
-fn unreachable(provider: &ProviderDiagnosis) -> String {
+fn not_reachable(provider: &ProviderDiagnosis) -> String {
     let place = url_place(provider);
-    let host = provider.base_url.as_deref().and_then(|url| url.split('/').nth(2));
-    let is_local = host.is_some_and(|host| {
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        ["127.0.0.1", "localhost", "[::1]"].contains(&name)
-    });
-    if is_local {
+    let url = provider.base_url.as_deref();
+    let parsed = url.and_then(|url| parse_base_url(url, &provider.name).ok());
+    if parsed.is_some_and(|(_, route)| route == Route::Loopback) {
         return format!("start the server, or correct its URL ({place})");
     }
     format!("check the network and the proxy, correct the URL ({place}), or try again later")
 }
 
 /// Returns the name of the setting with the URL of a provider.
-fn url_place(provider: &ProviderDiagnosis) -> &'static str {
-    match provider.name.as_str() {
-        "openai" => "OPENAI_BASE_URL, or `base_url` in helix.toml",
-        "anthropic" => "ANTHROPIC_BASE_URL, or `base_url` in helix.toml",
-        _ => "`base_url` in helix.toml",
+fn url_place(provider: &ProviderDiagnosis) -> String {
+    let known = KnownProvider::find(&provider.name);
+    match known.and_then(|known| known.base_url) {
+        Some(variable) => format!("{}, or `base_url` in {CONFIG_FILE}", variable.name),
+        None => format!("`base_url` in {CONFIG_FILE}"),
     }
 }
 

@@ -81,8 +81,16 @@ fn the_remedy_names_what_to_change() {
     let mut gone = failed(ErrorCode::ProviderUnavailable);
     gone.base_url = Some("https://models.example.com/v1".to_owned());
     assert!(remedy(&gone).starts_with("check the network"));
-    gone.base_url = Some("http://127.0.0.1:8080/v1".to_owned());
-    assert!(remedy(&gone).starts_with("start the server"));
+    for url in
+        ["http://127.0.0.1:8080/v1", "http://[::1]:8080/v1", "http://[::1]/v1", "http://localhost"]
+    {
+        gone.base_url = Some(url.to_owned());
+        let expected = "start the server, or correct its URL (`base_url` in helix.toml)";
+        assert_eq!(remedy(&gone), expected, "{url}");
+    }
+    gone.name = "anthropic".to_owned();
+    let place = "(ANTHROPIC_BASE_URL, or `base_url` in helix.toml)";
+    assert!(remedy(&gone).ends_with(place), "{}", remedy(&gone));
 
     let mut wrong_url = failed(ErrorCode::Unsupported);
     assert!(remedy(&wrong_url).ends_with("which usually ends in `/v1`"));

@@ -88,7 +88,7 @@ enum Api {
 }
 
 impl Api {
-    /// Returns the format of a server at an address. `is_hosted` is for a host of OpenAI's models.
+    /// Returns the format of a server at an address. `is_hosted` is `true` for a host of OpenAI's models.
     fn format(self, base_url: &str, is_hosted: bool) -> ApiFormat {
         match self {
             Self::ChatCompletions if is_hosted => {
@@ -206,27 +206,23 @@ impl ProviderConfig {
     fn set_api(&self, options: &mut ModelServerOptions) -> Result<()> {
         let name = &options.name;
         let is_hosted = self.hosting.is_some();
-        match self.api {
-            None => {}
-            // Only the hosts of OpenAI's models serve two APIs.
-            Some(Api::ChatCompletions | Api::OpenaiResponses)
-                if is_hosted && options.format != ApiFormat::OpenAiResponses =>
-            {
-                return Err(has_one_api(name));
+        // Of the hosts, only those of OpenAI's models serve two APIs.
+        let has_one_api = is_hosted && options.format != ApiFormat::OpenAiResponses;
+        if let Some(api) = self.api {
+            let is_of_openai = matches!(api, Api::ChatCompletions | Api::OpenaiResponses);
+            if has_one_api || (is_hosted && !is_of_openai) {
+                return Err(invalid(format!(
+                    "the provider `{name}` sets `api`, but its host serves these models through one API only"
+                )));
             }
-            Some(Api::AnthropicMessages | Api::BedrockConverse | Api::GeminiGenerate)
-                if is_hosted =>
-            {
-                return Err(has_one_api(name));
-            }
-            Some(api) => options.format = api.format(&options.base_url, is_hosted),
+            options.format = api.format(&options.base_url, is_hosted);
         }
         match (&mut options.format, self.profile_key()) {
             (ApiFormat::ChatCompletions(profile), _) => *profile = self.profile(profile.clone()),
             (_, Some(key)) => {
+                let choice = if has_one_api { "" } else { ", or set `api = \"chat_completions\"`" };
                 return Err(invalid(format!(
-                    "the provider `{name}` sets `{key}`, which applies only to Chat Completions; remove the key, or \
-                     set `api = \"chat_completions\"`"
+                    "the provider `{name}` sets `{key}`, which applies only to Chat Completions; remove the key{choice}"
                 )));
             }
             (_, None) => {}
@@ -280,12 +276,6 @@ impl ProviderConfig {
         set(&mut timeouts.first_byte, first_byte);
         set(&mut timeouts.read, self.read_timeout_ms.map(Duration::from_millis));
     }
-}
-
-fn has_one_api(provider: &str) -> Error {
-    invalid(format!(
-        "the provider `{provider}` sets `api`, but its host serves these models through one API only"
-    ))
 }
 
 fn invalid(problem: String) -> Error {

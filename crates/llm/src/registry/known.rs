@@ -7,12 +7,12 @@ use crate::server::{ApiFormat, ModelServerOptions};
 
 /// A provider with its usual environment variables.
 #[derive(Debug)]
-pub(super) struct KnownProvider {
+pub(crate) struct KnownProvider {
     pub(super) name: &'static str,
     /// The variable with the key.
     pub(super) key: EnvVar,
     /// The variable with another base URL, if the provider has one.
-    pub(super) base_url: Option<EnvVar>,
+    pub(crate) base_url: Option<EnvVar>,
     pub(super) default_base_url: &'static str,
     pub(super) default_model: Option<&'static str>,
     /// The API at any base URL. `None` if the URL determines it.
@@ -66,7 +66,7 @@ const fn known(name: &'static str, key: EnvVar, default_base_url: &'static str) 
 
 impl KnownProvider {
     /// Returns the known provider of this name.
-    pub(super) fn find(name: &str) -> Option<&'static Self> {
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.name == name)
     }
 

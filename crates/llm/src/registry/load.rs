@@ -18,8 +18,12 @@ impl ProviderRegistry {
     /// the first of `openai`, `anthropic`, `gemini` and the other providers of [`env::ALL`].
     ///
     /// # Errors
-    /// Returns [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if the file
-    /// cannot be read or contains an unknown key.
+    /// Returns [`ConfigInvalid`] if the file cannot be read, contains an unknown key or an invalid value, or names a
+    /// default provider that is not configured, and if [`ModelServer::new`] rejects the options of a provider. A
+    /// missing key is an error only when its provider is called.
+    ///
+    /// [`ConfigInvalid`]: helix_agents_core::error::ErrorCode::ConfigInvalid
+    /// [`ModelServer::new`]: crate::ModelServer::new
     pub fn from_env() -> Result<Self> {
         let file = Path::new(CONFIG_FILE);
         let file = file.exists().then_some(file);
@@ -29,8 +33,8 @@ impl ProviderRegistry {
     /// Like [`from_env`](Self::from_env), with a given environment and file.
     ///
     /// # Errors
-    /// Returns [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if the file
-    /// cannot be read or contains an unknown key.
+    /// Returns [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) in the same cases as
+    /// [`from_env`](Self::from_env), and if the file does not exist.
     pub fn from_lookup(
         lookup: &dyn Fn(&str) -> Option<String>,
         file: Option<&Path>,

@@ -17,7 +17,7 @@ pub enum Hosting {
         /// The version of the API, such as `2025-04-01-preview`.
         api_version: String,
     },
-    /// Amazon Bedrock. Requests do not differ, but can be signed.
+    /// Amazon Bedrock. Requests are those of the original API, but can be signed.
     Bedrock {
         /// The region, which is part of each signature.
         region: String,

@@ -94,16 +94,36 @@ async fn a_hosted_provider_is_called_as_configured() {
 
 #[test]
 fn only_a_host_of_two_apis_lets_the_file_choose() {
-    let azure = "hosting.azure_openai = { endpoint = \"https://r.azure.com\" }";
-    let chat = file(&format!("{azure}\napi = \"chat_completions\"\ntop_k = true"));
-    let provider = &load(&[("H_KEY", "k")], Some(&chat)).unwrap().providers()[0];
+    let refused = ["`h`", "sets `api`", "one API only"];
     let mut profile = ServerProfile::openai();
     profile.top_k = true;
-    assert_eq!((provider.api, &provider.profile), (Some("chat_completions"), &Some(profile)));
-    let refused = ["`h`", "sets `api`", "one API only"];
-    check_refused(&file(&format!("{azure}\napi = \"gemini_generate\"")), &refused);
+    let profile = Some(profile);
+    for host in [
+        "hosting.azure_openai = { endpoint = \"https://r.azure.com\" }",
+        "hosting.bedrock_openai = { region = \"eu-west-1\" }",
+    ] {
+        let chat = file(&format!("{host}\napi = \"chat_completions\"\ntop_k = true"));
+        let provider = &load(&[("H_KEY", "k")], Some(&chat)).unwrap().providers()[0];
+        assert_eq!((provider.api, &provider.profile), (Some("chat_completions"), &profile));
+        let responses = file(&format!("{host}\napi = \"openai_responses\""));
+        let provider = &load(&[("H_KEY", "k")], Some(&responses)).unwrap().providers()[0];
+        assert_eq!(provider.api, Some("openai_responses"), "{host}");
+        check_refused(&file(&format!("{host}\napi = \"gemini_generate\"")), &refused);
+    }
     let foundry = "hosting.foundry_claude = { resource = \"r\" }";
     check_refused(&file(&format!("{foundry}\napi = \"openai_responses\"")), &refused);
+}
+
+#[test]
+fn the_advice_about_a_key_of_chat_completions_depends_on_the_apis_of_the_host() {
+    let message = |hosting: &str| {
+        let error = load(&[("H_KEY", "k")], Some(&file(&format!("{hosting}\ntop_k = true"))));
+        error.unwrap_err().message().to_owned()
+    };
+    let one = message("hosting.foundry_claude = { resource = \"r\" }");
+    assert!(one.ends_with("applies only to Chat Completions; remove the key"), "{one}");
+    let two = message("hosting.azure_openai = { endpoint = \"https://r.azure.com\" }");
+    assert!(two.ends_with("or set `api = \"chat_completions\"`"), "{two}");
 }
 
 #[test]

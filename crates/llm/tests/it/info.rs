@@ -48,6 +48,13 @@ fn providers_are_described_without_their_keys() {
     assert!(!format!("{:?}", registry.providers()).contains("hunter2"));
 }
 
+#[test]
+fn an_empty_key_is_no_key() {
+    let local = ModelServerOptions::new("local", "http://127.0.0.1:9/v1");
+    let registry = ProviderRegistry::new().with_provider(local.with_api_key("")).unwrap();
+    assert_eq!(registry.providers()[0].key, ProviderKey::None);
+}
+
 /// Returns the models of the only provider, which has the key `hunter2`, for this reply.
 async fn models(reply: Reply) -> (Result<Vec<String>>, Server) {
     let server = Server::start(vec![reply]).await;

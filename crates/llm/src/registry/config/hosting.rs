@@ -3,7 +3,7 @@
 use helix_agents_core::error::{Error, Result};
 use serde::Deserialize;
 
-use super::{Configured, MissingKey, invalid};
+use super::{Configured, invalid};
 use crate::env::{AWS_DEFAULT_REGION, AWS_REGION};
 use crate::server::ModelServerOptions;
 
@@ -89,19 +89,14 @@ impl HostingConfig {
     /// Adds the credentials of the machine, for a provider without `api_key_env`.
     pub(super) fn with_credentials(
         &self,
-        mut options: ModelServerOptions,
+        options: ModelServerOptions,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Configured> {
         match self {
             Self::BedrockClaude(_) | Self::BedrockOpenai(_) | Self::BedrockConverse(_) => {
-                let missing = sign(&mut options, lookup)?;
-                let key_variable = Some("AWS_ACCESS_KEY_ID".to_owned());
-                Ok(Configured { options: missing.map_or(Ok(options), Err), key_variable })
+                sign(options, lookup)
             }
-            Self::VertexGemini(_) | Self::VertexClaude(_) => {
-                add_tokens(&mut options)?;
-                Ok(Configured { options: Ok(options), key_variable: None })
-            }
+            Self::VertexGemini(_) | Self::VertexClaude(_) => add_tokens(options),
             Self::AzureOpenai(_) | Self::AzureOpenaiDated(_) | Self::FoundryClaude(_) => {
                 Err(no_credentials(&options, "set `api_key_env`"))
             }
@@ -122,41 +117,41 @@ impl Bedrock {
     }
 }
 
-/// Adds the AWS credentials of the environment, or returns the missing variable.
+/// Adds the AWS credentials of the environment.
 #[cfg(feature = "sigv4")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature, it fails")]
 fn sign(
-    options: &mut ModelServerOptions,
+    options: ModelServerOptions,
     lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<MissingKey>> {
-    match crate::server::AwsCredentials::from_lookup(lookup) {
-        Ok(credentials) => {
-            options.aws_credentials = Some(credentials);
-            Ok(None)
-        }
-        Err(variable) => Ok(Some(MissingKey(variable.name.to_owned()))),
-    }
+) -> Result<Configured> {
+    use crate::env::AWS_ACCESS_KEY_ID;
+    use crate::server::AwsCredentials;
+
+    let options = match AwsCredentials::from_lookup(lookup) {
+        Ok(credentials) => Ok(options.with_aws_credentials(credentials)),
+        Err(variable) => Err(super::MissingKey(variable.name.to_owned())),
+    };
+    Ok(Configured { options, key_variable: Some(AWS_ACCESS_KEY_ID.name.to_owned()) })
 }
 
 #[cfg(not(feature = "sigv4"))]
-fn sign(
-    options: &mut ModelServerOptions,
-    _: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<MissingKey>> {
+fn sign(options: ModelServerOptions, _: &dyn Fn(&str) -> Option<String>) -> Result<Configured> {
     let remedy = "set `api_key_env`, or use a program with the feature `sigv4`";
-    Err(no_credentials(options, remedy))
+    Err(no_credentials(&options, remedy))
 }
 
 /// Adds the access tokens of the machine's Google Cloud credentials.
 #[cfg(feature = "gcp-auth")]
-fn add_tokens(options: &mut ModelServerOptions) -> Result<()> {
-    options.authenticator = Some(std::sync::Arc::new(crate::server::GoogleTokens::new()));
-    Ok(())
+#[expect(clippy::unnecessary_wraps, reason = "without the feature, it fails")]
+fn add_tokens(options: ModelServerOptions) -> Result<Configured> {
+    let options = options.with_authenticator(crate::server::GoogleTokens::new());
+    Ok(Configured { options: Ok(options), key_variable: None })
 }
 
 #[cfg(not(feature = "gcp-auth"))]
-fn add_tokens(options: &mut ModelServerOptions) -> Result<()> {
+fn add_tokens(options: ModelServerOptions) -> Result<Configured> {
     let remedy = "set `api_key_env`, or use a program with the feature `gcp-auth`";
-    Err(no_credentials(options, remedy))
+    Err(no_credentials(&options, remedy))
 }
 
 fn no_credentials(options: &ModelServerOptions, remedy: &str) -> Error {

@@ -55,21 +55,22 @@ impl AwsCredentials {
     /// [`AWS_SESSION_TOKEN`].
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] if one of the first two is not set.
+    /// Returns [`ErrorCode::ConfigInvalid`] if one of the first two is not set. A blank variable is not set.
     pub fn from_env() -> Result<Self> {
-        Self::from_lookup(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
-            .map_err(|variable| {
-                let message = format!("the AWS credentials are missing: set {}", variable.name);
-                Error::new(ErrorCode::ConfigInvalid, message)
-            })
+        Self::from_lookup(&|name| std::env::var(name).ok()).map_err(|variable| {
+            let message = format!("the AWS credentials are missing: set {}", variable.name);
+            Error::new(ErrorCode::ConfigInvalid, message)
+        })
     }
 
     /// Like [`from_env`](Self::from_env), with a given environment. Returns the missing variable as the error.
     pub(crate) fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, EnvVar> {
-        let required = |variable: EnvVar| lookup(variable.name).ok_or(variable);
+        let lookup =
+            |variable: EnvVar| lookup(variable.name).filter(|value| !value.trim().is_empty());
+        let required = |variable: EnvVar| lookup(variable).ok_or(variable);
         let id = required(AWS_ACCESS_KEY_ID)?;
         let credentials = Self::new(&id, required(AWS_SECRET_ACCESS_KEY)?.as_str());
-        Ok(match lookup(AWS_SESSION_TOKEN.name) {
+        Ok(match lookup(AWS_SESSION_TOKEN) {
             Some(token) => credentials.with_session_token(token.as_str()),
             None => credentials,
         })

@@ -102,3 +102,15 @@ fn signatures_are_those_of_botocore() {
         assert!(!shown.contains(SECRET) && !shown.contains(vector.signature), "{shown}");
     }
 }
+
+#[test]
+fn a_blank_variable_is_not_set() {
+    let missing = |blank: &'static str| {
+        let lookup = |name: &str| Some(if name == blank { " " } else { "x" }.to_owned());
+        AwsCredentials::from_lookup(&lookup).map(|credentials| credentials.session_token.is_some())
+    };
+    assert_eq!(missing("AWS_ACCESS_KEY_ID").unwrap_err().name, "AWS_ACCESS_KEY_ID");
+    assert_eq!(missing("AWS_SECRET_ACCESS_KEY").unwrap_err().name, "AWS_SECRET_ACCESS_KEY");
+    assert!(!missing("AWS_SESSION_TOKEN").unwrap());
+    assert!(missing("OTHER").unwrap());
+}
