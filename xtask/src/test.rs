@@ -14,6 +14,18 @@ pub(crate) mod tier;
 /// The variable with the name of the tier. The tests with random stories run the share that belongs to it.
 const TIER: &str = "HELIX_TIER";
 
+/// The arguments of nextest for the tests of builds that lack a feature: the tiers of the whole workspace build with all
+/// features. Nextest fails if no test has such a name.
+const WITHOUT_A_FEATURE: [&str; 7] = [
+    "nextest",
+    "run",
+    "--package",
+    "helix-agents-llm",
+    "--no-tests=fail",
+    "-E",
+    "test(/(^|::)without_the_feature_/)",
+];
+
 /// Runs the tests that the arguments select: those of a tier, or all tests of some packages. Arguments other than the
 /// tier are passed to nextest.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
@@ -41,13 +53,15 @@ fn run_selected(selection: &Selection<'_>) -> Result<()> {
     forget_reports()?;
     let nextest = ["nextest", "run", "--profile", tier.profile()];
     let mut tests = process::cargo(nextest.iter().chain(packages).chain(args));
-    let tests = process::run(tests.env(TIER, tier.profile()));
-    let doctests = process::run(&mut process::cargo(["test", "--doc"].iter().chain(packages)));
-    match (tests, doctests) {
-        (Ok(()), Ok(())) => Ok(()),
-        (Err(error), Ok(())) | (Ok(()), Err(error)) => Err(error),
-        (Err(tests), Err(doctests)) => bail!("{tests}; {doctests}"),
+    tests.env(TIER, tier.profile());
+    let mut runs = vec![tests];
+    if selection.has_whole_workspace() {
+        runs.push(process::cargo(WITHOUT_A_FEATURE));
     }
+    runs.push(process::cargo(["test", "--doc"].iter().chain(packages)));
+    let errors = runs.iter_mut().filter_map(|run| process::run(run).err());
+    let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+    if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("; ")) }
 }
 
 /// Returns the tests of nextest's report that passed only when they were retried.

@@ -25,7 +25,7 @@ fn arguments_select_a_tier_or_packages() {
     assert!(quick.packages.contains(&"helix-agents-core") && !quick.needs_servers());
     let gate = Selection::read(&["--gate"]);
     assert_eq!((gate.tier, &*gate.packages), (Tier::Gate, &["--workspace", "--all-features"][..]));
-    assert!(gate.needs_servers());
+    assert!(gate.needs_servers() && gate.has_whole_workspace() && !quick.has_whole_workspace());
     let package = |name| Selection::read(&["-p", name, "--gate", "name"]);
     let core = package("helix-agents-core");
     assert_eq!(core.packages, ["--package", "helix-agents-core", "--all-features"]);

@@ -99,9 +99,14 @@ impl<'a> Selection<'a> {
         Self { tier, packages, args: others }
     }
 
+    /// Returns `true` if the selection has all packages.
+    pub(crate) fn has_whole_workspace(&self) -> bool {
+        self.packages.contains(&"--workspace")
+    }
+
     /// Returns `true` if some tests need a server or another program.
     pub(crate) fn needs_servers(&self) -> bool {
         let quick = |arg: &&str| arg.starts_with('-') || *arg == FEATURES || QUICK.contains(arg);
-        self.packages.contains(&"--workspace") || !self.packages.iter().all(quick)
+        self.has_whole_workspace() || !self.packages.iter().all(quick)
     }
 }

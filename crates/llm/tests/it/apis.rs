@@ -5,18 +5,12 @@ use std::sync::Arc;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::ModelReply;
 use helix_agents_core::llm::{LlmAdapter as _, LlmConfig, LlmResponse, ThinkingConfig};
-use helix_agents_core::message::{AssistantMessage, Message, ToolResultMessage, UserMessage};
+use helix_agents_core::message::{AssistantMessage, Message};
 use helix_agents_core::step::StopReason;
-use helix_agents_core::tool::{ToolSet, ToolSpec};
 use helix_agents_llm::{ApiFormat, ModelServer, ModelServerOptions, ServerProfile};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Server, options};
-
-fn lookup() -> Arc<ToolSet> {
-    let schema = json!({"type": "object", "properties": {"key": {"type": "string"}}});
-    Arc::new(ToolSet::new(vec![ToolSpec::new("lookup", "Looks up a key.", schema)]))
-}
+use crate::support::{Ask, Reply, Server, Talk, adapter_of, options};
 
 /// Makes a call that is answered with these events, then sends the reply back with a result, and returns the response
 /// and both requests.
@@ -24,29 +18,13 @@ async fn round_trip(format: ApiFormat, events: &[Value]) -> (LlmResponse, Value,
     let stream: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     let replies = vec![Reply::events(&stream), Reply::events(&stream)];
     let server = Server::start(replies).await;
-    let options = options(&server).with_format(format).with_api_key("secret");
-    let adapter = ModelServer::new(options).unwrap();
-    let mut ask = Ask { tools: lookup(), force: Some("lookup"), ..Ask::default() };
-    let response = ask.answer(&adapter).await;
-    let reply = ModelReply::from_response(1, response.clone(), 0);
-    let message = reply.message.clone().unwrap();
-    let call = &message.tool_calls[0];
-    let result = ToolResultMessage {
-        tool_call_id: call.id.clone(),
-        provider_id: call.provider_id.clone(),
-        tool_name: call.name.to_string(),
-        content: "found".to_owned(),
-        attachments: Vec::new(),
-        failed: false,
-    };
-    // The transcript is stored and loaded again.
-    let stored = serde_json::to_string(&*message).unwrap();
-    let loaded: AssistantMessage = serde_json::from_str(&stored).unwrap();
-    ask.messages
-        .extend([Message::Assistant(Arc::new(loaded)).into(), Message::Tool(result).into()]);
-    ask.messages.push(Message::User(UserMessage::new("Go on.")).into());
-    ask.force = None;
-    ask.answer(&adapter).await;
+    let adapter = adapter_of(&server, format);
+    let mut talk = Talk::with("m1");
+    talk.ask.force = Some("lookup");
+    let response = talk.step(&adapter).await;
+    talk.ask.force = None;
+    talk.say("Go on.");
+    talk.step(&adapter).await;
     let requests = server.requests();
     (response, requests[0].json(), requests[1].json())
 }
@@ -177,8 +155,7 @@ async fn responses_reply(items: &[Value]) -> AssistantMessage {
     );
     let stream: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     let server = Server::start(vec![Reply::events(&stream)]).await;
-    let options = options(&server).with_format(ApiFormat::OpenAiResponses);
-    let response = Ask::default().answer(&ModelServer::new(options).unwrap()).await;
+    let response = Ask::default().answer(&adapter_of(&server, ApiFormat::OpenAiResponses)).await;
     let reply = ModelReply::from_response(1, response, 0);
     AssistantMessage::clone(reply.message.as_ref().unwrap())
 }
@@ -224,7 +201,7 @@ async fn reasoning_that_nothing_follows_is_not_sent_back() {
 async fn settings_that_exclude_each_other_are_rejected_before_the_call() {
     let server = Server::start(Vec::new()).await;
     let check = |format: ApiFormat, change: &dyn Fn(&mut LlmConfig), word: &str| {
-        let adapter = ModelServer::new(options(&server).with_format(format)).unwrap();
+        let adapter = adapter_of(&server, format);
         let mut config = LlmConfig::new("local:m1");
         adapter.check(&config).unwrap();
         change(&mut config);

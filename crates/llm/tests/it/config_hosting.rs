@@ -183,7 +183,7 @@ fn without_the_feature_vertex_needs_a_token() {
 
 #[cfg(feature = "gcp-auth")]
 #[test]
-fn without_a_token_vertex_asks_for_tokens() {
+fn without_a_token_vertex_uses_the_credentials_of_the_machine() {
     let file =
         "[providers.h]\nhosting.vertex_claude = { project = \"p\", location = \"global\" }\n";
     assert_eq!(load(&[], Some(file)).unwrap().providers()[0].key, ProviderKey::Set);

@@ -7,7 +7,8 @@ use helix_agents_llm::{ApiFormat, ModelCapabilities, ModelServer, Sampling};
 use serde_json::json;
 
 use crate::config::{check_refused, load};
-use crate::support::{Ask, Reply, Server, options, tool};
+use crate::support::mock::{Answer, BINDING_BETA, Messages, Mock, Part};
+use crate::support::{Ask, Reply, Server, Talk, options, tool};
 
 /// Returns the file with a provider `a` and these capabilities of a model.
 fn file(model: &str, members: &str) -> String {
@@ -99,6 +100,20 @@ async fn requests_depend_on_the_given_capabilities() {
     assert_eq!(described.json()["tools"][0]["strict"], true);
     assert_eq!(described.json()["tool_choice"].get("name"), None);
     assert_eq!(described.header("anthropic-version").as_deref(), Some("2023-06-01"));
+}
+
+#[tokio::test]
+async fn a_described_model_may_bind_its_reasoning() {
+    for binds in [true, false] {
+        let answer = Answer::Says(vec![Part::Thinking("Hm."), Part::Call("c1")]);
+        let mock = Mock::start(Messages::of("a"), vec![answer.clone(), answer]).await;
+        let capabilities = ModelCapabilities::new().with_bound(binds);
+        let options = mock.options("local").with_model_capabilities("prod", capabilities);
+        Talk::with("prod").steps(2, &ModelServer::new(options).unwrap()).await;
+        let beta = mock.server.requests()[1].header("anthropic-beta");
+        assert_eq!(beta.as_deref(), binds.then_some(BINDING_BETA));
+        assert_eq!(mock.problems(), [""; 0]);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use helix_agents_core::step::StopReason;
 use helix_agents_llm::{ApiFormat, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Server, event_frame, failure, frame, options};
+use crate::support::{Ask, Reply, Server, adapter_of, event_frame, failure, frame};
 
 /// Returns a reply with reasoning, a text and a call.
 fn reply() -> Reply {
@@ -37,7 +37,7 @@ fn reply() -> Reply {
 }
 
 fn adapter(server: &Server) -> ModelServer {
-    ModelServer::new(options(server).with_format(ApiFormat::BedrockConverse)).unwrap()
+    adapter_of(server, ApiFormat::BedrockConverse)
 }
 
 #[tokio::test]

@@ -6,20 +6,19 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::ModelReply;
 use helix_agents_core::id::CallId;
 use helix_agents_core::message::{
-    Arguments, AssistantMessage, Message, SharedMessage, Thinking, ToolCall, ToolResultMessage,
-    UserMessage,
+    Arguments, AssistantMessage, Message, SharedMessage, Thinking, ToolCall, UserMessage,
 };
 use helix_agents_core::step::StopReason;
 use helix_agents_core::tool::{ToolSet, ToolSpec};
 use helix_agents_llm::{ApiFormat, ModelServer, ModelServerOptions, ServerProfile};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Request, Server, failure, options, play};
+use crate::support::{Ask, Reply, Request, Server, adapter_of, failure, found, options, play};
 
 /// Makes a call and returns its request.
 async fn sent(format: ApiFormat, model: &str, mut ask: Ask) -> Request {
     let server = Server::start(vec![Reply::status(400, "", "{}")]).await;
-    let adapter = ModelServer::new(options(&server).with_format(format)).unwrap();
+    let adapter = adapter_of(&server, format);
     ask.config.model = format!("local:{model}");
     ask.answer(&adapter).await;
     server.requests().remove(0)
@@ -38,17 +37,8 @@ fn foreign_calls(text: Option<&str>) -> Vec<SharedMessage> {
         name: "lookup".into(),
         arguments: Arguments::parse("{}"),
     };
-    let result = |call: &ToolCall| ToolResultMessage {
-        tool_call_id: call.id.clone(),
-        provider_id: call.provider_id.clone(),
-        tool_name: call.name.to_string(),
-        content: "found".to_owned(),
-        attachments: Vec::new(),
-        failed: false,
-    };
     let calls = vec![call("1.0"), call("1.1")];
-    let results: Vec<SharedMessage> =
-        calls.iter().map(|call| Message::Tool(result(call)).into()).collect();
+    let results: Vec<SharedMessage> = calls.iter().map(found).collect();
     let reply = AssistantMessage {
         content: text.map(str::to_owned),
         thinking: Some(Thinking::new("Hm.")),
@@ -127,19 +117,6 @@ async fn responses_omits_what_a_model_rejects() {
         assert_eq!(body["include"], json!(["reasoning.encrypted_content"]), "{model}");
         assert_eq!(body["prompt_cache_key"], "ses_1");
     }
-}
-
-#[tokio::test]
-async fn the_version_of_anthropic_depends_on_the_model_and_its_settings() {
-    let version = async |model: &str, temperature: Option<f64>| {
-        let mut ask = Ask::default();
-        ask.config.temperature = temperature;
-        sent(ApiFormat::AnthropicMessages, model, ask).await.header("anthropic-version").unwrap()
-    };
-    assert_eq!(version("claude-opus-5", None).await, "2026-10-21");
-    assert_eq!(version("unknown", None).await, "2026-10-21");
-    assert_eq!(version("claude-sonnet-4-5", None).await, "2023-06-01");
-    assert_eq!(version("unknown", Some(0.5)).await, "2023-06-01");
 }
 
 #[tokio::test]
@@ -240,8 +217,8 @@ async fn a_deep_path_of_streamed_arguments_is_ignored() {
         {"jsonPath": path, "stringValue": "x"}, {"jsonPath": "$.key", "stringValue": "found"}]});
     let event = json!({"candidates": [{"content": {"parts": [{"functionCall": call}]}, "finishReason": "STOP"}]});
     let server = Server::start(vec![Reply::events([format!("data: {event}\n\n")])]).await;
-    let options = options(&server).with_format(ApiFormat::GeminiGenerate);
-    let response = with_tool(Ask::default()).answer(&ModelServer::new(options).unwrap()).await;
+    let response =
+        with_tool(Ask::default()).answer(&adapter_of(&server, ApiFormat::GeminiGenerate)).await;
     let reply = ModelReply::from_response(1, response, 0).message.unwrap();
     assert_eq!(
         reply.tool_calls[0].arguments.as_json().unwrap().to_value(),

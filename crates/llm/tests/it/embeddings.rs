@@ -7,7 +7,7 @@ use helix_agents_llm::{ApiFormat, ModelServer};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Reply, Server, options};
+use crate::support::{Reply, Server, adapter_of, options};
 
 /// Embeds these texts on a server with these replies.
 async fn embed(
@@ -16,8 +16,7 @@ async fn embed(
     replies: Vec<Reply>,
 ) -> (Result<Embeddings>, Server) {
     let server = Server::start(replies).await;
-    let options = options(&server).with_format(format);
-    let embedder = ModelServer::new(options).unwrap().embedder("e1").unwrap().dimensions(2);
+    let embedder = adapter_of(&server, format).embedder("e1").unwrap().dimensions(2);
     let model = EmbeddingModel { name: "local:e1", dimensions: Some(2) };
     assert_eq!(embedder.model(), model);
     let cancel = CancellationToken::new();

@@ -10,7 +10,7 @@ use helix_agents_llm::{
     ServerProfile,
 };
 
-use crate::support::{Act, Reply, Server, adapter, options};
+use crate::support::{Act, Reply, Server, adapter, adapter_of};
 
 const DETECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -148,8 +148,7 @@ async fn each_api_has_its_own_list_of_models() {
         (ApiFormat::GeminiGenerate, gemini, "gemini-3-pro"),
     ] {
         let server = Server::start(vec![Reply::json(body)]).await;
-        let options = options(&server).with_format(format.clone());
-        let found = ModelServer::new(options).unwrap().models(DETECTION_TIMEOUT).await.unwrap();
+        let found = adapter_of(&server, format.clone()).models(DETECTION_TIMEOUT).await.unwrap();
         assert_eq!(found, [model]);
         let request = &server.requests()[0];
         assert!(request.head.starts_with("GET /v1/models "), "{}", request.head);

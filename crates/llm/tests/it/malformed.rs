@@ -4,8 +4,8 @@ use helix_agents_llm::{ApiFormat, ModelServer, ServerProfile};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Ask, Reply, Server, adapter, content, delta, event_frame, failure, finish, options, stream,
-    text,
+    Ask, Reply, Server, adapter, adapter_of, content, delta, event_frame, failure, finish, options,
+    stream, text,
 };
 
 const GEMINI: [&str; 4] = [
@@ -39,15 +39,11 @@ fn converse(content: &[(u32, Value)], reason: &str) -> Reply {
     Reply::head("application/vnd.amazon.eventstream").pieces(frames).end()
 }
 
-fn server_of(server: &Server, format: ApiFormat) -> ModelServer {
-    ModelServer::new(options(server).with_format(format)).unwrap()
-}
-
 /// Asks once with one retry: the malformed reply is repeated, and its tokens count.
 async fn check_repeated(format: ApiFormat, malformed: Reply, good: Reply, reason: &str) {
     let server = Server::start(vec![malformed, good]).await;
     let ask = Ask { max_retries: 1, ..Ask::default() };
-    let response = ask.answer(&server_of(&server, format)).await;
+    let response = ask.answer(&adapter_of(&server, format)).await;
     assert_eq!(content(&response), "Yes.", "{reason}");
     assert_eq!(ask.sink.lines(), ["text Yes."], "{reason}");
     assert_eq!(response.failed_attempts.len(), 1, "{reason}");
@@ -78,7 +74,7 @@ async fn a_malformed_reply_that_was_shown_is_an_error_of_the_step() {
         let document = gemini(&json!([{"text": "So"}, call]), reason);
         let server = Server::start(vec![events(&[document])]).await;
         let ask = Ask { max_retries: 1, ..Ask::default() };
-        let response = ask.answer(&server_of(&server, ApiFormat::GeminiGenerate)).await;
+        let response = ask.answer(&adapter_of(&server, ApiFormat::GeminiGenerate)).await;
         let (error, should_stop) = failure(&response);
         assert_eq!((&*error.code, should_stop), ("provider_protocol", false), "{reason}");
         let message = "the provider `local` reports that the model wrote a malformed reply";
@@ -92,7 +88,7 @@ async fn a_malformed_reply_that_was_shown_is_an_error_of_the_step() {
         let reply = converse(&[(0, json!({"text": "So"}))], reason);
         let server = Server::start(vec![reply]).await;
         let ask = Ask { max_retries: 1, ..Ask::default() };
-        let response = ask.answer(&server_of(&server, ApiFormat::BedrockConverse)).await;
+        let response = ask.answer(&adapter_of(&server, ApiFormat::BedrockConverse)).await;
         let (error, should_stop) = failure(&response);
         assert_eq!((&*error.code, should_stop), ("provider_protocol", false), "{reason}");
         assert_eq!(ask.sink.lines(), ["text So", "error provider_protocol"]);
@@ -105,7 +101,7 @@ async fn a_malformed_reply_stays_malformed() {
     let call = json!({"functionCall": {"name": "lookup", "args": {}}});
     let documents = [gemini(&json!([call]), GEMINI[0]), gemini(&json!([]), "STOP")];
     let server = Server::start(vec![events(&documents)]).await;
-    let response = Ask::default().answer(&server_of(&server, ApiFormat::GeminiGenerate)).await;
+    let response = Ask::default().answer(&adapter_of(&server, ApiFormat::GeminiGenerate)).await;
     assert_eq!(failure(&response).0.code, "provider_protocol");
 }
 
@@ -124,7 +120,7 @@ async fn a_reply_that_gemini_ends_for_a_missing_signature_is_a_rejected_request(
         let reply = events(&[gemini(&parts, "MISSING_THOUGHT_SIGNATURE")]);
         let server = Server::start(vec![reply]).await;
         let ask = Ask { max_retries: 1, ..Ask::default() };
-        let response = ask.answer(&server_of(&server, ApiFormat::GeminiGenerate)).await;
+        let response = ask.answer(&adapter_of(&server, ApiFormat::GeminiGenerate)).await;
         let (error, should_stop) = failure(&response);
         assert_eq!((&*error.code, should_stop), ("provider_rejected", true), "{parts}");
         assert!(error.detail.as_deref().unwrap().contains("thought signature"), "{error:?}");

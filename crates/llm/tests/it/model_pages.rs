@@ -6,7 +6,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_llm::{ApiFormat, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Reply, Server, options};
+use crate::support::{Reply, Server, adapter_of, options};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -18,8 +18,7 @@ fn page_of(prefix: &str, count: usize) -> Vec<Value> {
 async fn list(format: ApiFormat, pages: &[Value]) -> (Vec<String>, Vec<String>) {
     let pages = pages.iter().map(|page| Reply::json(&page.to_string())).collect();
     let server = Server::start(pages).await;
-    let options = options(&server).with_format(format);
-    let models = ModelServer::new(options).unwrap().models(TIMEOUT).await.unwrap();
+    let models = adapter_of(&server, format).models(TIMEOUT).await.unwrap();
     let path = |head: &str| head.split(' ').nth(1).unwrap().to_owned();
     (models, server.requests().iter().map(|request| path(&request.head)).collect())
 }
@@ -71,8 +70,8 @@ async fn an_error_on_a_later_page_is_the_error_of_the_list() {
     let first = json!({"data": [{"id": "a"}], "has_more": true, "last_id": "a"});
     let replies = vec![Reply::json(&first.to_string()), Reply::status(503, "", "{}")];
     let server = Server::start(replies).await;
-    let options = options(&server).with_format(ApiFormat::AnthropicMessages);
-    let error = ModelServer::new(options).unwrap().models(TIMEOUT).await.unwrap_err();
+    let error =
+        adapter_of(&server, ApiFormat::AnthropicMessages).models(TIMEOUT).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ProviderUnavailable);
 }
 

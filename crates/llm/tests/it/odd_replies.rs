@@ -6,10 +6,10 @@ use std::sync::Arc;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::ModelReply;
 use helix_agents_core::message::{AssistantMessage, Message};
-use helix_agents_llm::{ApiFormat, ModelServer, ServerProfile};
+use helix_agents_llm::{ApiFormat, ServerProfile};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Server, failure, options};
+use crate::support::{Ask, Reply, Server, adapter_of, failure};
 
 /// A call as a server sends it: its id, the name of the tool, and the arguments.
 type Call<'a> = (&'a str, &'a str, Value);
@@ -73,7 +73,7 @@ fn apis() -> [Api; 5] {
 async fn sent_back(format: ApiFormat, document: &Value) -> (AssistantMessage, Value) {
     let replies = vec![Reply::json(&document.to_string()), Reply::status(400, "", "{}")];
     let server = Server::start(replies).await;
-    let adapter = ModelServer::new(options(&server).with_format(format)).unwrap();
+    let adapter = adapter_of(&server, format);
     let mut ask = Ask::default();
     let response = ask.answer(&adapter).await;
     let message = ModelReply::from_response(1, response, 0).message.unwrap();
@@ -93,7 +93,7 @@ async fn every_call_has_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_not_an_object_are_left_out() {
+async fn arguments_that_are_not_an_object_are_sent_back_as_an_empty_one() {
     let calls = [("a", "add", json!([1])), ("b", "add", json!({"n": 1}))];
     for (format, document, list, pointer) in apis() {
         let (_, request) = sent_back(format.clone(), &document(&calls)).await;
@@ -116,7 +116,7 @@ async fn a_call_without_a_name_is_a_failure() {
         }
         let document = document(&[("a", "", json!({}))]);
         let server = Server::start(vec![Reply::json(&document.to_string())]).await;
-        let adapter = ModelServer::new(options(&server).with_format(format.clone())).unwrap();
+        let adapter = adapter_of(&server, format.clone());
         let response = Ask::default().answer(&adapter).await;
         let (error, _) = failure(&response);
         assert_eq!(&*error.code, ErrorCode::ProviderProtocol.as_str(), "{format:?}");
@@ -130,8 +130,7 @@ async fn an_empty_part_of_a_summary_is_not_shown() {
     let reasoning = json!({"type": "reasoning", "encrypted_content": "enc", "summary": summary});
     let document = json!({"object": "response", "status": "completed", "output": [reasoning]});
     let server = Server::start(vec![Reply::json(&document.to_string())]).await;
-    let options = options(&server).with_format(ApiFormat::OpenAiResponses);
     let ask = Ask::default();
-    ask.answer(&ModelServer::new(options).unwrap()).await;
+    ask.answer(&adapter_of(&server, ApiFormat::OpenAiResponses)).await;
     assert_eq!(ask.sink.lines(), ["thought Hm."]);
 }

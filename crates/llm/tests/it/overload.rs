@@ -2,10 +2,10 @@
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::step::StopReason;
-use helix_agents_llm::{ApiFormat, ModelServer};
+use helix_agents_llm::ApiFormat;
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Server, content, failure, options};
+use crate::support::{Ask, Reply, Server, adapter_of, content, failure};
 
 /// Returns the events of a reply with the text `Yes.`, and an event that reports an overload.
 fn events(format: &ApiFormat) -> (Vec<Value>, Value) {
@@ -57,7 +57,7 @@ async fn an_overload_before_the_first_output_is_repeated() {
     for format in APIS {
         let (good, overload) = events(&format);
         let server = Server::start(vec![reply([&overload]), reply(&good)]).await;
-        let adapter = ModelServer::new(options(&server).with_format(format.clone())).unwrap();
+        let adapter = adapter_of(&server, format.clone());
         let ask = Ask { max_retries: 1, ..Ask::default() };
         let response = ask.answer(&adapter).await;
         assert_eq!(content(&response), "Yes.", "{format:?}");
@@ -75,7 +75,7 @@ async fn an_overload_after_the_first_output_is_not_repeated() {
         let text = good.iter().position(|event| event.to_string().contains("Yes.")).unwrap();
         let broken = good[..=text].iter().chain([&overload]);
         let server = Server::start(vec![reply(broken), reply(&good)]).await;
-        let adapter = ModelServer::new(options(&server).with_format(format.clone())).unwrap();
+        let adapter = adapter_of(&server, format.clone());
         let ask = Ask { max_retries: 1, ..Ask::default() };
         let response = ask.answer(&adapter).await;
         let (error, should_stop) = failure(&response);
@@ -91,7 +91,7 @@ async fn a_reply_that_ends_before_its_last_event_is_an_error() {
         let (good, _) = events(&format);
         let text = good.iter().position(|event| event.to_string().contains("Yes.")).unwrap();
         let server = Server::start(vec![reply(&good[..=text])]).await;
-        let adapter = ModelServer::new(options(&server).with_format(format.clone())).unwrap();
+        let adapter = adapter_of(&server, format.clone());
         let response = Ask::default().answer(&adapter).await;
         let (error, _) = failure(&response);
         assert_eq!(&*error.code, ErrorCode::ProviderStreamCut.as_str(), "{format:?}");
@@ -114,7 +114,7 @@ async fn parts_after_a_finish_reason_are_not_lost_with_the_connection() {
         let lines: Vec<String> = lines.collect();
         let server = Server::start(vec![Reply::broken(&lines), Reply::events(&lines)]).await;
         let format = ApiFormat::GeminiGenerate;
-        let adapter = ModelServer::new(options(&server).with_format(format)).unwrap();
+        let adapter = adapter_of(&server, format);
         let response = Ask::default().answer(&adapter).await;
         if is_whole {
             assert_eq!(content(&response), "Yes.");

@@ -2,10 +2,10 @@
 
 use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::step::{StepResult, StopReason};
-use helix_agents_llm::{ApiFormat, ModelServer};
+use helix_agents_llm::ApiFormat;
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Server, content, failure, options};
+use crate::support::{Ask, Reply, Server, adapter_of, content, failure};
 
 fn added(index: u64, item: &Value) -> Value {
     json!({"type": "response.output_item.added", "output_index": index, "item": item})
@@ -66,7 +66,7 @@ async fn play(events: &[Value]) -> (LlmResponse, Ask) {
     let pieces = events.iter().map(|event| format!("data: {event}\n\n"));
     let server = Server::start(vec![Reply::events(pieces)]).await;
     let format = ApiFormat::OpenAiResponses;
-    let adapter = ModelServer::new(options(&server).with_format(format)).unwrap();
+    let adapter = adapter_of(&server, format);
     let ask = Ask::default();
     (ask.answer(&adapter).await, ask)
 }
@@ -170,7 +170,7 @@ async fn without_its_last_event_a_stream_is_cut() {
         let pieces = pieces.chain(["data: [DONE]\n\n".to_owned()]);
         let server = Server::start(vec![Reply::events(pieces)]).await;
         let format = ApiFormat::OpenAiResponses;
-        let adapter = ModelServer::new(options(&server).with_format(format)).unwrap();
+        let adapter = adapter_of(&server, format);
         let response = Ask::default().answer(&adapter).await;
         assert_eq!(failure(&response).0.code, "provider_stream_cut", "{end} events");
     }

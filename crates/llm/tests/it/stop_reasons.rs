@@ -1,16 +1,16 @@
 //! The reasons why a model stopped, of each API. `stream.rs` has those of Chat Completions.
 
 use helix_agents_core::step::StopReason;
-use helix_agents_llm::{ApiFormat, ModelServer};
+use helix_agents_llm::ApiFormat;
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Server, options};
+use crate::support::{Ask, Reply, Server, adapter_of};
 
 /// Checks the stop reasons of complete replies with a text.
 async fn check(format: ApiFormat, table: &[(Value, &str, StopReason)]) {
     for (document, raw, meaning) in table {
         let server = Server::start(vec![Reply::json(&document.to_string())]).await;
-        let adapter = ModelServer::new(options(&server).with_format(format.clone())).unwrap();
+        let adapter = adapter_of(&server, format.clone());
         let response = Ask::default().answer(&adapter).await;
         assert_eq!(response.result.stop_reason(), Some(*meaning), "{raw}");
         assert_eq!(response.raw_stop_reason.as_deref(), Some(*raw));

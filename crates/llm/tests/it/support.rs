@@ -7,11 +7,11 @@ mod server;
 mod sink;
 mod talk;
 
-pub(crate) use ask::{Ask, adapter, options, tool};
+pub(crate) use ask::{Ask, adapter, adapter_of, options, tool};
 pub(crate) use frames::{event_frame, frame};
 pub(crate) use server::{Act, Reply, Request, Server};
 pub(crate) use sink::Recorder;
-pub(crate) use talk::Talk;
+pub(crate) use talk::{Talk, found};
 
 use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::llm::LlmResponse;

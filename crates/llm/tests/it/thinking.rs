@@ -10,7 +10,7 @@ use helix_agents_core::tool::ToolSet;
 use helix_agents_llm::{ApiFormat, ModelServer, ServerProfile};
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Reply, Server, finish, options, stream, text, tool};
+use crate::support::{Ask, Reply, Server, adapter_of, finish, stream, text, tool};
 
 fn chat() -> ApiFormat {
     ApiFormat::ChatCompletions(ServerProfile::openai())
@@ -19,7 +19,7 @@ fn chat() -> ApiFormat {
 /// Makes a call to this model and returns the request body. The reply does not matter.
 async fn sent(format: ApiFormat, model: &str, change: impl FnOnce(&mut Ask)) -> Value {
     let server = Server::start(vec![Reply::events(stream([text("Hi."), finish("stop")]))]).await;
-    let adapter = ModelServer::new(options(&server).with_format(format)).unwrap();
+    let adapter = adapter_of(&server, format);
     let mut ask = Ask { config: LlmConfig::new(format!("local:{model}")), ..Ask::default() };
     change(&mut ask);
     let _reply = ask.answer(&adapter).await;

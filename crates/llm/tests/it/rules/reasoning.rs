@@ -5,10 +5,10 @@ use helix_agents_core::message::{Message, UserMessage};
 use helix_agents_llm::ModelServer;
 use serde_json::{Value, json};
 
-use crate::support::mock::{Answer, Converse, Gemini, Messages, Mock, Part, Responses};
+use crate::support::mock::{
+    Answer, BINDING, BINDING_BETA, Converse, Gemini, Messages, Mock, Part, Responses,
+};
 use crate::support::{Talk, failure};
-
-const BETA: &str = "thinking-binding-controls-2026-08-01";
 
 /// Changes something before the reasoning.
 type Change = fn(&mut Talk);
@@ -118,11 +118,23 @@ async fn the_api_is_asked_to_leave_reasoning_out_only_if_the_request_contains_so
     let binding = json!({"prefix_mismatch_behavior": "drop_block"});
     let thinking = json!({"type": "adaptive", "block_binding": binding});
     assert_eq!(mock.last_body()["thinking"], thinking);
-    assert_eq!(header(&mock, 1).as_deref(), Some(BETA));
+    assert_eq!(header(&mock, 1).as_deref(), Some(BINDING_BETA));
     // This is the default of the model.
     talk.ask.config.thinking = None;
     talk.step(&adapter).await;
     assert_eq!(mock.last_body()["thinking"], thinking);
+}
+
+#[tokio::test]
+async fn every_model_that_binds_reasoning_is_asked_to_drop_it() {
+    for model in BINDING {
+        let mock = Mock::start(Messages::of("a"), turn()).await;
+        Talk::with(model).steps(2, &mock.adapter()).await;
+        assert_eq!(header(&mock, 1).as_deref(), Some(BINDING_BETA), "{model}");
+        let binding = json!({"prefix_mismatch_behavior": "drop_block"});
+        assert_eq!(mock.last_body()["thinking"]["block_binding"], binding, "{model}");
+        assert_eq!(mock.problems(), [""; 0], "{model}");
+    }
 }
 
 #[tokio::test]
@@ -139,9 +151,9 @@ async fn models_that_bind_no_reasoning_are_asked_nothing() {
 #[tokio::test]
 async fn beta_features_of_the_caller_are_kept() {
     for (own, sent) in [
-        ("files-api-2025-04-14", format!("files-api-2025-04-14,{BETA}")),
-        (BETA, BETA.to_owned()),
-        ("", BETA.to_owned()),
+        ("files-api-2025-04-14", format!("files-api-2025-04-14,{BINDING_BETA}")),
+        (BINDING_BETA, BINDING_BETA.to_owned()),
+        ("", BINDING_BETA.to_owned()),
     ] {
         let mock = Mock::start(Messages::of("a"), turn()).await;
         let mut talk = Talk::with("claude-haiku-5-5");
@@ -162,7 +174,7 @@ async fn the_choice_of_the_caller_takes_precedence() {
     talk.option("thinking", thinking.clone());
     talk.steps(2, &mock.adapter()).await;
     assert_eq!(mock.last_body()["thinking"], thinking);
-    assert_eq!(header(&mock, 0).as_deref(), Some(BETA));
+    assert_eq!(header(&mock, 0).as_deref(), Some(BINDING_BETA));
     talk.prompt("Be verbose.");
     let response = talk.ask.answer(&mock.adapter()).await;
     assert_eq!(failure(&response).0.code, "provider_rejected");
@@ -190,7 +202,7 @@ async fn settings_of_the_vendor_are_kept_on_bedrock() {
     talk.step(&mock.adapter()).await;
     let sent = mock.last_body()["additionalModelRequestFields"].clone();
     assert_eq!(sent["output_config"], fields["output_config"]);
-    assert_eq!(sent["anthropic_beta"], json!(["other", BETA]));
+    assert_eq!(sent["anthropic_beta"], json!(["other", BINDING_BETA]));
     let binding = json!({"prefix_mismatch_behavior": "drop_block"});
     assert_eq!(sent["thinking"], json!({"type": "adaptive", "block_binding": binding}));
 }

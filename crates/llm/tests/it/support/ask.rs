@@ -12,7 +12,7 @@ use helix_agents_core::llm::{
 use helix_agents_core::message::{Message, SharedMessage, UserMessage};
 use helix_agents_core::schema::Schema;
 use helix_agents_core::tool::{ToolSet, ToolSpec};
-use helix_agents_llm::{ModelServer, ModelServerOptions};
+use helix_agents_llm::{ApiFormat, ModelServer, ModelServerOptions};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -72,6 +72,11 @@ impl Ask {
 /// Returns a provider `local` for a scripted server, whose waits take no time.
 pub(crate) fn adapter(server: &Server) -> ModelServer {
     ModelServer::new(options(server)).unwrap()
+}
+
+/// Returns a provider like [`adapter`] with another API.
+pub(crate) fn adapter_of(server: &Server, format: ApiFormat) -> ModelServer {
+    ModelServer::new(options(server).with_format(format)).unwrap()
 }
 
 /// Returns the options of [`adapter`].

@@ -20,6 +20,19 @@ pub(crate) use gemini::Gemini;
 pub(crate) use messages::Messages;
 pub(crate) use responses::Responses;
 
+/// Models of Anthropic that bind reasoning to everything before it.
+pub(crate) const BINDING: [&str; 6] = [
+    "claude-fable-5-1",
+    "claude-fable-5-2",
+    "claude-mythos-5-2",
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "claude-haiku-5-5",
+];
+
+/// The beta feature that lets a request say what happens to reasoning whose beginning has changed.
+pub(crate) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
+
 /// A part of a reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part {

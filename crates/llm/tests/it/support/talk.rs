@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helix_agents_core::event::ModelReply;
 use helix_agents_core::llm::{LlmAdapter, LlmResponse};
 use helix_agents_core::message::{
-    AssistantMessage, Message, SharedMessage, ToolResultMessage, UserMessage,
+    AssistantMessage, Message, SharedMessage, ToolCall, ToolResultMessage, UserMessage,
 };
 use helix_agents_core::tool::ToolSet;
 use serde_json::json;
@@ -76,18 +76,7 @@ impl Talk {
         let Some(message) = reply.message else { return response };
         let stored = serde_json::to_string(&*message).unwrap();
         let loaded: AssistantMessage = serde_json::from_str(&stored).unwrap();
-        let results = loaded.tool_calls.iter().map(|call| {
-            let result = ToolResultMessage {
-                tool_call_id: call.id.clone(),
-                provider_id: call.provider_id.clone(),
-                tool_name: call.name.to_string(),
-                content: "found".to_owned(),
-                attachments: Vec::new(),
-                failed: false,
-            };
-            SharedMessage::from(Message::Tool(result))
-        });
-        let results: Vec<_> = results.collect();
+        let results: Vec<_> = loaded.tool_calls.iter().map(found).collect();
         self.ask.messages.push(Message::Assistant(Arc::new(loaded)).into());
         self.ask.messages.extend(results);
         response
@@ -99,4 +88,17 @@ impl Talk {
             self.step(adapter).await;
         }
     }
+}
+
+/// Returns the result of a call.
+pub(crate) fn found(call: &ToolCall) -> SharedMessage {
+    let result = ToolResultMessage {
+        tool_call_id: call.id.clone(),
+        provider_id: call.provider_id.clone(),
+        tool_name: call.name.to_string(),
+        content: "found".to_owned(),
+        attachments: Vec::new(),
+        failed: false,
+    };
+    Message::Tool(result).into()
 }

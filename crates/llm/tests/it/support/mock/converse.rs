@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::{event_frame, frame};
 use super::seal::{self, Verdict};
-use super::{Part, Request, Rules};
-
-const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
+use super::{BINDING_BETA, Part, Request, Rules};
 
 /// The Converse API for one account. Its models bind reasoning to everything before it.
 pub(crate) struct Converse {

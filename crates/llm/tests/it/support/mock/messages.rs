@@ -6,17 +6,7 @@ use helix_agents_llm::ApiFormat;
 use serde_json::{Value, json};
 
 use super::seal::{self, Verdict};
-use super::{Part, Request, Rules, event};
-
-/// Models that bind reasoning to everything before it.
-const BINDING: [&str; 6] = [
-    "claude-fable-5-1",
-    "claude-fable-5-2",
-    "claude-mythos-5-2",
-    "claude-opus-5-5",
-    "claude-sonnet-5-5",
-    "claude-haiku-5-5",
-];
+use super::{BINDING, BINDING_BETA, Part, Request, Rules, event};
 
 /// Models that reject a forced call of a tool.
 const UNFORCED: [&str; 6] = [
@@ -27,8 +17,6 @@ const UNFORCED: [&str; 6] = [
     "claude-opus-5-5",
     "claude-sonnet-5-5",
 ];
-
-const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 /// Beta features that the server knows.
 const BETAS: [&str; 2] = [BINDING_BETA, "files-api-2025-04-14"];
