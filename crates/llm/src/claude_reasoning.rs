@@ -1,8 +1,8 @@
 //! The rules for the reasoning of Claude models, for the Messages API and Amazon Bedrock.
 //!
 //! Newer Claude models sign reasoning together with the prompt, the tools and the messages that it followed. After a
-//! change of any of them, such as a new prompt of the agent, the API rejects requests that contain the reasoning. A beta
-//! feature makes the API leave such reasoning out instead.
+//! change of any of them, such as a new prompt of the agent, the API rejects requests that contain the reasoning. A
+//! beta feature makes the API leave such reasoning out instead.
 
 use helix_agents_core::message::{Message, ReplyPart};
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ pub(crate) const BETA: &str = "thinking-binding-controls-2026-08-01";
 /// The member of the reasoning settings that belongs to the beta feature.
 const MEMBER: &str = "block_binding";
 
-/// Returns `true` if the model binds reasoning and the request contains some. `bound_to` is the model if requests contain
-/// only reasoning of the model that is called.
+/// Returns `true` if the model binds reasoning and the request contains some. `bound_to` is the model if requests
+/// contain only reasoning of the model that is called.
 pub(crate) fn contains_bound(call: &Call<'_>, api: &str, bound_to: Option<&str>) -> bool {
     let has_reasoning = |message: &Message| {
         let Message::Assistant(reply) = message else { return false };
@@ -29,7 +29,7 @@ pub(crate) fn contains_bound(call: &Call<'_>, api: &str, bound_to: Option<&str>)
         is_own && reply.parts().any(is_signed)
     };
     call.capabilities.is_some_and(|known| known.binds_reasoning)
-        && call.request.messages.iter().rev().any(|message| has_reasoning(message))
+        && reply_data::messages(call, api).iter().rev().any(|message| has_reasoning(message))
 }
 
 /// Completes the reasoning settings of a request so that the API drops invalid reasoning. The caller's choice takes
