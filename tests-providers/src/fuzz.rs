@@ -26,7 +26,6 @@ mod input;
 mod mutate;
 mod player;
 mod pool;
-mod random;
 mod tree;
 
 /// The wire formats and their names in recordings.

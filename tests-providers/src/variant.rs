@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use helix_agents_conformance::rng::Rng;
 use serde_json::Value;
 
 use crate::case::{Exchange, Reply};
@@ -68,16 +69,13 @@ impl Variant {
     /// Divides a body into the pieces in which it is sent.
     pub(crate) fn pieces(self, body: &[u8]) -> Vec<&[u8]> {
         let mut rest = body;
-        let mut seed: u32 = 12_345;
+        let mut rng = Rng::of(());
         let mut pieces = Vec::new();
         while !rest.is_empty() {
             let size = match self.pieces {
                 Pieces::Whole => rest.len(),
                 Pieces::Of(size) => size,
-                Pieces::Random => {
-                    seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    usize::try_from(seed >> 24).unwrap_or(1).max(1)
-                }
+                Pieces::Random => 1 + rng.below(255),
             };
             let (piece, later) = rest.split_at(size.min(rest.len()));
             pieces.push(piece);

@@ -149,7 +149,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "helix-agents-tests-e2e", may_use: PROGRAM, ..Layer::EMPTY },
     Layer {
         name: "helix-agents-tests-providers",
-        may_use: &["helix-agents-core", "helix-agents-llm"],
+        may_use: &["helix-agents-conformance", "helix-agents-core", "helix-agents-llm"],
         ..Layer::EMPTY
     },
     Layer {

@@ -5,8 +5,8 @@ use helix_agents_core::llm::{LlmConfig, ThinkingAmount};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 
-use crate::bound_thinking;
 use crate::capability::{ModelCapabilities, Sampling};
+use crate::claude_reasoning;
 use crate::wire_format::{Call, PageEnd, RequestBody, WireFormat};
 
 mod block;
@@ -70,8 +70,8 @@ impl WireFormat for AnthropicMessages {
     }
 
     fn complete_headers(self, call: &Call<'_>, headers: &mut HeaderMap) {
-        if thinking::settings(call).is_some_and(|settings| bound_thinking::needs_beta(&settings)) {
-            add_beta(bound_thinking::BETA, headers);
+        if thinking::settings(call).as_ref().is_some_and(claude_reasoning::needs_beta) {
+            add_beta(claude_reasoning::BETA, headers);
         }
     }
 

@@ -158,7 +158,7 @@ impl Attempt<'_> {
         }
         let asked = if self.streams { BodyKind::Events } else { BodyKind::Json };
         // Servers may use the other kind of body; the content type of the response decides.
-        match exchange.kind(asked) {
+        match exchange.body_kind(asked) {
             BodyKind::Events => {
                 let decoder = Decoder::new(MAX_EVENT_BYTES);
                 self.stream(decoder, &mut exchange, reply, sink).await

@@ -30,7 +30,7 @@ pub struct ModelCapabilities {
     /// Whether a request can name the tool that the model must call.
     pub forced_tool: bool,
     /// Whether the model accepts earlier reasoning only if everything before it is unchanged.
-    pub bound: bool,
+    pub binds_reasoning: bool,
     /// Whether the model supports strict tools. Only requests to the Messages API depend on this.
     pub strict_tools: bool,
     /// Whether a request may contain both tools and an output schema.
@@ -60,7 +60,7 @@ impl Default for ModelCapabilities {
             efforts: Vec::new(),
             sampling: Sampling::default(),
             forced_tool: true,
-            bound: false,
+            binds_reasoning: false,
             strict_tools: false,
             tools_with_schema: true,
         }

@@ -128,7 +128,7 @@ pub const AWS_REGION: EnvVar = EnvVar {
 /// The region of Amazon Bedrock, if [`AWS_REGION`] is not set.
 pub const AWS_DEFAULT_REGION: EnvVar = EnvVar {
     name: "AWS_DEFAULT_REGION",
-    doc: "The same, if AWS_REGION is not set.",
+    doc: "The region of Amazon Bedrock, if neither helix.toml nor AWS_REGION names one.",
     since: "0.1.0",
     is_secret: false,
 };
@@ -155,13 +155,13 @@ pub const AWS_SECRET_ACCESS_KEY: EnvVar = EnvVar {
 #[cfg(feature = "sigv4")]
 pub const AWS_SESSION_TOKEN: EnvVar = EnvVar {
     name: "AWS_SESSION_TOKEN",
-    doc: "The session token of that key, if it is temporary.",
+    doc: "The session token of the key in AWS_ACCESS_KEY_ID, if that key is temporary.",
     since: "0.1.0",
     is_secret: true,
 };
 
-/// All variables of this crate. Other variables are read only if `helix.toml` names them in
-/// `api_key_env`.
+/// All variables of this crate. Other variables are read only if `helix.toml` names them in `api_key_env`. With the
+/// feature `gcp-auth`, `GoogleTokens` also reads `GOOGLE_APPLICATION_CREDENTIALS`.
 pub const ALL: &[EnvVar] = &[
     HELIX_MODEL,
     OPENAI_API_KEY,

@@ -91,7 +91,7 @@ impl<'a> Exchange<'a> {
 
     /// Returns the kind of the body by its content type, or `asked` if the type is missing or
     /// unknown.
-    pub(crate) fn kind(&self, asked: BodyKind) -> BodyKind {
+    pub(crate) fn body_kind(&self, asked: BodyKind) -> BodyKind {
         let header = self.headers().get(CONTENT_TYPE);
         let text = header.map(HeaderValue::as_bytes).unwrap_or_default();
         let kinds = [

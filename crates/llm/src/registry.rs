@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::ready;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
 use helix_agents_core::llm::{
     FailedAttempt, LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink,
@@ -370,7 +370,7 @@ impl LlmAdapter for ProviderRegistry {
         &'registry self,
         request: LlmRequest<'request>,
         sink: &'sink dyn LlmSink,
-    ) -> Pin<Box<dyn Future<Output = Result<LlmResponse>> + Send + 'call>>
+    ) -> BoxFuture<'call, Result<LlmResponse>>
     where
         'registry: 'call,
         'request: 'call,

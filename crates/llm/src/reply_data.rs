@@ -3,13 +3,16 @@
 //! Some data is bound to an account: other providers with the same API cannot decrypt or verify it. The layout of such
 //! a reply names both the API and the provider.
 
-use helix_agents_core::message::{Message, SharedMessage};
+use helix_agents_core::llm::ReplyBuilder;
+use helix_agents_core::message::{Message, ReplyLayout, SharedMessage};
 
+use crate::failure::Subject;
 use crate::wire_format::Call;
 
-/// Returns the name of the data in a layout.
-pub(crate) fn name(api: &str, provider: &str) -> String {
-    format!("{api}/{provider}")
+/// Returns the layout of a reply, which names the API and the provider.
+pub(crate) fn layout(parts: &ReplyBuilder, api: &str, subject: Subject<'_>) -> Option<ReplyLayout> {
+    let Subject { provider, model } = subject;
+    parts.layout(&format!("{api}/{provider}"), model)
 }
 
 /// Returns `true` if the message contains data that must not be sent to the provider, or to the model if the data is bound

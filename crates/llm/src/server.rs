@@ -1,8 +1,8 @@
 //! A model server: its address, its key, and the calls to it.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, InvalidHeaderValue};
@@ -285,7 +285,7 @@ impl LlmAdapter for ModelServer {
         &'server self,
         request: LlmRequest<'request>,
         sink: &'sink dyn LlmSink,
-    ) -> Pin<Box<dyn Future<Output = Result<LlmResponse>> + Send + 'call>>
+    ) -> BoxFuture<'call, Result<LlmResponse>>
     where
         'server: 'call,
         'request: 'call,

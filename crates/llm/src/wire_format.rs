@@ -143,6 +143,11 @@ impl<'a> Call<'a> {
     ) -> impl Iterator<Item = (&'a String, &'a serde_json::Value)> + use<'a, F> {
         provider_options::<F>(self.request.config, self.provider)
     }
+
+    /// Returns the value of a provider option.
+    pub(crate) fn option<F: WireFormat>(&self, key: &str) -> Option<&'a serde_json::Value> {
+        self.options::<F>().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
 }
 
 /// Returns `true` if the settings limit the reasoning to a number of tokens.

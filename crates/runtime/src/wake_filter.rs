@@ -23,7 +23,7 @@ struct State {
     /// `true` if the future was woken since its last poll.
     is_woken: AtomicBool,
     /// `true` while `poll_after` polls other work of the task; the future is polled directly afterwards.
-    is_next: AtomicBool,
+    will_be_polled: AtomicBool,
     /// The task that polls the future.
     task: AtomicWaker,
 }
@@ -34,9 +34,9 @@ impl Wake for State {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Sequentially consistent with `poll_after`: either that sees `is_woken`, or this sees `is_next` unset.
+        // Sequentially consistent with `poll_after`: either that sees `is_woken`, or this sees `will_be_polled` unset.
         self.is_woken.store(true, Ordering::SeqCst);
-        if !self.is_next.load(Ordering::SeqCst) {
+        if !self.will_be_polled.load(Ordering::SeqCst) {
             self.task.wake();
         }
     }
@@ -62,9 +62,9 @@ impl WakeFilter {
         future: Pin<&mut F>,
         cx: &mut Context<'_>,
     ) -> Poll<F::Output> {
-        self.state.is_next.store(true, Ordering::SeqCst);
+        self.state.will_be_polled.store(true, Ordering::SeqCst);
         first(cx);
-        self.state.is_next.store(false, Ordering::SeqCst);
+        self.state.will_be_polled.store(false, Ordering::SeqCst);
         self.poll(future, cx)
     }
 

@@ -155,8 +155,9 @@ impl Reader {
         let Some(stream) = &slot.stream else {
             return Stream::default().next(&self.session, &mut self.cursor, now);
         };
-        let is_next = self.seen.replace(slot.forgotten).is_some_and(|seen| seen != slot.forgotten);
-        if is_next && self.cursor > 1 {
+        let is_new_stream =
+            self.seen.replace(slot.forgotten).is_some_and(|seen| seen != slot.forgotten);
+        if is_new_stream && self.cursor > 1 {
             return Some(stream.restart(&self.session, &mut self.cursor, now));
         }
         stream.next(&self.session, &mut self.cursor, now)

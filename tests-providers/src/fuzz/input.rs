@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use helix_agents_conformance::rng::Rng;
+
 use super::body::{Body, Framing};
 use super::mutate;
 use super::pool::Pool;
-use super::random::Random;
 
 /// The statuses that replace a recorded one.
 const STATUSES: [u16; 8] = [200, 200, 200, 400, 401, 404, 429, 529];
@@ -50,36 +51,35 @@ pub(crate) struct Input {
 impl Input {
     /// Returns the input of a case, or `None` if there are no samples.
     pub(crate) fn of_case(samples: &[Sample], pool: &Pool, seed: u64, case: u64) -> Option<Self> {
-        let mut random = Random::of_case(seed, case);
-        let random = &mut random;
-        let sample = random.pick(samples)?;
+        let rng = &mut Rng::of((seed, case));
+        let sample = rng.pick(samples)?;
         let mut body = sample.body.clone();
         let mut mutations = Vec::new();
-        for _ in 0..random.small(MAX_MUTATIONS) {
-            mutations.push(mutate::body(&mut body, pool, random));
+        for _ in 0..mutate::small(MAX_MUTATIONS, rng) {
+            mutations.push(mutate::body(&mut body, pool, rng));
         }
         let mut encoded = body.encode();
-        while random.one_in(4) {
-            mutations.push(mutate::encoded(&mut encoded, random));
+        while rng.once_in(4) {
+            mutations.push(mutate::encoded(&mut encoded, rng));
         }
         let mut input = Self {
             sample: sample.name.clone(),
             status: sample.status,
             content_type: body.framing.content_type(),
-            pieces: pieces(encoded.len(), random),
+            pieces: pieces(encoded.len(), rng),
             body: encoded,
-            is_aborted: random.one_in(12),
-            is_structured: random.one_in(4),
+            is_aborted: rng.once_in(12),
+            is_structured: rng.once_in(4),
             mutations,
         };
-        if random.one_in(30) {
-            input.status = random.pick(&STATUSES).copied().unwrap_or(200);
+        if rng.once_in(30) {
+            input.status = rng.pick(&STATUSES).copied().unwrap_or(200);
         }
-        if random.one_in(40) {
-            input.content_type = random.pick(&CONTENT_TYPES).copied().unwrap_or_default();
+        if rng.once_in(40) {
+            input.content_type = rng.pick(&CONTENT_TYPES).copied().unwrap_or_default();
         }
         // Frames that are read as text are rarely of interest.
-        if body.framing == Framing::Frames && !random.one_in(10) {
+        if body.framing == Framing::Frames && !rng.once_in(10) {
             input.content_type = body.framing.content_type();
         }
         Some(input)
@@ -121,20 +121,20 @@ impl Input {
 }
 
 /// Divides a number of bytes into pieces.
-fn pieces(length: usize, random: &mut Random) -> Vec<usize> {
-    let most = match random.below(5) {
+fn pieces(length: usize, rng: &mut Rng) -> Vec<usize> {
+    let most = match rng.below(5) {
         0 | 1 => length,
-        2 => 1 + random.below(8),
-        3 => 1 + random.below(200),
-        _ => 1 + random.below(20_000),
+        2 => 1 + rng.below(8),
+        3 => 1 + rng.below(200),
+        _ => 1 + rng.below(20_000),
     };
     // A long reply in tiny pieces would take most of the time.
     let most = most.max(length / 5000).max(1);
-    let is_even = random.one_in(2);
+    let is_even = rng.once_in(2);
     let mut rest = length;
     let mut pieces = Vec::new();
     while rest > 0 {
-        let size = if is_even { most } else { 1 + random.below(most) };
+        let size = if is_even { most } else { 1 + rng.below(most) };
         pieces.push(size.min(rest));
         rest -= size.min(rest);
     }

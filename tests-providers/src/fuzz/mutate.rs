@@ -1,8 +1,9 @@
 //! The mutations of a reply: of its units, of their JSON, and of its bytes.
 
+use helix_agents_conformance::rng::Rng;
+
 use super::body::{Body, Framing, Unit};
 use super::pool::Pool;
-use super::random::Random;
 use super::tree::Tree;
 
 /// The maximum size to which repetitions extend a body.
@@ -49,46 +50,46 @@ const BYTES: [u8; 16] =
     [0, 9, b'\n', b'\r', b' ', b'"', b'\\', b':', b',', b'[', b']', b'{', b'}', 0x80, 0xc0, 0xff];
 
 /// Mutates the units of a body or their contents, and returns the name of the mutation.
-pub(crate) fn body(body: &mut Body, pool: &Pool, random: &mut Random) -> &'static str {
-    if random.one_in(4) {
-        return units(body, pool, random);
+pub(crate) fn body(body: &mut Body, pool: &Pool, rng: &mut Rng) -> &'static str {
+    if rng.once_in(4) {
+        return units(body, pool, rng);
     }
-    let position = random.below(body.units.len());
+    let position = rng.below(body.units.len());
     let Some(unit) = body.units.get_mut(position) else { return "nothing" };
-    if random.one_in(8) {
-        return bytes(&mut unit.data, random);
+    if rng.once_in(8) {
+        return bytes(&mut unit.data, rng);
     }
-    let Some(mut tree) = Tree::parse(&unit.data) else { return bytes(&mut unit.data, random) };
-    let position = random.below(tree.size());
+    let Some(mut tree) = Tree::parse(&unit.data) else { return bytes(&mut unit.data, rng) };
+    let position = rng.below(tree.size());
     let Some(node) = tree.node(position) else { return "nothing" };
-    let name = value(node, pool, random);
+    let name = value(node, pool, rng);
     unit.data.clear();
     tree.write(&mut unit.data);
     name
 }
 
 /// Mutates a complete body.
-pub(crate) fn encoded(out: &mut Vec<u8>, random: &mut Random) -> &'static str {
-    match random.below(4) {
+pub(crate) fn encoded(out: &mut Vec<u8>, rng: &mut Rng) -> &'static str {
+    match rng.below(4) {
         0 => {
-            out.truncate(random.below(out.len()));
+            out.truncate(rng.below(out.len()));
             "truncate"
         }
         1 => {
-            let line_end: &[u8] = if random.one_in(2) { b"\r\n" } else { b"\r" };
+            let line_end: &[u8] = if rng.once_in(2) { b"\r\n" } else { b"\r" };
             let lines: Vec<&[u8]> = out.split(|byte| *byte == b'\n').collect();
             *out = lines.join(line_end);
             "other line ends"
         }
-        _ => bytes(out, random),
+        _ => bytes(out, rng),
     }
 }
 
-fn units(body: &mut Body, pool: &Pool, random: &mut Random) -> &'static str {
+fn units(body: &mut Body, pool: &Pool, rng: &mut Rng) -> &'static str {
     let units = &mut body.units;
-    let (from, to) = (random.below(units.len()), random.below(units.len() + 1));
+    let (from, to) = (rng.below(units.len()), rng.below(units.len() + 1));
     let Some(unit) = units.get(from).cloned() else { return "nothing" };
-    match random.below(7) {
+    match rng.below(7) {
         0 => {
             units.insert(to, unit);
             "duplicate a unit"
@@ -107,57 +108,57 @@ fn units(body: &mut Body, pool: &Pool, random: &mut Random) -> &'static str {
             "drop the last units"
         }
         4 => {
-            let number = random.small(20_000).min(MAX_BYTES / unit.len().max(1));
+            let number = small(20_000, rng).min(MAX_BYTES / unit.len().max(1));
             units.splice(to..to, std::iter::repeat_n(unit, number));
             "repeat a unit"
         }
         5 if body.framing == Framing::Events => {
             let noise = [": ping\n\n", "\n\n", "data:\n\n", "event: ping\ndata: {}\n\n", "data\n"];
-            let noise = random.pick(&noise).copied().unwrap_or_default();
+            let noise = rng.pick(&noise).copied().unwrap_or_default();
             units.insert(to, Unit::event(noise));
             "insert a unit without a meaning"
         }
         _ => {
             let others = pool.units(body.framing);
-            units.splice(to..to, random.pick(&others).map(|other| (*other).clone()));
+            units.splice(to..to, rng.pick(&others).map(|other| (*other).clone()));
             "insert a unit of another reply"
         }
     }
 }
 
-fn value(node: &mut Tree, pool: &Pool, random: &mut Random) -> &'static str {
-    match (random.below(4), node) {
-        (0, Tree::Object(members)) => object(members, pool, random),
-        (0, Tree::List(items)) => list(items, pool, random),
-        (0, Tree::Raw(text)) => scalar(text, random),
+fn value(node: &mut Tree, pool: &Pool, rng: &mut Rng) -> &'static str {
+    match (rng.below(4), node) {
+        (0, Tree::Object(members)) => object(members, pool, rng),
+        (0, Tree::List(items)) => list(items, pool, rng),
+        (0, Tree::Raw(text)) => scalar(text, rng),
         (1, node) => {
-            *node = random.pick(&pool.values).cloned().unwrap_or(Tree::List(Vec::new()));
+            *node = rng.pick(&pool.values).cloned().unwrap_or(Tree::List(Vec::new()));
             "replace a value by a recorded one"
         }
         (2, node) => {
-            *node = Tree::Raw(random.pick(&VALUES).copied().unwrap_or_default().to_owned());
+            *node = Tree::Raw(rng.pick(&VALUES).copied().unwrap_or_default().to_owned());
             "replace a value by a special one"
         }
-        (_, node) => large(node, random),
+        (_, node) => large(node, rng),
     }
 }
 
-fn object(members: &mut Vec<(String, Tree)>, pool: &Pool, random: &mut Random) -> &'static str {
-    let (from, to) = (random.below(members.len()), random.below(members.len() + 1));
-    let any = random.pick(&pool.values).cloned().unwrap_or(Tree::List(Vec::new()));
-    let key = random.pick(&pool.keys).cloned().unwrap_or_default();
-    if members.is_empty() || random.one_in(4) {
+fn object(members: &mut Vec<(String, Tree)>, pool: &Pool, rng: &mut Rng) -> &'static str {
+    let (from, to) = (rng.below(members.len()), rng.below(members.len() + 1));
+    let any = rng.pick(&pool.values).cloned().unwrap_or(Tree::List(Vec::new()));
+    let key = rng.pick(&pool.keys).cloned().unwrap_or_default();
+    if members.is_empty() || rng.once_in(4) {
         members.insert(to, (key, any));
         return "add a member";
     }
-    match random.below(4) {
+    match rng.below(4) {
         0 => {
             members.remove(from);
             "remove a member"
         }
         1 => {
             let copy = members.get(from).cloned();
-            let copy = copy.map(|(key, member)| (key, if random.one_in(2) { any } else { member }));
+            let copy = copy.map(|(key, member)| (key, if rng.once_in(2) { any } else { member }));
             members.splice(to..to, copy);
             "repeat a key"
         }
@@ -179,16 +180,16 @@ fn object(members: &mut Vec<(String, Tree)>, pool: &Pool, random: &mut Random) -
     }
 }
 
-fn list(items: &mut Vec<Tree>, pool: &Pool, random: &mut Random) -> &'static str {
-    let (from, to) = (random.below(items.len()), random.below(items.len() + 1));
-    let any = random.pick(&pool.values).cloned().unwrap_or(Tree::List(Vec::new()));
-    match (random.below(4), items.get(from).cloned()) {
+fn list(items: &mut Vec<Tree>, pool: &Pool, rng: &mut Rng) -> &'static str {
+    let (from, to) = (rng.below(items.len()), rng.below(items.len() + 1));
+    let any = rng.pick(&pool.values).cloned().unwrap_or(Tree::List(Vec::new()));
+    match (rng.below(4), items.get(from).cloned()) {
         (0, Some(_)) => {
             items.remove(from);
             "remove an item"
         }
         (1, Some(item)) => {
-            let number = random.small(20_000).min(MAX_BYTES / (8 * item.size()));
+            let number = small(20_000, rng).min(MAX_BYTES / (8 * item.size()));
             items.splice(to..to, std::iter::repeat_n(item, number));
             "repeat an item"
         }
@@ -204,9 +205,9 @@ fn list(items: &mut Vec<Tree>, pool: &Pool, random: &mut Random) -> &'static str
     }
 }
 
-fn scalar(text: &mut String, random: &mut Random) -> &'static str {
+fn scalar(text: &mut String, rng: &mut Rng) -> &'static str {
     if let Ok(number) = text.parse::<i64>() {
-        let change = i64::from(random.byte()) - 128;
+        let change = i64::from(byte(rng)) - 128;
         *text = number.wrapping_add(change).to_string();
         return "change a number";
     }
@@ -214,14 +215,14 @@ fn scalar(text: &mut String, random: &mut Random) -> &'static str {
         *text = format!("\"{text}\"");
         return "write a scalar as a string";
     };
-    match random.below(4) {
+    match rng.below(4) {
         0 => {
             *text = inner.to_owned();
             "remove the quotes of a string"
         }
         1 => {
             // Positions within an escape or a character are moved to its start.
-            let end = inner.floor_char_boundary(random.below(inner.len()));
+            let end = inner.floor_char_boundary(rng.below(inner.len()));
             let start = inner.get(..end).unwrap_or_default().trim_end_matches('\\');
             *text = format!("\"{start}\"");
             "shorten a string"
@@ -231,11 +232,11 @@ fn scalar(text: &mut String, random: &mut Random) -> &'static str {
             "double a string"
         }
         _ => {
-            let end = inner.floor_char_boundary(random.below(inner.len()));
+            let end = inner.floor_char_boundary(rng.below(inner.len()));
             let (start, rest) = inner.split_at(end);
             let start = start.trim_end_matches('\\');
             let special = ["\\u0000", "\\ud83e", "🦀", "\u{7f}", "\\\"", "{}", "/../", "\\r\\n"];
-            let special = random.pick(&special).copied().unwrap_or_default();
+            let special = rng.pick(&special).copied().unwrap_or_default();
             *text = format!("\"{start}{special}{rest}\"");
             "insert into a string"
         }
@@ -243,12 +244,12 @@ fn scalar(text: &mut String, random: &mut Random) -> &'static str {
 }
 
 /// Replaces a value by a large one, or surrounds it.
-fn large(node: &mut Tree, random: &mut Random) -> &'static str {
-    let number = 1 + random.small(300_000);
+fn large(node: &mut Tree, rng: &mut Rng) -> &'static str {
+    let number = 1 + small(300_000, rng);
     let mut inner = Vec::new();
     node.write(&mut inner);
     let inner = String::from_utf8_lossy(&inner).into_owned();
-    let (text, name) = match random.below(6) {
+    let (text, name) = match rng.below(6) {
         0 => (format!("\"{}\"", "long ".repeat(number)), "a long string"),
         1 => (format!("\"{}\"", "\\u00e9".repeat(number)), "a long string of escapes"),
         2 => ("9".repeat(number), "a long number"),
@@ -259,7 +260,7 @@ fn large(node: &mut Tree, random: &mut Random) -> &'static str {
         }
         _ => {
             let items = ["0", "[0]", "{\"a\":0}", "\"\"", "null"];
-            let item = random.pick(&items).copied().unwrap_or_default();
+            let item = rng.pick(&items).copied().unwrap_or_default();
             (format!("[{}{item}]", format!("{item},").repeat(number)), "a long list")
         }
     };
@@ -267,13 +268,13 @@ fn large(node: &mut Tree, random: &mut Random) -> &'static str {
     name
 }
 
-fn bytes(out: &mut Vec<u8>, random: &mut Random) -> &'static str {
-    let (from, number) = (random.below(out.len()), 1 + random.small(64));
+fn bytes(out: &mut Vec<u8>, rng: &mut Rng) -> &'static str {
+    let (from, number) = (rng.below(out.len()), 1 + small(64, rng));
     let to = (from + number).min(out.len());
-    match random.below(6) {
+    match rng.below(6) {
         0 => {
             if let Some(byte) = out.get_mut(from) {
-                *byte ^= 1 << random.below(8);
+                *byte ^= 1 << rng.below(8);
             }
             "flip a bit"
         }
@@ -287,20 +288,32 @@ fn bytes(out: &mut Vec<u8>, random: &mut Random) -> &'static str {
             "duplicate bytes"
         }
         3 => {
-            let noise: Vec<u8> = (0..number).map(|_| random.byte()).collect();
+            let noise: Vec<u8> = (0..number).map(|_| byte(rng)).collect();
             out.splice(from..from, noise);
             "insert random bytes"
         }
         4 => {
-            let byte = random.pick(&BYTES).copied().unwrap_or_default();
+            let byte = rng.pick(&BYTES).copied().unwrap_or_default();
             out.splice(from..from, std::iter::repeat_n(byte, number.min(4)));
             "insert special bytes"
         }
         _ => {
             if let Some(byte) = out.get_mut(from) {
-                *byte = random.pick(&BYTES).copied().unwrap_or_default();
+                *byte = rng.pick(&BYTES).copied().unwrap_or_default();
             }
             "overwrite a byte"
         }
     }
+}
+
+/// Returns a number below a limit. Small ones are much more frequent than large ones.
+pub(crate) fn small(limit: usize, rng: &mut Rng) -> usize {
+    let bits = usize::BITS - limit.leading_zeros();
+    let bits = rng.below(bits as usize + 1);
+    rng.below((1 << bits).min(limit))
+}
+
+fn byte(rng: &mut Rng) -> u8 {
+    let [byte, ..] = rng.roll().to_le_bytes();
+    byte
 }

@@ -36,8 +36,7 @@ pub(super) fn part(container: &RawValue) -> Option<Json> {
 /// Returns the member of a request that continues a turn with a container. The caller may have set other members of the
 /// container.
 pub(super) fn settings(call: &Call<'_>) -> Option<Value> {
-    let own = call.options::<AnthropicMessages>().find(|(key, _)| *key == MEMBER);
-    let own = own.map(|(_, container)| container.clone());
+    let own = call.option::<AnthropicMessages>(MEMBER).cloned();
     let Some(id) = of_turn(call) else { return own };
     match own {
         None => Some(id.into()),

@@ -28,7 +28,7 @@ pub(super) enum Extent {
     WithoutData,
 }
 
-/// The members of an opaque part that tell its kind.
+/// The members of an opaque part that decide whether it is sent.
 #[derive(Debug, Deserialize)]
 struct Head<'a> {
     #[serde(borrow, rename = "type", default)]

@@ -120,7 +120,7 @@ impl ReplyReader for Reply {
     }
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
-        let mut parts = ReplyBuilder::after(reading.messages);
+        let mut parts = ReplyBuilder::after_messages(reading.messages);
         for (block, _) in self.blocks.into_values() {
             if matches!(&block.kind, Kind::Call { name, .. } if name.is_empty()) {
                 return Err(reading.subject.protocol("sent a call without a name"));
@@ -135,8 +135,7 @@ impl ReplyReader for Reply {
             Some(StopReason::EndTurn) if !parts.calls().is_empty() => Some(StopReason::ToolUse),
             reason => reason,
         };
-        let layout =
-            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
+        let layout = reply_data::layout(&parts, API, reading.subject);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;

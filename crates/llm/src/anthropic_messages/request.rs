@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::message::Extent;
 use super::{API, AnthropicMessages, container, message, thinking, tools};
+use crate::claude_reasoning;
 use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::{Object, optional, write_json};
 use crate::reply_data;
@@ -121,7 +122,7 @@ fn add_breakpoint(breakpoint: &[u8], out: &mut Vec<u8>) {
 fn settings(call: &Call<'_>, object: &mut Object<'_>) {
     let Call { request, .. } = *call;
     let config = request.config;
-    let replaced = |key: &str| call.options::<AnthropicMessages>().any(|(name, _)| name == key);
+    let replaced = |key: &str| call.option::<AnthropicMessages>(key).is_some();
     object.raw("stream", b"true");
     if !replaced("max_tokens") {
         object.member("max_tokens", &config.max_output_tokens.unwrap_or(MAX_TOKENS));
@@ -131,12 +132,13 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
     optional(object, &replaced, "top_k", config.top_k);
     let stop = Some(&config.stop_sequences).filter(|stop| !stop.is_empty());
     optional(object, &replaced, "stop_sequences", stop);
-    object.optional(thinking::MEMBER, thinking::settings(call));
+    let thinking = thinking::settings(call);
+    object.optional(thinking::MEMBER, thinking.as_ref());
     object.optional(container::MEMBER, container::settings(call));
     output_config(call, &replaced, object);
     if let Some(name) = call.forced_tool()
         && !replaced("tool_choice")
-        && !thinking::excludes_forced_tool(call)
+        && !thinking.as_ref().is_some_and(claude_reasoning::excludes_forced_tool)
     {
         let mut choice = Object::begin(object.value("tool_choice"));
         choice.member("type", "tool");

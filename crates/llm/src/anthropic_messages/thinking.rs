@@ -4,7 +4,7 @@ use helix_agents_core::llm::{ThinkingAmount, ThinkingConfig, ThinkingDisplay};
 use serde_json::{Map, Value};
 
 use super::{API, AnthropicMessages};
-use crate::bound_thinking;
+use crate::claude_reasoning;
 use crate::wire_format::Call;
 
 /// The member of a request with the settings.
@@ -12,21 +12,14 @@ pub(super) const MEMBER: &str = "thinking";
 
 /// Returns the settings of a call, if it has any.
 pub(super) fn settings(call: &Call<'_>) -> Option<Value> {
-    let own = call.options::<AnthropicMessages>().find(|(key, _)| *key == MEMBER);
-    let settings = match own {
-        Some((_, settings)) => Some(settings.clone()),
+    let settings = match call.option::<AnthropicMessages>(MEMBER) {
+        Some(settings) => Some(settings.clone()),
         None => call.request.config.thinking.and_then(|thinking| of_config(thinking, call)),
     };
-    if bound_thinking::is_sent(call, API, None) {
-        return Some(bound_thinking::complete(settings));
+    if claude_reasoning::contains_bound(call, API, None) {
+        return Some(claude_reasoning::with_block_binding(settings));
     }
     settings
-}
-
-/// Returns `true` if the settings exclude a forced call of a tool.
-pub(super) fn excludes_forced_tool(call: &Call<'_>) -> bool {
-    settings(call)
-        .is_some_and(|settings| settings.get("type").is_some_and(|kind| kind == "enabled"))
 }
 
 fn of_config(thinking: ThinkingConfig, call: &Call<'_>) -> Option<Value> {

@@ -73,7 +73,7 @@ impl ReplyReader for Reply {
         match &*frame.kind {
             "contentBlockStart" => {
                 if let Some(call) = event.start.and_then(|start| start.tool_use) {
-                    self.call(event.content_block_index, &call, sink);
+                    self.start_call(event.content_block_index, &call, sink);
                 }
             }
             "contentBlockDelta" => {
@@ -135,7 +135,7 @@ impl ReplyReader for Reply {
         if let Some(reason) = self.stop.as_deref().filter(|reason| is_malformed(reason)) {
             return Err(reading.subject.malformed(reason));
         }
-        let mut parts = ReplyBuilder::after(reading.messages);
+        let mut parts = ReplyBuilder::after_messages(reading.messages);
         for part in self.blocks.into_values() {
             match part {
                 Part::Text(text) => parts.text(&text, None),
@@ -163,8 +163,7 @@ impl ReplyReader for Reply {
             Some(StopReason::EndTurn) if !parts.calls().is_empty() => Some(StopReason::ToolUse),
             reason => reason,
         };
-        let layout =
-            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
+        let layout = reply_data::layout(&parts, API, reading.subject);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;
@@ -176,7 +175,7 @@ impl ReplyReader for Reply {
 }
 
 impl Reply {
-    fn call(&mut self, index: u64, call: &ToolUse<'_>, sink: &dyn LlmSink) {
+    fn start_call(&mut self, index: u64, call: &ToolUse<'_>, sink: &dyn LlmSink) {
         let position = self.calls;
         self.calls += 1;
         self.delivered = true;
@@ -218,7 +217,7 @@ impl Reply {
             self.text(index, text, sink);
         }
         if let Some(call) = &block.tool_use {
-            self.call(index, call, sink);
+            self.start_call(index, call, sink);
         }
         let Some(reasoning) = &block.reasoning_content else { return };
         if let Some(content) = &reasoning.redacted_content {
@@ -274,7 +273,7 @@ fn joined(pieces: &[String]) -> String {
     let decoded: Result<Vec<_>, _> = pieces.iter().map(|piece| STANDARD.decode(piece)).collect();
     match decoded {
         Ok(bytes) if pieces.len() > 1 => STANDARD.encode(bytes.concat()),
-        // The only piece is sent back as it is.
+        // A single piece, or pieces that are not base64, are sent back as they are.
         _ => pieces.concat(),
     }
 }
@@ -296,7 +295,7 @@ fn stop_reason(raw: &str) -> StopReason {
     }
 }
 
-/// Returns `true` if the server could not use what the model wrote. A call beside it is not complete.
+/// Returns `true` if the server could not use what the model wrote. Calls in such a reply are not complete.
 fn is_malformed(raw: &str) -> bool {
     ["malformed_tool_use", "malformed_model_output"].contains(&raw)
 }

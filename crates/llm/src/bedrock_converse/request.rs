@@ -10,7 +10,7 @@ use helix_agents_core::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
 use super::{API, BedrockConverse, message};
-use crate::bound_thinking;
+use crate::claude_reasoning;
 use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::Object;
 use crate::reply_data;
@@ -49,7 +49,8 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
 
     let mut out = Vec::with_capacity(size + prompt.len() + tools.len() + 1024);
     let mut object = Object::begin(&mut out);
-    settings(call, &mut object);
+    let fields = vendor_fields(call);
+    settings(call, fields.as_ref(), &mut object);
     if !tools.is_empty() {
         let mut config = Object::begin(object.value("toolConfig"));
         let list = config.value("tools");
@@ -60,7 +61,9 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
             list.extend_from_slice(cache_point);
         }
         list.push(b']');
-        let can_force = is_claude_or_nova(call.model) && !has_budget(call);
+        let thinking = fields.as_ref().and_then(|fields| fields.get("thinking"));
+        let can_force = is_claude_or_nova(call.model)
+            && !thinking.is_some_and(claude_reasoning::excludes_forced_tool);
         if let Some(name) = call.forced_tool().filter(|_| can_force) {
             let mut choice = Object::begin(config.value("toolChoice"));
             let mut tool = Object::begin(choice.value("tool"));
@@ -85,14 +88,6 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
 }
 
-/// Returns `true` if the settings of the vendor limit reasoning to a number of tokens. Claude rejects a forced call of a tool
-/// then.
-fn has_budget(call: &Call<'_>) -> bool {
-    vendor_fields(call).is_some_and(|fields| {
-        fields.pointer("/thinking/type").is_some_and(|kind| kind == "enabled")
-    })
-}
-
 /// Returns `true` for the models that accept cache points and forced tools.
 fn is_claude_or_nova(model: &str) -> bool {
     ["anthropic.claude", "amazon.nova"].iter().any(|name| model.contains(name))
@@ -108,9 +103,9 @@ fn encoded<'a>(shared: &'a SharedMessage, call: &Call<'_>) -> Cow<'a, [u8]> {
     shared.encoded(MESSAGE_ENCODING, |message, out| message::encode(message, true, out))
 }
 
-fn settings(call: &Call<'_>, object: &mut Object<'_>) {
+fn settings(call: &Call<'_>, fields: Option<&Value>, object: &mut Object<'_>) {
     let config = call.request.config;
-    let replaced = |key: &str| call.options::<BedrockConverse>().any(|(name, _)| name == key);
+    let replaced = |key: &str| call.option::<BedrockConverse>(key).is_some();
     if !replaced("inferenceConfig") {
         let mut inference = Object::begin(object.value("inferenceConfig"));
         if let Some(limit) = config.max_output_tokens {
@@ -127,7 +122,6 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
         }
         inference.end();
     }
-    let fields = vendor_fields(call);
     for (key, value) in call.options::<BedrockConverse>() {
         if key != VENDOR_FIELDS {
             object.member(key, value);
@@ -138,9 +132,8 @@ fn settings(call: &Call<'_>, object: &mut Object<'_>) {
 
 /// Returns the settings of the model's vendor, which the API passes on.
 fn vendor_fields(call: &Call<'_>) -> Option<Value> {
-    let own = call.options::<BedrockConverse>().find(|(key, _)| *key == VENDOR_FIELDS);
-    let own = own.map(|(_, fields)| fields.clone());
-    if !bound_thinking::is_sent(call, API, Some(call.model)) {
+    let own = call.option::<BedrockConverse>(VENDOR_FIELDS).cloned();
+    if !claude_reasoning::contains_bound(call, API, Some(call.model)) {
         return own;
     }
     let mut fields = match own {
@@ -148,13 +141,13 @@ fn vendor_fields(call: &Call<'_>) -> Option<Value> {
         Some(Value::Object(fields)) => fields,
         own => return own,
     };
-    let thinking = bound_thinking::complete(fields.remove("thinking"));
-    if bound_thinking::needs_beta(&thinking)
+    let thinking = claude_reasoning::with_block_binding(fields.remove("thinking"));
+    if claude_reasoning::needs_beta(&thinking)
         && let Value::Array(features) =
             fields.entry("anthropic_beta").or_insert_with(|| Value::Array(Vec::new()))
-        && !features.iter().any(|feature| feature == bound_thinking::BETA)
+        && !features.iter().any(|feature| feature == claude_reasoning::BETA)
     {
-        features.push(bound_thinking::BETA.into());
+        features.push(claude_reasoning::BETA.into());
     }
     fields.insert("thinking".to_owned(), thinking);
     Some(Value::Object(fields))

@@ -73,8 +73,8 @@ impl ModelCapabilities {
 
     /// Sets whether the model accepts earlier reasoning only if everything before it is unchanged.
     #[must_use]
-    pub fn with_bound(mut self, bound: bool) -> Self {
-        self.bound = bound;
+    pub fn with_binds_reasoning(mut self, binds_reasoning: bool) -> Self {
+        self.binds_reasoning = binds_reasoning;
         self
     }
 

@@ -29,8 +29,8 @@ fn names_of_hosts_and_dates_do_not_matter() {
 fn the_longest_name_applies_and_other_versions_are_unknown() {
     assert!(ModelCapabilities::of("claude-opus-5").unwrap().forced_tool);
     assert!(!ModelCapabilities::of("claude-opus-5-5").unwrap().forced_tool);
-    assert!(ModelCapabilities::of("us.anthropic.claude-fable-5-1-v1:0").unwrap().bound);
-    assert!(!ModelCapabilities::of("claude-mythos-5-1").unwrap().bound);
+    assert!(ModelCapabilities::of("us.anthropic.claude-fable-5-1-v1:0").unwrap().binds_reasoning);
+    assert!(!ModelCapabilities::of("claude-mythos-5-1").unwrap().binds_reasoning);
     assert_eq!(ModelCapabilities::of("gpt-5-chat-latest").unwrap().sampling, Sampling::Yes);
     assert_eq!(ModelCapabilities::of("gpt-5-mini").unwrap().sampling, Sampling::No);
     for unknown in ["claude-opus-5-9", "gpt-5.9", "gpt-50", "my-o3x", "llama-4", ""] {

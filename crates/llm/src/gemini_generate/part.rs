@@ -69,16 +69,15 @@ impl Part {
         }
     }
 
-    /// Adds the part to the parts of the reply. `id` is the id of a call that has none.
-    pub(super) fn add_to(self, id: String, parts: &mut ReplyBuilder) {
+    /// Adds the part to the parts of the reply.
+    pub(super) fn add_to(self, parts: &mut ReplyBuilder) {
         let data = self.signature.map(|signature| json!({ "thoughtSignature": signature }).into());
         match self.kind {
             Kind::Text(text) => parts.text(&text, data),
             Kind::Thinking(text) => parts.thinking(&text, data),
             Kind::Call(call) => {
-                let id = if call.id.is_empty() { id } else { call.id };
                 let arguments = Arguments::parse(&call.arguments.to_string());
-                parts.call(ParsedToolCall::new(&*id, &*call.name, arguments), data);
+                parts.call(ParsedToolCall::new(call.id, call.name, arguments), data);
             }
             Kind::Opaque(json) => parts.opaque(json),
         }

@@ -97,11 +97,8 @@ impl ReplyReader for Reply {
             Some(reason) if is_malformed(reason) => return Err(reading.subject.malformed(reason)),
             _ => {}
         }
-        let mut parts = ReplyBuilder::after(reading.messages);
-        for part in self.parts {
-            let id = format!("call_{}_{}", reading.messages, parts.calls().len());
-            part.add_to(id, &mut parts);
-        }
+        let mut parts = ReplyBuilder::after_messages(reading.messages);
+        self.parts.into_iter().for_each(|part| part.add_to(&mut parts));
         parts.calls().iter().for_each(|call| sink.tool_call(call));
         let stop_reason = match self.finish.as_deref().map(stop_reason) {
             Some(StopReason::EndTurn) | None if !parts.calls().is_empty() => {
@@ -109,8 +106,7 @@ impl ReplyReader for Reply {
             }
             reason => reason,
         };
-        let layout =
-            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
+        let layout = reply_data::layout(&parts, API, reading.subject);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;
@@ -219,7 +215,7 @@ fn stop_reason(raw: &str) -> StopReason {
     }
 }
 
-/// Returns `true` if the server could not use what the model wrote. A call beside it is not complete.
+/// Returns `true` if the server could not use what the model wrote. Calls in such a reply are not complete.
 fn is_malformed(raw: &str) -> bool {
     let reasons = [
         "MALFORMED_FUNCTION_CALL",

@@ -40,7 +40,7 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let mut object = Object::begin(&mut out);
     settings(call, &mut object);
     // Cached content contains the prompt and the tools, and the API rejects a request that repeats them.
-    let is_cached = call.options::<GeminiGenerate>().any(|(key, _)| key == CACHED_CONTENT);
+    let is_cached = call.option::<GeminiGenerate>(CACHED_CONTENT).is_some();
     if !request.tools.is_empty() && !is_cached {
         object.raw("tools", &tools);
     }
@@ -81,7 +81,7 @@ fn needs_signatures(model: &str) -> bool {
 fn settings(call: &Call<'_>, object: &mut Object<'_>) {
     let request = call.request;
     let config = request.config;
-    let replaced = |key: &str| call.options::<GeminiGenerate>().any(|(name, _)| name == key);
+    let replaced = |key: &str| call.option::<GeminiGenerate>(key).is_some();
     if !replaced("generationConfig") {
         let mut generation = Object::begin(object.value("generationConfig"));
         generation.optional("maxOutputTokens", config.max_output_tokens);

@@ -1,6 +1,6 @@
 //! The tool calls of a reply, assembled from pieces that servers label in different ways.
 
-use helix_agents_core::llm::LlmSink;
+use helix_agents_core::llm::{LlmSink, ReplyBuilder};
 use helix_agents_core::message::Arguments;
 use helix_agents_core::step::ParsedToolCall;
 use serde::de::IgnoredAny;
@@ -26,22 +26,13 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
-    /// How far the arguments have been searched for their end.
+    /// The state of the search for the end of the arguments.
     scan: JsonScan,
 }
 
 /// The reply has more parts than allowed.
 #[derive(Debug)]
 pub(super) struct TooManyParts;
-
-/// The calls of a complete reply.
-#[derive(Debug)]
-pub(super) struct Ended {
-    /// The complete calls.
-    pub(super) calls: Vec<ParsedToolCall>,
-    /// Whether a call had no name and was dropped.
-    pub(super) nameless: bool,
-}
 
 impl Calls {
     pub(super) fn is_empty(&self) -> bool {
@@ -167,33 +158,24 @@ impl Calls {
         Ok(())
     }
 
-    /// Completes the calls. `truncated` is `true` if the reply was cut off at the token limit.
-    /// `messages` is the number of messages before the reply; it makes generated ids unique in the
-    /// conversation.
-    pub(super) fn end(self, truncated: bool, messages: usize) -> Ended {
-        let mut calls: Vec<ParsedToolCall> = Vec::with_capacity(self.list.len());
-        let mut nameless = false;
+    /// Adds the calls to the parts of the reply. `truncated` is `true` if the reply was cut off at the token limit.
+    /// Returns `false` if a call has no name. Such a call is omitted.
+    pub(super) fn add_to(self, truncated: bool, parts: &mut ReplyBuilder) -> bool {
+        let mut are_named = true;
         let last = self.list.len().saturating_sub(1);
         for (index, call) in self.list.into_iter().enumerate() {
             if call.name.is_empty() {
-                nameless = true;
+                are_named = false;
                 continue;
             }
-            // Results need distinct call ids.
-            let is_taken = calls.iter().any(|other| other.id.as_str() == call.id);
-            let id = if call.id.is_empty() || is_taken {
-                format!("call_{messages}_{index}")
-            } else {
-                call.id
-            };
             let arguments = if truncated && index == last && !is_object(&call.arguments) {
                 Arguments::Malformed(call.arguments)
             } else {
                 Arguments::parse(&call.arguments)
             };
-            calls.push(ParsedToolCall::new(id, call.name, arguments));
+            parts.call(ParsedToolCall::new(call.id, call.name, arguments), None);
         }
-        Ended { calls, nameless }
+        are_named
     }
 }
 

@@ -12,7 +12,7 @@ use super::outcome::{failure, stop_reason};
 use super::profile::ServerProfile;
 use super::wire::{Choice, Chunk, Delta, Text};
 use crate::attempt::{Progress, Reading, ReplyReader};
-use crate::failure::{Failure, Subject};
+use crate::failure::Failure;
 use crate::reply_data;
 
 /// The reply so far.
@@ -99,11 +99,7 @@ impl ReplyReader for Reply {
         let truncated = self.finish.as_deref() == Some("length");
         let has_calls = !self.calls.is_empty();
         let stop_reason = stop_reason(self.finish.as_deref(), has_calls, self.refused);
-        let ended = self.calls.end(truncated, reading.messages);
-        if ended.nameless && !truncated {
-            return Err(reading.subject.protocol("sent a call without a name"));
-        }
-        let mut parts = ReplyBuilder::after(reading.messages);
+        let mut parts = ReplyBuilder::after_messages(reading.messages);
         let has_data = !self.details.is_empty();
         if !has_data {
             parts.thinking(&self.thinking, None);
@@ -111,12 +107,11 @@ impl ReplyReader for Reply {
             self.details.add_to(&self.thinking, &mut parts);
         }
         parts.text(&self.text, None);
-        for call in ended.calls {
-            sink.tool_call(&call);
-            parts.call(call, None);
+        if !self.calls.add_to(truncated, &mut parts) && !truncated {
+            return Err(reading.subject.protocol("sent a call without a name"));
         }
-        let Subject { provider, model } = reading.subject;
-        let layout = has_data.then(|| parts.layout(&reply_data::name(API, provider), model));
+        parts.calls().iter().for_each(|call| sink.tool_call(call));
+        let layout = has_data.then(|| reply_data::layout(&parts, API, reading.subject));
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage);
         response.layout = layout.flatten();

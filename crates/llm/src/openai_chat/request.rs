@@ -70,7 +70,7 @@ fn streams(profile: &ServerProfile, request: &LlmRequest<'_>) -> bool {
 fn prefix(profile: &ServerProfile, call: &Call<'_>, streams: bool, object: &mut Object<'_>) {
     let Call { request, .. } = *call;
     let config = request.config;
-    let replaced = |key: &str| call.options::<OpenAiChat<'_>>().any(|(name, _)| name == key);
+    let replaced = |key: &str| call.option::<OpenAiChat<'_>>(key).is_some();
 
     object.member("stream", &streams);
     if streams && profile.stream_usage && !replaced("stream_options") {

@@ -17,17 +17,13 @@ pub(super) enum OpenItem {
 }
 
 impl OpenItem {
-    /// Converts the pieces into an item, for a server that does not send the complete item. `id` is
-    /// the id of a call that has none.
-    pub(super) fn into_item(self, id: String) -> Item {
+    /// Converts the pieces into an item, for a server that does not send the complete item.
+    pub(super) fn into_item(self) -> Item {
         let members = Map::default();
         match self {
             Self::Message(text) => Item::Message { text, refusal: String::new(), members },
             Self::Reasoning(text) => Item::Reasoning { summary: vec![text], members },
-            Self::Call { id: own, name, arguments, .. } => {
-                let id = if own.is_empty() { id } else { own };
-                Item::Call { id, name, arguments, members }
-            }
+            Self::Call { id, name, arguments, .. } => Item::Call { id, name, arguments, members },
         }
     }
 

@@ -26,8 +26,9 @@ pub(crate) struct Reply {
     items: BTreeMap<u64, Item>,
     /// The items by index, from their start until they are complete.
     open: BTreeMap<u64, OpenItem>,
-    /// The number of items that have started, and the index of the last one.
+    /// The number of items that have started.
     started: u64,
+    /// The index of the item that the last event was about.
     current: u64,
     calls: u32,
     /// The status, or the reason why the response is incomplete.
@@ -143,10 +144,9 @@ impl ReplyReader for Reply {
     }
 
     fn end(mut self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
-        // Some servers omit the complete items, above all of a call that the token limit cut.
+        // Some servers do not send complete items, for example for a call that the token limit cut.
         for (index, open) in std::mem::take(&mut self.open) {
-            let id = format!("call_{}_{index}", reading.messages);
-            self.items.entry(index).or_insert_with(|| open.into_item(id));
+            self.items.entry(index).or_insert_with(|| open.into_item());
         }
         let is_refusal =
             |item: &Item| matches!(item, Item::Message { refusal, .. } if !refusal.is_empty());
@@ -155,7 +155,7 @@ impl ReplyReader for Reply {
         if self.items.values().any(is_nameless) {
             return Err(reading.subject.protocol("sent a call without a name"));
         }
-        let mut parts = ReplyBuilder::after(reading.messages);
+        let mut parts = ReplyBuilder::after_messages(reading.messages);
         self.items.into_values().for_each(|item| item.add_to(&mut parts));
         parts.calls().iter().for_each(|call| sink.tool_call(call));
         let stop_reason = match self.finish.as_deref() {
@@ -166,8 +166,7 @@ impl ReplyReader for Reply {
             Some("content_filter") => StopReason::ContentFilter,
             _ => StopReason::Unknown,
         };
-        let layout =
-            parts.layout(&reply_data::name(API, reading.subject.provider), reading.subject.model);
+        let layout = reply_data::layout(&parts, API, reading.subject);
         let result = parts.into_result(Some(stop_reason), reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;

@@ -71,7 +71,7 @@ fn encoded<'a>(shared: &'a SharedMessage, provider: &str) -> Cow<'a, [u8]> {
 fn settings(call: &Call<'_>, object: &mut Object<'_>) {
     let Call { request, .. } = *call;
     let config = request.config;
-    let replaced = |key: &str| call.options::<OpenAiResponses>().any(|(name, _)| name == key);
+    let replaced = |key: &str| call.option::<OpenAiResponses>(key).is_some();
     object.raw("stream", b"true");
     // The server keeps nothing. Reasoning is sent back in encrypted form.
     if !replaced("store") {

@@ -118,7 +118,7 @@ impl ModelServer {
             let redactor = Redactor { key: server.key(), conversation: &[] };
             return Err(subject.status(exchange.status(), exchange.headers(), &body, &redactor));
         }
-        if exchange.kind(BodyKind::Json) == BodyKind::Page {
+        if exchange.body_kind(BodyKind::Json) == BodyKind::Page {
             return Err(subject.protocol("sent a web page instead of a list of models"));
         }
         let body = exchange.body().await?;

@@ -5,9 +5,9 @@
 local feed = redis.call('HMGET', KEYS[1], 'last', 'trimmed', 'life')
 local last, trimmed = tonumber(feed[1] or '0'), tonumber(kept_after(feed[2], feed[1], KEYS[2]))
 local life = feed[3] or ''
-local is_next = tonumber(ARGV[1]) > 1 and life ~= '' and ARGV[4] ~= '' and life ~= ARGV[4]
-local from = is_next and trimmed + 1 or math.max(tonumber(ARGV[1]), trimmed + 1)
-local answer = { text(clock()), text(last), text(trimmed), '0', life, is_next and '1' or '0' }
+local is_new_stream = tonumber(ARGV[1]) > 1 and life ~= '' and ARGV[4] ~= '' and life ~= ARGV[4]
+local from = is_new_stream and trimmed + 1 or math.max(tonumber(ARGV[1]), trimmed + 1)
+local answer = { text(clock()), text(last), text(trimmed), '0', life, is_new_stream and '1' or '0' }
 local discarded = redis.call('ZRANGEBYSCORE', KEYS[3], text(from), '+inf')
 answer[#answer + 1] = text(#discarded)
 for _, name in ipairs(discarded) do answer[#answer + 1] = name end

@@ -88,8 +88,8 @@ impl Inner {
             let is_last = is_by_age && filter.created_from.is_some_and(|from| is_before(end, from));
             for found in self.look_up(&index, script, entries).await? {
                 let head = &found.head;
-                let is_next = place.as_ref().is_none_or(|after| *after > self::place(head));
-                if is_next && matches(filter, head) && seen.insert(head.session.clone()) {
+                let is_after_place = place.as_ref().is_none_or(|after| *after > self::place(head));
+                if is_after_place && matches(filter, head) && seen.insert(head.session.clone()) {
                     list.push(found);
                 }
             }

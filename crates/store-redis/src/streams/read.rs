@@ -88,12 +88,12 @@ async fn fetch(inner: &Inner, session: &SessionId, from: u64, seen: &str) -> Res
     let now = reply.time()?;
     let (last, trimmed): (u64, u64) = (reply.number()?, reply.number()?);
     let more = reply.text()? == "1";
-    let (generation, is_next) = (reply.text()?, reply.text()? == "1");
+    let (generation, is_new_stream) = (reply.text()?, reply.text()? == "1");
     let mut discarded = HashSet::new();
     for _ in 0..reply.number::<u64>()? {
         discarded.insert(Attempt(reply.number()?));
     }
-    let mut replay = if is_next {
+    let mut replay = if is_new_stream {
         Replay::from_start(trimmed, discarded)
     } else {
         Replay::new(from, last, trimmed, discarded)

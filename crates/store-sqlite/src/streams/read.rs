@@ -82,8 +82,8 @@ fn fetch(
     let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session, decode)?;
     let row = row.unwrap_or_default();
     let (last_seq, discarded) = (row.state.last_seq, discarded(&transaction, row.key)?);
-    let is_next = from > 1 && seen != 0 && row.key != 0 && row.key != seen;
-    let mut replay = if is_next {
+    let is_new_stream = from > 1 && seen != 0 && row.key != 0 && row.key != seen;
+    let mut replay = if is_new_stream {
         Replay::from_start(row.trimmed, discarded)
     } else {
         Replay::new(from, last_seq, row.trimmed, discarded)

@@ -42,7 +42,7 @@ impl ReplyBuilder {
     /// Creates the builder of a reply that follows this number of messages. The number is part of the ids that calls
     /// without an id get, so that these are unique in the conversation.
     #[must_use]
-    pub fn after(messages: usize) -> Self {
+    pub fn after_messages(messages: usize) -> Self {
         Self { messages, ..Self::default() }
     }
 

@@ -140,6 +140,15 @@ async fn another_model_starts_the_turn_again() {
 }
 
 #[tokio::test]
+async fn reasoning_that_is_not_sent_needs_no_beta_feature() {
+    let (mock, mut talk) = started(vec![paused(), done()]).await;
+    talk.model("claude-opus-5-5");
+    talk.step(&mock.adapter()).await;
+    assert_eq!(mock.last_body().get("thinking"), None);
+    assert_eq!(mock.server.requests()[1].header("anthropic-beta"), None);
+}
+
+#[tokio::test]
 async fn another_provider_starts_the_turn_again() {
     for (other, model) in [
         (Mock::start(Messages::of("b"), vec![done(), done()]).await, "claude-fable-5-2"),

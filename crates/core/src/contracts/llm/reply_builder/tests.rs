@@ -137,7 +137,7 @@ fn the_result_follows_from_the_parts() {
 
 #[test]
 fn calls_without_an_id_of_their_own_get_one() {
-    let mut reply = ReplyBuilder::after(7);
+    let mut reply = ReplyBuilder::after_messages(7);
     for id in ["a", "", "a", "call_7_4", "", "call_7_4"] {
         reply.call(ParsedToolCall::new(id, "search", Arguments::from(json!({}))), None);
     }

@@ -1,8 +1,8 @@
-//! Reasoning that its model binds to everything before it.
+//! The rules for the reasoning of Claude models, for the Messages API and Amazon Bedrock.
 //!
 //! Newer Claude models sign reasoning together with the prompt, the tools and the messages that it followed. After a
-//! change of any of them, such as a new prompt of the agent, the API rejects requests that contain the reasoning. A beta
-//! feature makes the API leave such reasoning out instead.
+//! change of any of them, such as a new prompt of the agent, the API rejects requests that contain the reasoning. A
+//! beta feature makes the API leave such reasoning out instead.
 
 use helix_agents_core::message::{Message, ReplyPart};
 use serde_json::{Value, json};
@@ -16,9 +16,9 @@ pub(crate) const BETA: &str = "thinking-binding-controls-2026-08-01";
 /// The member of the reasoning settings that belongs to the beta feature.
 const MEMBER: &str = "block_binding";
 
-/// Returns `true` if the model binds reasoning and the request contains some. `bound_to` is the model if requests contain
-/// only reasoning of the model that is called.
-pub(crate) fn is_sent(call: &Call<'_>, api: &str, bound_to: Option<&str>) -> bool {
+/// Returns `true` if the model binds reasoning and the request contains some. `bound_to` is the model if requests
+/// contain only reasoning of the model that is called.
+pub(crate) fn contains_bound(call: &Call<'_>, api: &str, bound_to: Option<&str>) -> bool {
     let has_reasoning = |message: &Message| {
         let Message::Assistant(reply) = message else { return false };
         let is_own = !reply_data::is_foreign(message, api, call.provider, bound_to);
@@ -28,13 +28,13 @@ pub(crate) fn is_sent(call: &Call<'_>, api: &str, bound_to: Option<&str>) -> boo
         };
         is_own && reply.parts().any(is_signed)
     };
-    call.capabilities.is_some_and(|known| known.bound)
-        && call.request.messages.iter().rev().any(|message| has_reasoning(message))
+    call.capabilities.is_some_and(|known| known.binds_reasoning)
+        && reply_data::messages(call, api).iter().rev().any(|message| has_reasoning(message))
 }
 
 /// Completes the reasoning settings of a request so that the API drops invalid reasoning. The caller's choice takes
 /// precedence. Settings that turn reasoning off do not support this and stay unchanged.
-pub(crate) fn complete(thinking: Option<Value>) -> Value {
+pub(crate) fn with_block_binding(thinking: Option<Value>) -> Value {
     // This is the default of the models.
     let mut thinking = thinking.unwrap_or_else(|| json!({"type": "adaptive"}));
     if let Value::Object(members) = &mut thinking
@@ -49,4 +49,10 @@ pub(crate) fn complete(thinking: Option<Value>) -> Value {
 /// Returns `true` if the reasoning settings of a request need the beta feature.
 pub(crate) fn needs_beta(thinking: &Value) -> bool {
     thinking.get(MEMBER).is_some_and(|choice| !choice.is_null())
+}
+
+/// Returns `true` if the API rejects a forced call of a tool with these reasoning settings: they limit reasoning to a
+/// number of tokens.
+pub(crate) fn excludes_forced_tool(thinking: &Value) -> bool {
+    thinking.get("type").is_some_and(|kind| kind == "enabled")
 }
