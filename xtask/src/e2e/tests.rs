@@ -75,7 +75,7 @@ fn rows_and_columns_are_compared_and_numbers_are_not() {
     let complaints = |page: &str| page::complaints(page, &reports()).unwrap().join("\n");
     assert!(complaints(&page.replace("consume-once", "consume")).contains("lacks the row"));
     assert!(complaints(&page.replace("consume-once", "consume")).contains("of no test"));
-    assert!(complaints(&page.replace("local on", "far on")).contains("lacks the column"));
+    assert!(complaints(&page.replace("Local on", "far on")).contains("lacks the column"));
     assert!(complaints(&page.replace("| 2 |", "| FAILED in 1 of 2 |")).contains("did not hold"));
     assert!(page::complaints("nothing", &reports()).is_err());
 }

@@ -55,13 +55,13 @@ fn every_key_of_helix_toml_and_of_the_model_settings_is_named() {
 fn the_capabilities_of_models_are_named_with_their_defaults() {
     let page = read(PAGE);
     let section = between(&page, "### Capabilities of models\n", "\n## ");
-    let table = between(section, "| member | meaning | default |\n|---|---|---|\n", "\n\n");
+    let (_, table) = section.split_once("| member | meaning | default |\n|---|---|---|\n").unwrap();
     let row = |line: &str| {
         let cells = line.trim_matches(['|', ' ']).split(" | ");
         let cells: Vec<_> = cells.map(|cell| cell.trim_matches('`').to_owned()).collect();
         (cells[0].clone(), cells[2].clone())
     };
-    let named: Vec<_> = table.lines().map(row).collect();
+    let named: Vec<_> = table.lines().take_while(|line| line.starts_with('|')).map(row).collect();
     // The members and values of the code are those of the file.
     let code = serde_json::to_value(ModelCapabilities::default()).unwrap();
     let members = code.as_object().unwrap().iter();
