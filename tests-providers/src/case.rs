@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -121,6 +121,8 @@ impl Case {
     fn load(path: &Path, expectation: &Path, name: String) -> Result<Self> {
         let file: File = serde_json::from_slice(&std::fs::read(path)?)?;
         let expectations: Expectations = serde_json::from_slice(&std::fs::read(expectation)?)?;
+        let (replies, meanings) = (file.exchanges.len(), expectations.exchanges.len());
+        ensure!(replies == meanings, "{replies} replies, but {meanings} expectations");
         let exchanges = file.exchanges.into_iter().zip(expectations.exchanges);
         let exchanges = exchanges.map(|(exchange, expected)| Exchange {
             provider: file.provider.clone(),

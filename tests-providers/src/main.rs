@@ -28,7 +28,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use case::Case;
 use schemas::Schemas;
@@ -80,6 +80,7 @@ fn plan(mut options: &[&str]) -> Result<fuzz::Plan> {
 fn load(folder: &str, filter: &str) -> Result<Vec<Case>> {
     let mut cases = Case::load_all(Path::new(folder))?;
     cases.retain(|case| case.name.contains(filter));
+    ensure!(!cases.is_empty(), "{folder} has no cases whose names contain `{filter}`");
     Ok(cases)
 }
 

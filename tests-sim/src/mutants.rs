@@ -43,8 +43,7 @@ impl fmt::Display for Hunted {
 }
 
 /// The header of the table in the guide.
-pub const HEAD: &str =
-    "| mutant | what it does | stories | message of the failure |\n|---|---|---|---|";
+pub const HEAD: &str = "| mutant | defect | stories | message of the failure |\n|---|---|---|---|";
 
 /// Runs every mutant, and passes each outcome to `report_row` as soon as it is known. The plan has the first seed.
 pub fn hunt_all(

@@ -9,14 +9,16 @@ use anyhow::{Result, bail};
 
 use crate::process;
 
-const USAGE: &str = "usage: cargo xtask cassettes DIR [FILTER]";
+const USAGE: &str = "usage: cargo xtask cassettes [DIR [FILTER]]";
+
+const PROGRAM: &str = "helix-cassettes";
 
 /// The usual folder of the recordings, beside the repository.
 const USUAL: &str = "../shared/cassettes";
 
-/// Plays the cases in a folder.
+/// Plays the cases in a folder, by default the recordings in their usual folder.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
-    let [folder, filter @ ..] = args else { bail!("{USAGE}") };
+    let [folder, filter @ ..] = args else { return play_usual() };
     if filter.len() > 1 {
         bail!("{USAGE}");
     }
@@ -24,7 +26,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
 }
 
 /// Plays the recordings in their usual folder, if it exists.
-pub(crate) fn run_for_ci() -> Result<()> {
+fn play_usual() -> Result<()> {
     if Path::new(USUAL).is_dir() {
         return play(USUAL, &[]);
     }
@@ -33,6 +35,9 @@ pub(crate) fn run_for_ci() -> Result<()> {
 }
 
 fn play(folder: &str, filter: &[&str]) -> Result<()> {
-    let player = ["run", "--quiet", "--package", "helix-agents-tests-providers", "--", folder];
-    process::run(&mut process::cargo(player.iter().chain(filter)))
+    // With the features of the whole workspace, the tests have already built the program.
+    let build = ["build", "--quiet", "--workspace", "--all-features", "--bin", PROGRAM];
+    process::run(&mut process::cargo(build))?;
+    let program = std::env::current_exe()?.with_file_name(PROGRAM);
+    process::run(&mut process::program(program, [folder].iter().chain(filter)))
 }

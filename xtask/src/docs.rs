@@ -20,9 +20,11 @@ const OTHERS: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", 
 /// Checks the links and builds both. The book is written to `target/book`.
 pub(crate) fn run() -> Result<()> {
     report::gate("links", complaints)?;
-    // The documentation of programs has no readers.
-    let mut rustdoc =
-        process::cargo(["doc", "--workspace", "--lib", "--no-deps", "--all-features"]);
+    // The documentation of programs has no readers. The example makes cargo select the same features of dependencies as
+    // `lint`, which has already checked them.
+    let targets = ["--lib", "--example", "readme"];
+    let mut rustdoc = process::cargo(["doc", "--workspace", "--no-deps", "--all-features"]);
+    rustdoc.args(targets);
     process::run(rustdoc.env("RUSTDOCFLAGS", "-D warnings"))?;
     book()
 }

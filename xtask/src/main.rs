@@ -59,8 +59,8 @@ usage: cargo xtask <command>
                       passed to nextest
   behaviour [--write] [--seeds PATH]
                       behaviours of the reference pages, and the tests of the last run that prove them
-  cassettes DIR [FILTER]
-                      provider traffic through the model adapters; CI plays ../shared/cassettes
+  cassettes [DIR [FILTER]]
+                      provider traffic through the model adapters, by default ../shared/cassettes
   fuzz DIR [--minutes M | --cases N] [--seed N] [--format NAME] [--case N]
                       mutated replies through the adapters; inputs that break a rule are written to target/fuzz
   e2e --check         the guide has the results of the last run of the end-to-end tests

@@ -6,8 +6,15 @@ use super::counter::Counter;
 use super::peers::Peers;
 use super::report::{Figure, Report};
 
-const HEAD: [&str; 7] =
-    ["figure", "subject", "value", "spread", "× bare", "aim", "best of the others (× its bare)"];
+const HEAD: [&str; 7] = [
+    "figure",
+    "subject",
+    "value",
+    "spread",
+    "× baseline",
+    "aim",
+    "best of the others (× its bare)",
+];
 
 /// Renders the report with one line per figure.
 pub(super) fn render(report: &Report) -> String {

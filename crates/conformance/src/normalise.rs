@@ -82,7 +82,7 @@ fn line(event: &Event) -> String {
         }
         // Whether a start is recorded depends on the run that executed the call. The trace shows that the
         // call acted once.
-        Event::ToolStarted { .. } | Event::PartRepeated { .. } => String::new(),
+        Event::ToolStarted { .. } | Event::WorkItemRepeated { .. } => String::new(),
         Event::InterruptRequested { reason, .. } => format!("interrupt requested {reason:?}\n"),
         Event::AbortRequested { reason, .. } => format!("abort requested {reason:?}\n"),
         Event::StateChanged { patch, by } => {

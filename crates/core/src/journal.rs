@@ -415,7 +415,7 @@ impl Journal {
             let is_own = append.run.as_ref() == Some(&self.run);
             for recorded in decode(self.session().id(), append)? {
                 match recorded.event {
-                    Event::PartRepeated { .. } => {}
+                    Event::WorkItemRepeated { .. } => {}
                     event if is_own => self.by_others.push((recorded.seq, event)),
                     Event::ToolFinished(finish) if finish.attempts > 0 => {
                         self.late.push((recorded.seq, finish));

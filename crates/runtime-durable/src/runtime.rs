@@ -1,4 +1,4 @@
-//! The durable runtime.
+//! The runtime on DBOS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,9 @@ use crate::history;
 /// The timeout for connecting to the database and migrating DBOS's tables.
 const LAUNCH: Duration = Duration::from_secs(60);
 
-/// A runtime that executes runs as DBOS workflows in this process. Cheap to clone.
+/// The DBOS runtime, which executes runs as DBOS workflows in this process. Cheap to clone.
+///
+/// It is named after the durable workflows of DBOS. Sessions are equally durable on every runtime.
 ///
 /// # Durability
 /// Recorded events are as durable as the store. The runs of a killed process can be continued by any process

@@ -295,7 +295,7 @@ impl AttachedRun {
     async fn count_repeat(&mut self, call: Option<CallId>) -> Result<()> {
         let Self { driver, lease } = self;
         tracing::warn!(session = %driver.session().id(), ?call, "a work item of the run is retried");
-        driver.record_facts(lease, &[Event::PartRepeated { call }]).await?;
+        driver.record_facts(lease, &[Event::WorkItemRepeated { call }]).await?;
         driver.drop_hooks_after_max_takeovers();
         Ok(())
     }
@@ -358,7 +358,10 @@ impl AttachedRun {
         let Some(first) = own.next() else { return Ok(()) };
         for append in own {
             let events = decode(driver.session().id(), append)?;
-            if !events.iter().all(|recorded| matches!(recorded.event, Event::PartRepeated { .. })) {
+            if !events
+                .iter()
+                .all(|recorded| matches!(recorded.event, Event::WorkItemRepeated { .. }))
+            {
                 // This item was executed before.
                 return Ok(());
             }

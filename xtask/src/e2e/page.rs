@@ -28,14 +28,15 @@ pub(super) enum Run {
     Full,
 }
 
-/// The cells by property and scenario, and then by runtime and store.
+/// The cells by test and scenario, and then by runtime and store.
 type Table = BTreeMap<(String, String), BTreeMap<String, String>>;
 
 fn table(reports: &[Report], run: Run) -> Table {
     let mut counts: BTreeMap<_, BTreeMap<_, (usize, usize)>> = BTreeMap::new();
     for report in reports {
         let row = counts.entry((report.holds.clone(), report.scenario.clone())).or_default();
-        let cell = row.entry(format!("{} on {}", report.runtime, report.store)).or_default();
+        let column = format!("{} on {}", title(&report.runtime), title(&report.store));
+        let cell = row.entry(column).or_default();
         cell.0 += report.fault_points.len();
         cell.1 += report.fault_points.iter().filter(|point| !point.ok).count();
     }
@@ -47,6 +48,19 @@ fn table(reports: &[Report], run: Run) -> Table {
     let row =
         |row: BTreeMap<_, _>| row.into_iter().map(|(column, cell)| (column, text(cell))).collect();
     counts.into_iter().map(|(name, cells)| (name, row(cells))).collect()
+}
+
+/// Returns the name of a runtime or store in the guide.
+fn title(name: &str) -> &str {
+    match name {
+        "durable" => "DBOS",
+        "local" => "Local",
+        "temporal" => "Temporal",
+        "postgres" => "PostgreSQL",
+        "redis" => "Redis",
+        "sqlite" => "SQLite",
+        other => other,
+    }
 }
 
 /// Returns the reports as a table.
@@ -111,7 +125,7 @@ fn lines(table: &Table) -> String {
         table.values().flat_map(|row| row.keys().map(String::as_str)).collect();
     let names: String = columns.iter().map(|column| format!(" {column} |")).collect();
     let rules = "---|".repeat(columns.len());
-    let mut lines = vec![format!("| what holds | scenario |{names}"), format!("|---|---|{rules}")];
+    let mut lines = vec![format!("| test | scenario |{names}"), format!("|---|---|{rules}")];
     for ((holds, scenario), row) in table {
         let cell = |column: &&str| row.get(*column).map_or(NOTHING, String::as_str);
         let cells: String = columns.iter().map(|column| format!(" {} |", cell(column))).collect();

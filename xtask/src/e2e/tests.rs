@@ -54,7 +54,7 @@ fn the_table_is_between_its_markers() {
 Before.
 <!-- begin: written by `cargo xtask e2e` -->
 
-| what holds | scenario | local on sqlite |
+| test | scenario | Local on SQLite |
 |---|---|---|
 | consume-once | `plain` | 2 |
 | kill matrix | `plain` | 2 |
@@ -75,7 +75,7 @@ fn rows_and_columns_are_compared_and_numbers_are_not() {
     let complaints = |page: &str| page::complaints(page, &reports()).unwrap().join("\n");
     assert!(complaints(&page.replace("consume-once", "consume")).contains("lacks the row"));
     assert!(complaints(&page.replace("consume-once", "consume")).contains("of no test"));
-    assert!(complaints(&page.replace("local on", "far on")).contains("lacks the column"));
+    assert!(complaints(&page.replace("Local on", "far on")).contains("lacks the column"));
     assert!(complaints(&page.replace("| 2 |", "| FAILED in 1 of 2 |")).contains("did not hold"));
     assert!(page::complaints("nothing", &reports()).is_err());
 }
@@ -86,7 +86,7 @@ fn a_scenario_that_did_not_run_has_an_empty_cell() {
     other.store = "redis".to_owned();
     other.fault_points.truncate(1);
     let expected = "\
-| what holds | scenario | local on redis | local on sqlite |
+| test | scenario | Local on Redis | Local on SQLite |
 |---|---|---|---|
 | consume-once | `plain` | – | 2 |
 | kill matrix | `plain` | 1 | – |";
@@ -102,7 +102,7 @@ fn the_columns_of_other_runtimes_stay() {
     other.holds = "same as local".to_owned();
     let both = page::render_beside(&page, &[one, other], Run::Usual).unwrap();
     let expected = "\
-| what holds | scenario | local on sqlite | temporal on sqlite |
+| test | scenario | Local on SQLite | Temporal on SQLite |
 |---|---|---|---|
 | consume-once | `plain` | 2 | 2 |
 | kill matrix | `plain` | 2 | – |
@@ -113,7 +113,7 @@ fn the_columns_of_other_runtimes_stay() {
     alone.runtime = "temporal".to_owned();
     alone.fault_points.truncate(1);
     let expected = "\
-| what holds | scenario | local on sqlite | temporal on sqlite |
+| test | scenario | Local on SQLite | Temporal on SQLite |
 |---|---|---|---|
 | consume-once | `plain` | 2 | 1 |
 | kill matrix | `plain` | 2 | – |";
@@ -170,7 +170,7 @@ fn a_full_run_on_one_store_leaves_the_columns_of_other_stores() {
     let [_, mut other] = reports();
     other.store = "redis".to_owned();
     let expected = "\
-| what holds | scenario | local on redis | local on sqlite |
+| test | scenario | Local on Redis | Local on SQLite |
 |---|---|---|---|
 | consume-once | `plain` | – | 2 |
 | kill matrix | `plain` | 2* | 2 |";

@@ -120,7 +120,7 @@ pub enum Event {
     /// The runtime retries a work item whose last attempt left no outcome (fact). The run fails
     /// once the number of such attempts reaches the agent's
     /// [limit](crate::agent::Limits::max_takeovers).
-    PartRepeated {
+    WorkItemRepeated {
         /// The call, if the work item is an attempt at a call that has no result yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
@@ -378,7 +378,7 @@ impl Event {
             Self::CorrectionSent { .. } => "correction_sent",
             Self::HistoryHealed { .. } => "history_healed",
             Self::ToolStarted { .. } => "tool_started",
-            Self::PartRepeated { .. } => "part_repeated",
+            Self::WorkItemRepeated { .. } => "work_item_repeated",
             Self::ChildStarted(_) => "child_started",
             Self::ChildWaiting { .. } => "child_waiting",
             Self::ToolFinished(_) => "tool_finished",

@@ -221,7 +221,7 @@ fn may_divide(before: &Event, event: &Event, origin: Origin) -> bool {
         Event::ToolFinished(_)
             | Event::ModelReplied(_)
             | Event::ToolStarted { .. }
-            | Event::PartRepeated { .. }
+            | Event::WorkItemRepeated { .. }
             | Event::ChildStarted(_)
             | Event::ChildWaiting { .. }
             | Event::UsageRecorded { .. }

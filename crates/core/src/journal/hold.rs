@@ -203,7 +203,7 @@ impl Journal {
                     })
             }
             // A call that has received its result is not retried, and does not wait for its child.
-            Event::PartRepeated { call: Some(call) } | Event::ChildWaiting { call } => {
+            Event::WorkItemRepeated { call: Some(call) } | Event::ChildWaiting { call } => {
                 closed(call) || open(call).is_some_and(|call| call.finish.is_some())
             }
             // The usage precedes its call's result, in the same append.

@@ -41,8 +41,8 @@ fn event_text(event: &Event) -> String {
         }
         Event::ChildWaiting { call } => format!("the child of {call} waits"),
         Event::ToolStarted { call, attempt, .. } => format!("started {call}, try {attempt}"),
-        Event::PartRepeated { call: Some(call) } => format!("tried {call} again"),
-        Event::PartRepeated { call: None } => "tried again".to_owned(),
+        Event::WorkItemRepeated { call: Some(call) } => format!("tried {call} again"),
+        Event::WorkItemRepeated { call: None } => "tried again".to_owned(),
         Event::ToolFinished(finish) => finish_text(finish),
         Event::InterruptRequested { .. } => "interrupt requested".to_owned(),
         Event::AbortRequested { .. } => "abort requested".to_owned(),

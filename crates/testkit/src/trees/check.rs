@@ -125,7 +125,7 @@ impl Member {
 
     /// Returns `true` if a work item of a run was repeated.
     fn was_repeated(&self) -> bool {
-        self.has(|event| matches!(event, Event::PartRepeated { .. }))
+        self.has(|event| matches!(event, Event::WorkItemRepeated { .. }))
     }
 
     /// Returns `true` if another run superseded a run of this session.

@@ -53,7 +53,7 @@ impl Event {
             }
             Self::ChildWaiting { call } => call.to_string(),
             Self::ToolStarted { call, attempt, .. } => format!("{call} attempt {attempt}"),
-            Self::PartRepeated { call } => {
+            Self::WorkItemRepeated { call } => {
                 call.as_ref().map(ToString::to_string).unwrap_or_default()
             }
             Self::ToolFinished(finish) => finish_details(finish),

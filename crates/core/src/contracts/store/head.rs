@@ -62,7 +62,7 @@ impl fmt::Display for SessionStatus {
 pub struct Head {
     /// The session id.
     pub session: SessionId,
-    /// The immutable data of the session.
+    /// The data with which the session was created. It never changes.
     pub created: NewSession,
     /// The end of the log.
     pub position: Position,

@@ -227,8 +227,8 @@ impl SessionOverview {
                     state.started = started;
                 }
             }
-            Event::PartRepeated { call: None } => self.fold_state.count_takeover(),
-            Event::PartRepeated { call: Some(call) } => {
+            Event::WorkItemRepeated { call: None } => self.fold_state.count_takeover(),
+            Event::WorkItemRepeated { call: Some(call) } => {
                 if let Some(state) = self.open_call(call) {
                     state.repeats += 1;
                 }

@@ -89,7 +89,7 @@ impl SessionOverview {
                 }
                 _ => "there is no such open step without a correction",
             },
-            Event::ToolStarted { call, .. } | Event::PartRepeated { call: Some(call) } => {
+            Event::ToolStarted { call, .. } | Event::WorkItemRepeated { call: Some(call) } => {
                 match step.and_then(|step| step.call(call)) {
                     Some(call) if call.finish.is_none() => return Ok(()),
                     _ => "there is no such open call",

@@ -430,7 +430,7 @@ async fn a_recorded_retry_of_a_work_item_supersedes_no_worker() {
     let patch = Patch::between(&json!(null), &json!({"n": 1}));
     journal.stage(&[Event::StateChanged { patch, by }, reply(1, text("Done."))]).unwrap();
     let mut other = world.journal("r1").await;
-    other.append_facts(&[Event::PartRepeated { call: None }]).await.unwrap();
+    other.append_facts(&[Event::WorkItemRepeated { call: None }]).await.unwrap();
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "state_changed, model_replied, step_closed");
 }

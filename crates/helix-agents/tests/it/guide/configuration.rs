@@ -1,5 +1,7 @@
 //! The page on configuration names every setting, with the defaults of the code.
 
+use helix_agents::providers::ModelCapabilities;
+
 use super::read;
 
 const PAGE: &str = "docs/src/configuration.md";
@@ -49,10 +51,47 @@ fn every_key_of_helix_toml_and_of_the_model_settings_is_named() {
     }
 }
 
+#[test]
+fn the_capabilities_of_models_are_named_with_their_defaults() {
+    let page = read(PAGE);
+    let section = between(&page, "### Capabilities of models\n", "\n## ");
+    let (_, table) = section.split_once("| member | meaning | default |\n|---|---|---|\n").unwrap();
+    let row = |line: &str| {
+        let cells = line.trim_matches(['|', ' ']).split(" | ");
+        let cells: Vec<_> = cells.map(|cell| cell.trim_matches('`').to_owned()).collect();
+        (cells[0].clone(), cells[2].clone())
+    };
+    let named: Vec<_> = table.lines().take_while(|line| line.starts_with('|')).map(row).collect();
+    // The members and values of the code are those of the file.
+    let code = serde_json::to_value(ModelCapabilities::default()).unwrap();
+    let members = code.as_object().unwrap().iter();
+    let members: Vec<_> = members.map(|(name, value)| (name.clone(), value.to_string())).collect();
+    assert_eq!(named, members);
+}
+
+/// Checks texts of a page against the lines of code that they describe.
+#[track_caller]
+fn check_claims(page: &str, claims: &[(&str, &str, &str)]) {
+    let text = read(page);
+    for (here, file, there) in claims {
+        assert!(text.contains(here), "{page} does not contain `{here}`");
+        assert!(read(file).contains(there), "{file} no longer contains `{there}`: update {page}");
+    }
+}
+
+#[test]
+fn the_limits_of_doctor_are_those_of_the_code() {
+    let file = "crates/llm/src/diagnosis.rs";
+    let claims = [
+        ("from up to 16 at once", file, "MAX_CHECKS: usize = 16;"),
+        ("a timeout of 3 s", file, "MODELS_TIMEOUT: Duration = Duration::from_secs(3);"),
+    ];
+    check_claims("docs/src/command-line.md", &claims);
+}
+
 /// Defaults and limits: the text of the page, and the line of code that it describes.
 #[test]
 fn defaults_are_those_of_the_code() {
-    let page = read(PAGE);
     let claims = [
         ("| 15 s |", "crates/runtime/src/settings.rs", "lease: Duration::from_secs(15),"),
         ("at least 300 ms", "crates/runtime/src/settings.rs", "Duration::from_millis(300)"),
@@ -109,11 +148,10 @@ fn defaults_are_those_of_the_code() {
             "MAX_CACHED_SESSIONS: usize = 256;",
         ),
         ("| 1000 |", "crates/core/src/contracts/store/select.rs", "MAX_PAGE: u32 = 1000;"),
+        ("| 20 pages,", "crates/llm/src/server/models.rs", "MAX_PAGES: usize = 20;"),
+        (" pages, 1,000 models |", "crates/llm/src/server/models.rs", "MAX_MODELS: usize = 1000;"),
     ];
-    for (here, file, there) in claims {
-        assert!(page.contains(here), "{PAGE} does not contain `{here}`");
-        assert!(read(file).contains(there), "{file} no longer contains `{there}`: update {PAGE}");
-    }
+    check_claims(PAGE, &claims);
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn calls_that_wait_for_a_child_are_not_abandoned() {
 }
 
 fn repeated(hand: &mut Hand, call: Option<&str>) {
-    hand.put(Event::PartRepeated { call: call.map(Into::into) }).unwrap();
+    hand.put(Event::WorkItemRepeated { call: call.map(Into::into) }).unwrap();
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_call_that_has_its_result_is_not_retried() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({}))]));
     hand.result("1.0", json!("found"));
-    let event = Event::PartRepeated { call: Some("1.0".into()) };
+    let event = Event::WorkItemRepeated { call: Some("1.0".into()) };
     let error = hand.put(event).unwrap_err();
     assert!(error.message().contains("there is no such open call"), "{error}");
 }
