@@ -412,11 +412,15 @@ fn with_model(config: &LlmConfig, model: &str) -> LlmConfig {
     config
 }
 
-/// Returns the error of a response if another model may succeed: the provider could not be used, and no output was
+/// Returns the error of a response if another model may succeed: the model could not be used, and no output was
 /// delivered.
 fn fallback_reason(response: &LlmResponse) -> Option<&ErrorRecord> {
-    const REASONS: [ErrorCode; 5] = [
+    const REASONS: [ErrorCode; 9] = [
+        ErrorCode::MediaUnsupported,
+        ErrorCode::ProviderCredentialsExpired,
+        ErrorCode::ProviderModelNotFound,
         ErrorCode::ProviderRateLimited,
+        ErrorCode::ProviderRegionUnsupported,
         ErrorCode::ProviderStreamCut,
         ErrorCode::ProviderTimeout,
         ErrorCode::ProviderUnauthorized,
