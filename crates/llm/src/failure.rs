@@ -154,9 +154,7 @@ impl Subject<'_> {
             ErrorCode::ProviderUnauthorized => status != 403,
             _ => false,
         };
-        if !may_quote_key
-            && let Some(message) = &details.message
-        {
+        if !may_quote_key && let Some(message) = &details.message {
             let message = redactor.short(message);
             if !message.is_empty() {
                 error = error.with_detail(message);

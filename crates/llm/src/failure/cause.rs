@@ -16,7 +16,13 @@ const NAMES: &[(ErrorCode, &[&str])] = &[
     (
         ErrorCode::ProviderCredentialsExpired,
         // Google, Groq, AWS (two names), and OpenAI's and others' access tokens.
-        &["accesstokenexpired", "expiredapikey", "expiredtoken", "expiredtokenexception", "tokenexpired"],
+        &[
+            "accesstokenexpired",
+            "expiredapikey",
+            "expiredtoken",
+            "expiredtokenexception",
+            "tokenexpired",
+        ],
     ),
     (
         ErrorCode::ProviderModelNotFound,
@@ -64,49 +70,49 @@ const MESSAGES: &[(ErrorCode, &[&str])] = &[
             "publisher model * is not servable in region *",    // Vertex AI
             "invocation of model id * with on-demand throughput isn't supported.*", // Bedrock
             "access to * models is not allowed from unsupported countries, regions, or territories.*", // Bedrock
-            "this model is not available in your region.*",     // OpenRouter
+            "this model is not available in your region.*", // OpenRouter
         ],
     ),
     (
         ErrorCode::ProviderModelNotFound,
         &[
-            "the model `*` does not exist*",      // OpenAI, vLLM, Groq
+            "the model `*` does not exist*", // OpenAI, vLLM, Groq
             "the model * does not exist or your team * does not have access to it.*", // xAI
             "models/* is not found for api version *", // Gemini
-            "publisher model * not found*",       // Vertex AI, also for a model of another region
+            "publisher model * not found*",  // Vertex AI, also for a model of another region
             "the provided model identifier is invalid.*", // Bedrock, also for a model of another region
             "you don't have access to the model with the specified model id.*", // Bedrock
-            "model not exist*",                   // DeepSeek
-            "* is not a valid model id",          // OpenRouter
-            "no endpoints found for *",           // OpenRouter
+            "model not exist*",                           // DeepSeek
+            "* is not a valid model id",                  // OpenRouter
+            "no endpoints found for *",                   // OpenRouter
             "model not found, inaccessible, and/or not deployed*", // Fireworks
-            "model '*' not found*",               // Ollama, llama.cpp, Cohere
-            "model \"*\" not found*",             // Ollama
-            "*: invalid model name passed in model=*", // LiteLLM
+            "model '*' not found*",                       // Ollama, llama.cpp, Cohere
+            "model \"*\" not found*",                     // Ollama
+            "*: invalid model name passed in model=*",    // LiteLLM
         ],
     ),
     (
         ErrorCode::MediaUnsupported,
         &[
             "invalid content type. image_url is only supported by certain models.*", // OpenAI
-            "this model does not support image input*",        // OpenAI, Ollama
-            "model does not support images.*",                 // LM Studio
-            "no endpoints found that support image input*",    // OpenRouter
-            "no endpoints found that support input audio*",    // OpenRouter
-            "image input modality is not enabled for *",       // Gemini
-            "audio input modality is not enabled for *",       // Gemini
-            "unsupported mime type: *",                        // Gemini
+            "this model does not support image input*", // OpenAI, Ollama
+            "model does not support images.*",          // LM Studio
+            "no endpoints found that support image input*", // OpenRouter
+            "no endpoints found that support input audio*", // OpenRouter
+            "image input modality is not enabled for *", // Gemini
+            "audio input modality is not enabled for *", // Gemini
+            "unsupported mime type: *",                 // Gemini
             "messages.*.source.base64.media_type: input should be *", // Anthropic
-            "this model doesn't support the image field*",     // Bedrock
-            "this model doesn't support the document field*",  // Bedrock
-            "image input is not enabled for this model*",      // Mistral
+            "this model doesn't support the image field*", // Bedrock
+            "this model doesn't support the document field*", // Bedrock
+            "image input is not enabled for this model*", // Mistral
             "failed to deserialize the json body into the target type: messages[*]: unknown variant `image_url`, expected `text`*", // DeepSeek
-            "image input is not supported*",                   // llama.cpp
-            "audio input is not supported*",                   // llama.cpp
+            "image input is not supported*", // llama.cpp
+            "audio input is not supported*", // llama.cpp
             "this model is missing data required for image input*", // Ollama
             "failed to process inputs: this model is missing data required for image input*", // Ollama
-            "* is not a multimodal model*",                    // vLLM
-            "at most 0 image(s) may be provided in one *",     // vLLM
+            "* is not a multimodal model*",                // vLLM
+            "at most 0 image(s) may be provided in one *", // vLLM
         ],
     ),
 ];

@@ -1,7 +1,8 @@
 //! Error bodies of providers and the causes in them.
 
 use helix_agents_core::error::ErrorCode::{
-    self, MediaUnsupported, ProviderCredentialsExpired, ProviderModelNotFound, ProviderRegionUnsupported,
+    self, MediaUnsupported, ProviderCredentialsExpired, ProviderModelNotFound,
+    ProviderRegionUnsupported,
 };
 
 use super::{MESSAGES, NAMES, ProviderError, fits};

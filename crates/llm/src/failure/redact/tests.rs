@@ -46,10 +46,8 @@ fn long_messages_are_cut() {
 #[test]
 fn a_key_at_the_cut_is_hidden() {
     let key = ApiKey::new("local-secret-key");
-    let redactor = Redactor {
-        secrets: Secrets { key: Some(&key), ..Secrets::default() },
-        conversation: b"",
-    };
+    let redactor =
+        Redactor { secrets: Secrets { key: Some(&key), ..Secrets::default() }, conversation: b"" };
     let message = format!("{}local-secret-key", "x".repeat(290));
     assert!(!redactor.short(&message).contains("local"));
 }
@@ -65,7 +63,9 @@ fn tokens_and_secrets_of_headers_and_of_the_url_are_hidden() {
         Secrets { token: Some(&token), headers: Some(&headers), url: Some(&url), key: None };
     let redactor = Redactor { secrets, conversation: b"" };
     assert_eq!(
-        redactor.short("Bearer token-12345, header-12345, query%2F12345, query/12345, team-blue-1, v=1"),
+        redactor.short(
+            "Bearer token-12345, header-12345, query%2F12345, query/12345, team-blue-1, v=1"
+        ),
         "Bearer […], […], […], […], team-blue-1, v=1"
     );
     assert!(redactor.has_secret("a_header-12345") && !redactor.has_secret("team-blue-1"));
