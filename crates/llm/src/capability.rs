@@ -9,6 +9,7 @@ use helix_agents_core::llm::{Effort, LlmConfig, ThinkingAmount};
 use serde::{Deserialize, Serialize};
 
 mod builder;
+mod media;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,10 @@ pub struct ModelCapabilities {
     pub strict_tools: bool,
     /// Whether a request may contain both tools and an output schema.
     pub tools_with_schema: bool,
+    /// Whether the model accepts images.
+    pub images: bool,
+    /// Whether the model accepts files other than images, such as documents.
+    pub files: bool,
 }
 
 /// Whether a model accepts sampling settings.
@@ -63,6 +68,8 @@ impl Default for ModelCapabilities {
             binds_reasoning: false,
             strict_tools: false,
             tools_with_schema: true,
+            images: true,
+            files: true,
         }
     }
 }

@@ -136,8 +136,6 @@ pub struct ProviderDiagnosis {
     pub responds: bool,
     /// The error if the provider does not list its models.
     pub error: Option<ErrorRecord>,
-    /// Whether the error is about a key or token that has expired.
-    pub expired: bool,
     /// The models that the provider lists.
     pub models: Vec<String>,
     /// The provider's handling of agent settings.
@@ -222,7 +220,6 @@ impl ProviderDiagnosis {
             key,
             key_variable: info.key_variable,
             responds: error.as_ref().is_none_or(|error| error.code() == ErrorCode::Unsupported),
-            expired: error.as_ref().is_some_and(is_expired),
             error: error.map(|error| error.record()),
             models,
             capabilities: info.profile.map(|profile| profile.capabilities()).unwrap_or_default(),
@@ -266,13 +263,6 @@ fn no_model() -> Finding {
         "set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, configure a server in \
          helix.toml, or start one on this machine",
     )
-}
-
-/// Returns `true` for the error of a key or token that has expired, if the provider names this reason.
-fn is_expired(error: &Error) -> bool {
-    let code = error.context().find(|(name, _)| *name == "provider_code");
-    error.code() == ErrorCode::ProviderUnauthorized
-        && code.is_some_and(|(_, code)| code.to_ascii_lowercase().contains("expired"))
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
 mod body;
+mod cause;
 mod redact;
 mod retry_after;
 
 pub(crate) use body::ProviderError;
-pub(crate) use redact::Redactor;
+pub(crate) use redact::{Redactor, Secrets};
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,8 @@ pub(crate) struct Failure {
     pub(crate) error: Error,
     /// Whether a retry may succeed. The kind of the error must also be retryable.
     pub(crate) may_retry: bool,
+    /// Whether the provider refused the key or access token itself, not its permissions.
+    pub(crate) refuses_key: bool,
 }
 
 impl Failure {
@@ -36,7 +39,7 @@ impl Failure {
 impl From<Error> for Failure {
     #[cold]
     fn from(error: Error) -> Self {
-        Self { error, may_retry: true }
+        Self { error, may_retry: true, refuses_key: false }
     }
 }
 
@@ -104,10 +107,11 @@ impl Subject<'_> {
                 if let Some(detail) = failure.error.detail() {
                     passing = passing.with_detail(detail);
                 }
-                failure = Failure::from(passing);
                 if let Some(wait) = asked {
-                    failure.error = failure.error.with_retry_after(wait);
+                    passing = passing.with_retry_after(wait);
                 }
+                failure.error = passing;
+                failure.may_retry = true;
             }
             _ => {}
         }
@@ -136,17 +140,76 @@ impl Subject<'_> {
         details: &ProviderError,
         redactor: &Redactor<'_>,
     ) -> Failure {
-        let Self { provider, model } = self;
-        let code = match details.is_malformed_reply() {
-            true => ErrorCode::ProviderProtocol,
-            false => code_of(status),
+        let code = match (details.is_malformed_reply(), self.cause(details)) {
+            (true, _) => ErrorCode::ProviderProtocol,
+            (false, Some(cause)) => cause,
+            (false, None) => code_of(status),
         };
-        let sentence = match code {
+        let sentence = self.sentence(code, status, note, details);
+        let mut error = self.error(code, sentence);
+        // A provider's message about a rejected key may contain part of the key, and its message
+        // about a request may quote the request.
+        let may_quote_key = match code {
+            ErrorCode::ProviderCredentialsExpired => true,
+            ErrorCode::ProviderUnauthorized => status != 403,
+            _ => false,
+        };
+        if !may_quote_key && let Some(message) = &details.message {
+            let message = redactor.short(message);
+            if !message.is_empty() {
+                error = error.with_detail(message);
+            }
+        }
+        let named = details.code.as_deref();
+        if let Some(named) = named.filter(|name| is_word(name) && !redactor.has_secret(name)) {
+            error = error.with_context("provider_code", named);
+        }
+        let refuses_key = match code {
+            ErrorCode::ProviderCredentialsExpired => true,
+            ErrorCode::ProviderUnauthorized => status == 401,
+            _ => false,
+        };
+        Failure { error, may_retry: !details.is_out_of_quota(), refuses_key }
+    }
+
+    /// Returns the code of the cause that the provider names, if there is one.
+    fn cause(&self, details: &ProviderError) -> Option<ErrorCode> {
+        let is_about_a_call = |code: &ErrorCode| {
+            !matches!(code, ErrorCode::ProviderModelNotFound | ErrorCode::MediaUnsupported)
+        };
+        details.cause().filter(|code| !self.model.is_empty() || is_about_a_call(code))
+    }
+
+    fn sentence(
+        &self,
+        code: ErrorCode,
+        status: u16,
+        note: &str,
+        details: &ProviderError,
+    ) -> String {
+        let Self { provider, model } = self;
+        match code {
             ErrorCode::ProviderUnauthorized => {
                 format!(
                     "the provider `{provider}` rejected the API key or its permissions ({note})"
                 )
             }
+            ErrorCode::ProviderCredentialsExpired => {
+                format!("the key or token of the provider `{provider}` has expired ({note})")
+            }
+            ErrorCode::ProviderModelNotFound => format!(
+                "the provider `{provider}` does not serve the model `{model}` to this account ({note})"
+            ),
+            ErrorCode::ProviderRegionUnsupported if model.is_empty() => {
+                format!("the provider `{provider}` does not serve this region ({note})")
+            }
+            ErrorCode::ProviderRegionUnsupported => format!(
+                "the provider `{provider}` does not serve the model `{model}` in this region ({note})"
+            ),
+            ErrorCode::MediaUnsupported => format!(
+                "the provider `{provider}` reports that the model `{model}` does not accept an attached image or \
+                 file ({note})"
+            ),
             ErrorCode::ProviderRateLimited if details.is_out_of_quota() => {
                 format!("the account at the provider `{provider}` is out of quota ({note})")
             }
@@ -157,29 +220,11 @@ impl Subject<'_> {
             ErrorCode::ProviderRejected if status == 402 => {
                 format!("the account at the provider `{provider}` has no credit left ({note})")
             }
-            ErrorCode::ProviderRejected if details.is_about_the_model(status) => {
-                format!("the provider `{provider}` does not serve the model `{model}` ({note})")
-            }
             ErrorCode::ProviderRejected => {
                 format!("the provider `{provider}` rejected the request ({note})")
             }
             _ => format!("the provider `{provider}` failed ({note})"),
-        };
-        let mut error = self.error(code, sentence);
-        // A provider's message about a rejected key may contain part of the key, and its message
-        // about a request may quote the request.
-        if (code != ErrorCode::ProviderUnauthorized || status == 403)
-            && let Some(message) = &details.message
-        {
-            let message = redactor.short(message);
-            if !message.is_empty() {
-                error = error.with_detail(message);
-            }
         }
-        if let Some(code) = details.code.as_deref().filter(|code| is_word(code)) {
-            error = error.with_context("provider_code", code);
-        }
-        Failure { error, may_retry: !details.is_out_of_quota() }
     }
 
     /// Returns the failure of a request that got no response.
@@ -263,7 +308,7 @@ impl Subject<'_> {
     }
 }
 
-/// What a provider says about a reply that it could not read.
+/// The sentence about a reply that the provider could not read.
 const MALFORMED: &str = "reports that the model wrote a malformed reply";
 
 /// Returns the error code for an HTTP status.

@@ -159,6 +159,16 @@ pub(crate) fn parse_base_url(text: &str, provider: &str) -> Result<(Url, Route)>
     Ok((url, route))
 }
 
+/// Returns a URL without its user, query and fragment, which may contain credentials.
+pub(crate) fn public_url(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // A URL without a host has no user.
+    let _had_user = url.set_username("").and(url.set_password(None)).is_ok();
+    url.into()
+}
+
 fn is_loopback(host: &str) -> bool {
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     let address = name.trim_start_matches('[').trim_end_matches(']');

@@ -418,14 +418,18 @@ fn with_model(config: &LlmConfig, model: &str) -> LlmConfig {
     config
 }
 
-/// Returns the error of a response if another model may succeed: the provider could not be used, and no output was
+/// Returns the error of a response if another model may succeed: the model could not be used, and no output was
 /// delivered.
 fn fallback_reason<'a>(
     response: &'a LlmResponse,
     delivery: &Delivery<'_>,
 ) -> Option<&'a ErrorRecord> {
-    const REASONS: [ErrorCode; 5] = [
+    const REASONS: [ErrorCode; 9] = [
+        ErrorCode::MediaUnsupported,
+        ErrorCode::ProviderCredentialsExpired,
+        ErrorCode::ProviderModelNotFound,
         ErrorCode::ProviderRateLimited,
+        ErrorCode::ProviderRegionUnsupported,
         ErrorCode::ProviderStreamCut,
         ErrorCode::ProviderTimeout,
         ErrorCode::ProviderUnauthorized,

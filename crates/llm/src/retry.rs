@@ -65,6 +65,12 @@ where
     }
 }
 
+/// Returns the response of a call that no request is sent for.
+#[cold]
+pub(crate) fn refusal(error: Error) -> LlmResponse {
+    failure_response(&FailedAttempt::early(error), true, Vec::new())
+}
+
 /// Returns the response of a call whose last attempt failed.
 #[cold]
 fn failure_response(

@@ -1,19 +1,21 @@
 //! A model server: its address, its key, and the calls to it.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
-use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, InvalidHeaderValue};
+use reqwest::header::{AUTHORIZATION, Entry, HeaderName, HeaderValue, InvalidHeaderValue};
 use reqwest::{Method, Request, Url};
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{Attempt, Reading};
 use crate::capability::ModelCapabilities;
-use crate::failure::{FailedAttempt, Redactor, Subject};
-use crate::http::{Route, parse_base_url};
-use crate::retry::{cancelled, with_retries};
+use crate::failure::{FailedAttempt, Redactor, Secrets, Subject};
+use crate::http::{Route, parse_base_url, public_url};
+use crate::retry::{cancelled, refusal, with_retries};
 use crate::secret::ApiKey;
 use crate::wire_format::{Call, WireFormat};
 
@@ -74,10 +76,15 @@ pub use signing::AwsCredentials;
 /// # Cancel safety
 /// Dropping the future of a call closes its connection. Nothing else is affected, because the
 /// adapter has no state between calls besides its connections.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ModelServer(Arc<Inner>);
 
-#[derive(Debug)]
+impl fmt::Debug for ModelServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelServer").field("options", self.options()).finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     options: ModelServerOptions,
     base_url: Url,
@@ -168,10 +175,7 @@ impl ModelServer {
 
     /// Returns the base URL without query and fragment, which could contain credentials.
     pub(crate) fn base_url(&self) -> String {
-        let mut url = self.0.base_url.clone();
-        url.set_query(None);
-        url.set_fragment(None);
-        url.as_str().trim_end_matches('/').to_owned()
+        public_url(&self.0.base_url).trim_end_matches('/').to_owned()
     }
 
     /// Returns the model's name as the server knows it.
@@ -202,28 +206,38 @@ impl ModelServer {
         Ok(known)
     }
 
-    /// Returns the header with an access token, if the provider has an authenticator.
-    async fn token(&self, cancel: &CancellationToken) -> Result<Option<HeaderValue>> {
+    /// Returns an access token, if the provider has an authenticator.
+    async fn token(&self, cancel: &CancellationToken) -> Result<Option<ApiKey>> {
         let Some(authenticator) = &self.0.options.authenticator else { return Ok(None) };
         let token = cancel.run_until_cancelled(authenticator.token()).await;
-        let token = token.ok_or_else(cancelled)??;
-        let mut value = key_value(true, &token).map_err(|_| {
-            Error::new(
-                ErrorCode::ProviderUnauthorized,
-                "the access token contains invalid characters",
-            )
-        })?;
-        value.set_sensitive(true);
-        Ok(Some(value))
+        token.ok_or_else(cancelled)?.map(Some)
     }
 
-    /// Returns the header with the key or an access token, if there is one.
-    async fn credentials(
+    /// Returns a new access token in place of one that the provider refused, or `None` if there is no other.
+    async fn new_token(
         &self,
+        refused: Option<&ApiKey>,
         cancel: &CancellationToken,
-    ) -> Result<Option<(HeaderName, HeaderValue)>> {
-        let token = self.token(cancel).await?;
-        Ok(token.map(|token| (AUTHORIZATION, token)).or_else(|| self.0.key_header.clone()))
+    ) -> Result<Option<ApiKey>> {
+        let (Some(authenticator), Some(refused)) = (&self.0.options.authenticator, refused) else {
+            return Ok(None);
+        };
+        let discarded = cancel.run_until_cancelled(authenticator.discard(refused)).await;
+        discarded.ok_or_else(cancelled)?;
+        let token = self.token(cancel).await?.filter(|token| token != refused);
+        if token.is_some() {
+            let provider = self.name();
+            tracing::warn!(provider, "the access token was refused; trying a new one");
+        }
+        Ok(token)
+    }
+
+    /// Returns the header with the access token or the key, if there is one.
+    fn credentials(&self, token: Option<&ApiKey>) -> Result<Option<(HeaderName, HeaderValue)>> {
+        match token {
+            Some(token) => Ok(Some((AUTHORIZATION, token_value(token)?))),
+            None => Ok(self.0.key_header.clone()),
+        }
     }
 
     async fn call<F: WireFormat>(
@@ -242,11 +256,21 @@ impl ModelServer {
         format.check_call(&call)?;
         let body = format.assemble(&call);
         let subject = Subject { provider: &options.name, model };
+        // Chat Completions cannot send the files of tool results.
+        let in_results = options.format.profile().is_none();
+        if let Some(known) = capabilities
+            && let Err(error) = known.check_media(model, request.messages, in_results)
+        {
+            return Ok(refusal(error.with_context("provider", &options.name)));
+        }
         let mut policy = options.retry;
         policy.max_retries = request.max_retries;
         let reading = Reading {
             subject,
-            redactor: Redactor { key: self.0.key(), conversation: body.conversation() },
+            redactor: Redactor {
+                secrets: self.0.secrets(&request.config.headers),
+                conversation: body.conversation(),
+            },
             structured: request.output_schema.is_some(),
             messages: request.messages.len(),
         };
@@ -258,21 +282,46 @@ impl ModelServer {
             cancel: request.cancel,
         };
         with_retries(policy, subject, request.cancel, sink, async || {
-            let token = self.token(request.cancel).await.map_err(FailedAttempt::early)?;
-            let sent = {
-                let url = hosting.url(&self.0.base_url, model);
-                let url = url.unwrap_or_else(|| format.url(endpoint, model));
-                let mut http = Request::new(Method::POST, url);
-                *http.headers_mut() = settings::headers(format, &call, key_header.as_ref())
-                    .map_err(FailedAttempt::early)?;
-                if let Some(token) = token {
-                    http.headers_mut().entry(AUTHORIZATION).or_insert(token);
+            let mut token = self.token(request.cancel).await.map_err(FailedAttempt::early)?;
+            let mut may_renew = true;
+            loop {
+                let sent = {
+                    let url = hosting.url(&self.0.base_url, model);
+                    let url = url.unwrap_or_else(|| format.url(endpoint, model));
+                    let mut http = Request::new(Method::POST, url);
+                    *http.headers_mut() = settings::headers(format, &call, key_header.as_ref())
+                        .map_err(FailedAttempt::early)?;
+                    if let Some(token) = &token {
+                        match http.headers_mut().entry(AUTHORIZATION) {
+                            Entry::Vacant(entry) => {
+                                let value = token_value(token).map_err(FailedAttempt::early)?;
+                                entry.insert(value);
+                            }
+                            // The caller's header takes precedence, so the token is not sent.
+                            Entry::Occupied(_) => may_renew = false,
+                        }
+                    }
+                    *http.body_mut() = Some(body.bytes.clone().into());
+                    self.0.sign(&mut http).map_err(FailedAttempt::early)?;
+                    client.execute(http)
+                };
+                let mut attempt = attempt;
+                attempt.reading.redactor.secrets.token = token.as_ref();
+                let failed = match attempt.run(format.reply(), sent, sink).await {
+                    Ok(response) => return Ok(response),
+                    Err(failed) => failed,
+                };
+                if !may_renew || failed.delivered || !failed.failure.refuses_key {
+                    return Err(failed);
                 }
-                *http.body_mut() = Some(body.bytes.clone().into());
-                self.0.sign(&mut http).map_err(FailedAttempt::early)?;
-                client.execute(http)
-            };
-            attempt.run(format.reply(), sent, sink).await
+                may_renew = false;
+                // Boxed, because this is rare and would enlarge the future of every call.
+                let renewed = Box::pin(self.new_token(token.as_ref(), request.cancel)).await;
+                match renewed.map_err(FailedAttempt::early)? {
+                    Some(new) => token = Some(new),
+                    None => return Err(failed),
+                }
+            }
         })
         .await
     }
@@ -314,14 +363,25 @@ fn key_value(is_bearer: bool, key: &ApiKey) -> Result<HeaderValue, InvalidHeader
     HeaderValue::from_str(key.expose())
 }
 
+fn token_value(token: &ApiKey) -> Result<HeaderValue> {
+    let mut value = key_value(true, token).map_err(|_| {
+        let message = "the access token contains invalid characters";
+        Error::new(ErrorCode::ProviderUnauthorized, message)
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
 impl Inner {
     /// Returns `true` if a secret header would be sent in clear text.
     fn is_exposed(&self) -> bool {
         self.route == Route::Plain && !self.options.allow_http
     }
 
-    /// Returns the key or the session token, for redaction.
-    fn key(&self) -> Option<&ApiKey> {
-        self.options.session_token().or(self.options.api_key.as_ref())
+    /// Returns the secrets of a request with these headers, except for the access token.
+    fn secrets<'a>(&'a self, headers: &'a BTreeMap<String, String>) -> Secrets<'a> {
+        let options = &self.options;
+        let key = options.session_token().or(options.api_key.as_ref());
+        Secrets { key, token: None, headers: Some(headers), url: Some(&self.base_url) }
     }
 }

@@ -277,7 +277,11 @@ async fn each_failure_of_a_provider_is_explained() {
         ("gone", "provider_unavailable", "start the server, or correct its URL (`base_url`"),
         ("refusing", "provider_unauthorized", "check the key or token in OTHER_KEY"),
         ("open", "provider_unauthorized", "name the variable that holds it in `api_key_env`"),
-        ("expired", "provider_unauthorized", "the key or token in OTHER_KEY has expired"),
+        (
+            "expired",
+            "provider_credentials_expired",
+            "get a new key or token, and set OTHER_KEY to it",
+        ),
         ("page", "provider_protocol", "is the root of the API, which usually ends in `/v1`"),
         ("moved", "provider_rejected", "is the root of the API, such as https://api.anthropic"),
     ] {

@@ -154,6 +154,14 @@ codes! {
     Unsupported = "unsupported", Unsupported;
     /// The provider refused the key.
     ProviderUnauthorized = "provider_unauthorized", Unauthorized;
+    /// The key or access token of the provider has expired.
+    ProviderCredentialsExpired = "provider_credentials_expired", Unauthorized;
+    /// The provider does not serve the model to this account.
+    ProviderModelNotFound = "provider_model_not_found", NotFound;
+    /// The provider does not serve the model in this region.
+    ProviderRegionUnsupported = "provider_region_unsupported", Unsupported;
+    /// The model does not accept an attached image or file.
+    MediaUnsupported = "media_unsupported", InvalidInput;
     /// The provider refused the request.
     ProviderRejected = "provider_rejected", InvalidInput;
     /// The provider's rate limit was reached.

@@ -91,4 +91,18 @@ impl ModelCapabilities {
         self.tools_with_schema = tools_with_schema;
         self
     }
+
+    /// Sets whether the model accepts images.
+    #[must_use]
+    pub fn with_images(mut self, images: bool) -> Self {
+        self.images = images;
+        self
+    }
+
+    /// Sets whether the model accepts files other than images, such as documents.
+    #[must_use]
+    pub fn with_files(mut self, files: bool) -> Self {
+        self.files = files;
+        self
+    }
 }

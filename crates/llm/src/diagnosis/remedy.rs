@@ -22,6 +22,13 @@ pub(super) fn of_provider(provider: &ProviderDiagnosis, error: &ErrorRecord) -> 
     let variable = provider.key_variable.as_deref();
     match error.to_error(ErrorCode::Internal).code() {
         ErrorCode::ProviderUnauthorized => refused_key(provider).into(),
+        ErrorCode::ProviderCredentialsExpired => match variable {
+            Some(variable) => format!("get a new key or token, and set {variable} to it").into(),
+            None => "get a new key or token of the provider".into(),
+        },
+        ErrorCode::ProviderRegionUnsupported => {
+            "use another provider, or a host of the model that serves this region".into()
+        }
         ErrorCode::ProviderUnavailable | ErrorCode::ProviderTimeout => {
             not_reachable(provider).into()
         }
@@ -52,9 +59,6 @@ fn refused_key(provider: &ProviderDiagnosis) -> String {
             );
         }
     };
-    if provider.expired {
-        return format!("the key or token {place} has expired: get a new one");
-    }
     format!(
         "check the key or token {place}: it may be mistyped, revoked, expired, without the permission for this API, \
          or of another provider"

@@ -14,7 +14,6 @@ fn provider(name: &str, error: Option<ErrorCode>, models: &[&str]) -> ProviderDi
         key_variable: None,
         responds: error.is_none(),
         error: error.map(|code| Error::new(code, "it failed").record()),
-        expired: false,
         models: models.iter().map(|model| (*model).to_owned()).collect(),
         capabilities: Vec::new(),
     }
@@ -75,8 +74,14 @@ fn the_remedy_names_what_to_change() {
     assert_eq!(remedy(&refused), "set P_KEY to a key of the provider");
     refused.key = "set";
     assert!(remedy(&refused).starts_with("check the key or token in P_KEY: "));
-    refused.expired = true;
-    assert_eq!(remedy(&refused), "the key or token in P_KEY has expired: get a new one");
+    let mut expired = failed(ErrorCode::ProviderCredentialsExpired);
+    expired.key = "set";
+    assert_eq!(remedy(&expired), "get a new key or token of the provider");
+    expired.key_variable = Some("P_KEY".to_owned());
+    assert_eq!(remedy(&expired), "get a new key or token, and set P_KEY to it");
+
+    let elsewhere = failed(ErrorCode::ProviderRegionUnsupported);
+    assert!(remedy(&elsewhere).starts_with("use another provider"));
 
     let mut gone = failed(ErrorCode::ProviderUnavailable);
     gone.base_url = Some("https://models.example.com/v1".to_owned());

@@ -10,6 +10,8 @@ pub(crate) struct ProviderError {
     pub(crate) code: Option<String>,
     /// The type of the error, such as `invalid_request_error` or `RESOURCE_EXHAUSTED`.
     kind: Option<String>,
+    /// Google's reasons, such as `ACCESS_TOKEN_EXPIRED`.
+    reasons: Vec<String>,
     /// The HTTP status that an error in the middle of a stream reports.
     pub(crate) status: Option<u16>,
 }
@@ -39,6 +41,7 @@ impl ProviderError {
             message: text("message").or_else(|| detail(error.get("detail")?)),
             code: text("code").or_else(|| text("type")).or_else(|| text("status")),
             kind: text("type").or_else(|| text("status")),
+            reasons: error.get("details").map(reasons).unwrap_or_default(),
             status: number("code").or_else(|| number("status")),
         }
     }
@@ -48,6 +51,12 @@ impl ProviderError {
     pub(crate) fn likely_status(&self) -> u16 {
         let names = [self.code.as_deref(), self.kind.as_deref()];
         names.into_iter().flatten().find_map(status_of).unwrap_or(500)
+    }
+
+    /// Returns the code, the type and the reasons.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let names = [self.code.as_deref(), self.kind.as_deref()];
+        names.into_iter().flatten().chain(self.reasons.iter().map(String::as_str))
     }
 
     /// Returns `true` if the model wrote a call or an output that the server could not read. Another attempt may
@@ -69,19 +78,10 @@ impl ProviderError {
     pub(crate) fn is_out_of_quota(&self) -> bool {
         matches!(self.code.as_deref(), Some("insufficient_quota" | "billing_hard_limit_reached"))
     }
-
-    /// Returns `true` if the provider does not have the model.
-    pub(crate) fn is_about_the_model(&self, status: u16) -> bool {
-        let named = |text: &str| text.to_ascii_lowercase().contains("model");
-        match self.code.as_deref() {
-            Some("model_not_found") => true,
-            _ => status == 404 && self.message.as_deref().is_some_and(named),
-        }
-    }
 }
 
 /// The words in the codes and types of errors, in lower case and without separators, and the statuses that they mean. The
-/// first word that occurs counts.
+/// first word of this list that a name contains decides.
 const WORDS: &[(&str, u16)] = &[
     ("ratelimit", 429),
     ("quota", 429),
@@ -120,9 +120,21 @@ const WORDS: &[(&str, u16)] = &[
 
 /// Returns the status that the code or the type of an error means, if it is known.
 fn status_of(name: &str) -> Option<u16> {
-    let is_part = |character: &char| character.is_ascii_alphanumeric();
-    let name: String = name.chars().filter(is_part).collect::<String>().to_ascii_lowercase();
+    let name = plain(name);
     WORDS.iter().find_map(|(word, status)| name.contains(word).then_some(*status))
+}
+
+/// Returns a name in lower case and without separators.
+pub(super) fn plain(name: &str) -> String {
+    let is_part = |character: &char| character.is_ascii_alphanumeric();
+    name.chars().filter(is_part).collect::<String>().to_ascii_lowercase()
+}
+
+/// Returns the reasons in the details of Google's errors.
+fn reasons(details: &Value) -> Vec<String> {
+    let details = details.as_array().into_iter().flatten();
+    let reasons = details.filter_map(|detail| detail.get("reason")?.as_str());
+    reasons.map(str::to_owned).collect()
 }
 
 fn is_error_status(status: &u16) -> bool {

@@ -4,11 +4,14 @@ use helix_agents_core::error::ErrorCode;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Failure, Redactor, Subject};
+use super::{Failure, Redactor, Secrets, Subject};
 
 const SUBJECT: Subject<'static> = Subject { provider: "local", model: "m1" };
 
-const NOTHING: Redactor<'static> = Redactor { key: None, conversation: b"" };
+const NOTHING: Redactor<'static> = Redactor {
+    secrets: Secrets { key: None, token: None, headers: None, url: None },
+    conversation: b"",
+};
 
 fn status(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Failure {
     let pairs = headers
@@ -82,15 +85,74 @@ fn missing_credit_is_named_and_not_retried() {
 }
 
 #[test]
-fn a_missing_model_is_named() {
-    let body = r#"{"error":{"message":"The model does not exist","code":"model_not_found"}}"#;
-    for number in [404, 400] {
-        let failure = status(number, &[], body);
-        let message = failure.error.message();
-        assert!(message.contains("does not serve the model `m1`"), "{message}");
+fn a_named_cause_has_its_own_code_with_any_status() {
+    let table = [
+        (
+            r#"{"error":{"message":"Sign in.","code":"token_expired"}}"#,
+            ErrorCode::ProviderCredentialsExpired,
+            "the key or token of the provider `local` has expired (",
+        ),
+        (
+            r#"{"error":{"message":"The model does not exist","code":"model_not_found"}}"#,
+            ErrorCode::ProviderModelNotFound,
+            "the provider `local` does not serve the model `m1` to this account (",
+        ),
+        (
+            r#"{"error":{"message":"No.","code":"unsupported_country_region_territory"}}"#,
+            ErrorCode::ProviderRegionUnsupported,
+            "the provider `local` does not serve the model `m1` in this region (",
+        ),
+        (
+            r#"{"error":{"message":"No.","code":"unsupported_file"}}"#,
+            ErrorCode::MediaUnsupported,
+            "the provider `local` reports that the model `m1` does not accept an attached image or file (",
+        ),
+    ];
+    for (body, code, sentence) in table {
+        let statuses = [400, 401, 403, 404, 429, 500].map(|number| status(number, &[], body));
+        for failure in statuses.into_iter().chain([SUBJECT.reported(body, &NOTHING)]) {
+            assert_eq!(failure.error.code(), code, "{body}");
+            assert!(failure.error.message().starts_with(sentence), "{}", failure.error);
+            assert!(!failure.is_transient(), "{body}");
+            // The provider's text about a key may contain a part of it.
+            let has_detail = code != ErrorCode::ProviderCredentialsExpired;
+            assert_eq!(failure.error.detail().is_some(), has_detail, "{body}");
+        }
     }
     let page = status(404, &[], "<html>Not Found</html>");
     assert!(page.error.message().contains("rejected the request (404)"));
+}
+
+#[test]
+fn a_request_without_a_model_has_no_error_about_one() {
+    let subject = Subject { provider: "local", model: "" };
+    let code = |body: &str| {
+        let headers = HeaderMap::new();
+        let failure = subject.status(StatusCode::BAD_REQUEST, &headers, body.as_bytes(), &NOTHING);
+        assert!(!failure.error.message().contains("``"), "{}", failure.error);
+        failure.error.code()
+    };
+    assert_eq!(code(r#"{"code":"model_not_found"}"#), ErrorCode::ProviderRejected);
+    assert_eq!(code(r#"{"code":"unsupported_file"}"#), ErrorCode::ProviderRejected);
+    assert_eq!(code(r#"{"code":"token_expired"}"#), ErrorCode::ProviderCredentialsExpired);
+    assert_eq!(
+        code(r#"{"code":"unsupported_country_region_territory"}"#),
+        ErrorCode::ProviderRegionUnsupported
+    );
+}
+
+#[test]
+fn only_a_refused_key_or_token_is_a_reason_for_a_new_one() {
+    for (number, body, expected) in [
+        (401, "{}", true),
+        (400, r#"{"error":{"message":"x","code":"invalid_api_key"}}"#, true),
+        (403, r#"{"code":"ExpiredToken"}"#, true),
+        (403, "{}", false),
+        (404, "{}", false),
+        (503, "{}", false),
+    ] {
+        assert_eq!(status(number, &[], body).refuses_key, expected, "{number} {body}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Embeddings: `/v1/embeddings` of OpenAI and compatible servers, and `batchEmbedContents` of Gemini.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,8 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ApiFormat, Hosting, ModelServer};
 use crate::exchange::Exchange;
-use crate::failure::{Failure, Redactor, Subject};
+use crate::failure::{Failure, Redactor, Secrets, Subject};
 use crate::retry::{Retries, pause};
+use crate::secret::ApiKey;
 
 /// The maximum number of texts in one request.
 const MAX_TEXTS: usize = 100;
@@ -134,6 +137,7 @@ impl ServerEmbedder {
         }
     }
 
+    /// Makes an attempt. It is repeated once if the provider refuses the access token and there is a new one.
     async fn attempt(
         &self,
         url: Url,
@@ -141,14 +145,36 @@ impl ServerEmbedder {
         count: usize,
         cancel: &CancellationToken,
     ) -> Result<Embeddings, Failure> {
+        let token = self.server.token(cancel).await?;
+        let sent = self.send(url.clone(), body.clone(), count, token.as_ref(), cancel).await;
+        let failure = match sent {
+            Err(failure) if failure.refuses_key => failure,
+            done => return done,
+        };
+        match self.server.new_token(token.as_ref(), cancel).await? {
+            Some(new) => self.send(url, body, count, Some(&new), cancel).await,
+            None => Err(failure),
+        }
+    }
+
+    async fn send(
+        &self,
+        url: Url,
+        body: String,
+        count: usize,
+        token: Option<&ApiKey>,
+        cancel: &CancellationToken,
+    ) -> Result<Embeddings, Failure> {
         let server = &self.server.0;
         let subject = Subject { provider: self.server.name(), model: self.model_name() };
-        let redactor = Redactor { key: server.key(), conversation: body.as_bytes() };
+        let no_headers = BTreeMap::new();
+        let secrets = Secrets { token, ..server.secrets(&no_headers) };
+        let redactor = Redactor { secrets, conversation: body.as_bytes() };
         let client = server.options.http.on_this_runtime(server.route)?;
         let mut request = Request::new(Method::POST, url);
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some((name, value)) = self.server.credentials(cancel).await? {
+        if let Some((name, value)) = self.server.credentials(token)? {
             headers.insert(name, value);
         }
         *request.body_mut() = Some(body.clone().into());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gcp_auth::{CustomServiceAccount, TokenProvider};
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::Authenticator;
@@ -28,7 +28,20 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 ///     .with_authenticator(GoogleTokens::new());
 /// ```
 #[derive(Default)]
-pub struct GoogleTokens(OnceCell<Arc<dyn TokenProvider>>);
+pub struct GoogleTokens {
+    /// The contents of the key file of a service account. Without it, the credentials of the machine are used.
+    account: Option<ApiKey>,
+    source: Mutex<Source>,
+}
+
+/// The source of the tokens.
+#[derive(Default)]
+struct Source {
+    /// Keeps each token until it expires. `None` before the first call and after a token was discarded.
+    provider: Option<Arc<dyn TokenProvider>>,
+    /// The last token of the provider.
+    last: Option<ApiKey>,
+}
 
 impl GoogleTokens {
     /// Uses the credentials of the machine, which are looked for before the first call: the file that the environment
@@ -44,23 +57,42 @@ impl GoogleTokens {
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] if the key is not valid.
     pub fn of_service_account(key: &str) -> Result<Self> {
-        let account = CustomServiceAccount::from_json(key).map_err(invalid_credentials)?;
-        Ok(Self(OnceCell::new_with(Some(Arc::new(account)))))
+        let provider = Some(of_key(key)?);
+        let source = Mutex::new(Source { provider, last: None });
+        Ok(Self { account: Some(ApiKey::new(key)), source })
     }
 
     async fn fetch(&self) -> Result<ApiKey> {
-        let provider = self.0.get_or_try_init(async || {
-            gcp_auth::provider().await.map_err(|error| match error {
+        let provider = self.provider().await?;
+        let token = provider.token(SCOPES).await.map_err(no_token)?;
+        let token = ApiKey::new(token.as_str());
+        self.source.lock().await.last = Some(token.clone());
+        Ok(token)
+    }
+
+    async fn provider(&self) -> Result<Arc<dyn TokenProvider>> {
+        let mut source = self.source.lock().await;
+        if let Some(provider) = &source.provider {
+            return Ok(Arc::clone(provider));
+        }
+        let provider = match &self.account {
+            Some(key) => of_key(key.expose())?,
+            None => gcp_auth::provider().await.map_err(|error| match error {
                 gcp_auth::Error::NoAuthMethod(..) => {
                     let message = "this machine has no credentials of Google Cloud";
                     Error::new(ErrorCode::ProviderUnauthorized, message).with_source(error)
                 }
                 error => invalid_credentials(error),
-            })
-        });
-        let token = provider.await?.token(SCOPES).await.map_err(no_token)?;
-        Ok(ApiKey::new(token.as_str()))
+            })?,
+        };
+        source.provider = Some(Arc::clone(&provider));
+        Ok(provider)
     }
+}
+
+fn of_key(key: &str) -> Result<Arc<dyn TokenProvider>> {
+    let account = CustomServiceAccount::from_json(key).map_err(invalid_credentials)?;
+    Ok(Arc::new(account))
 }
 
 #[async_trait]
@@ -70,6 +102,14 @@ impl Authenticator for GoogleTokens {
             let message = format!("Google Cloud sent no access token for {} s", TIMEOUT.as_secs());
             Err(Error::new(ErrorCode::ProviderTimeout, message))
         })
+    }
+
+    async fn discard(&self, token: &ApiKey) {
+        let mut source = self.source.lock().await;
+        // Another call may have replaced the token already.
+        if source.last.as_ref() == Some(token) {
+            *source = Source::default();
+        }
     }
 }
 

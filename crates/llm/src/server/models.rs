@@ -1,5 +1,6 @@
 //! The server's list of models. Fetching it is the cheapest way to check a server.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
@@ -11,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Hosting, ModelServer};
 use crate::exchange::{BodyKind, Exchange};
-use crate::failure::{Failure, Redactor, Subject};
+use crate::failure::{Failure, Redactor, Secrets, Subject};
 use crate::http::Timeouts;
+use crate::secret::ApiKey;
 use crate::wire_format::{PageEnd, WireFormat as _};
 
 /// The maximum size of a page of the list.
@@ -67,8 +69,9 @@ impl ModelServer {
             url.query_pairs_mut().append_pair("api-version", api_version);
         }
         let cancel = CancellationToken::new();
-        let credentials = tokio::time::timeout(timeout, self.credentials(&cancel)).await;
-        if let Some((name, value)) = credentials.map_err(|_| no_token(self.name(), timeout))?? {
+        let token = tokio::time::timeout(timeout, self.token(&cancel)).await;
+        let token = token.map_err(|_| no_token(self.name(), timeout))??;
+        if let Some((name, value)) = self.credentials(token.as_ref())? {
             headers.insert(name, value);
         }
         let mut models = Vec::new();
@@ -78,7 +81,7 @@ impl ModelServer {
             if let Some((parameter, value)) = &next {
                 url.query_pairs_mut().append_pair(parameter, value);
             }
-            let page = self.page(url, headers.clone(), subject, timeout, &cancel).await?;
+            let page = self.page(url, headers.clone(), token.as_ref(), subject, timeout).await?;
             models.extend(page.data.into_iter().map(Entry::into_name));
             next =
                 with_format!(&self.0.options.format, format => format.next_models_page(page.end));
@@ -94,18 +97,19 @@ impl ModelServer {
         &self,
         url: Url,
         headers: HeaderMap,
+        token: Option<&ApiKey>,
         subject: Subject<'_>,
         timeout: Duration,
-        cancel: &CancellationToken,
     ) -> Result<Page, Failure> {
         let server = &self.0;
+        let cancel = CancellationToken::new();
         let client = server.options.http.on_this_runtime(server.route)?;
         let mut request = Request::new(Method::GET, url);
         *request.headers_mut() = headers;
         server.sign(&mut request)?;
         let limits = Timeouts::default().with_first_byte(timeout).with_read(timeout);
         let sent = client.execute(request);
-        let mut exchange = Exchange::begin(sent, subject, limits, MAX_BYTES, cancel).await?;
+        let mut exchange = Exchange::begin(sent, subject, limits, MAX_BYTES, &cancel).await?;
         if is_no_list(exchange.status()) {
             let message = format!(
                 "the provider `{}` responds, but has no list of models at the expected URL",
@@ -115,7 +119,9 @@ impl ModelServer {
         }
         if !exchange.status().is_success() {
             let body = exchange.error_body().await?;
-            let redactor = Redactor { key: server.key(), conversation: &[] };
+            let no_headers = BTreeMap::new();
+            let secrets = Secrets { token, ..server.secrets(&no_headers) };
+            let redactor = Redactor { secrets, conversation: &[] };
             return Err(subject.status(exchange.status(), exchange.headers(), &body, &redactor));
         }
         if exchange.body_kind(BodyKind::Json) == BodyKind::Page {

@@ -1,6 +1,7 @@
 //! The options of a model server.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use helix_agents_core::llm::RetryPolicy;
@@ -10,7 +11,7 @@ use super::hosting::{Hosting, KeyHeader};
 #[cfg(feature = "sigv4")]
 use super::signing::AwsCredentials;
 use crate::capability::ModelCapabilities;
-use crate::http::{HttpClient, Timeouts};
+use crate::http::{HttpClient, Timeouts, public_url};
 use crate::openai_chat::{ServerProfile, is_openai};
 use crate::secret::ApiKey;
 
@@ -78,7 +79,7 @@ fn host(base_url: &str) -> String {
 }
 
 /// The options of a model server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ModelServerOptions {
     /// The provider's name, which comes before the colon in `provider:model`, and the key of its
@@ -245,5 +246,28 @@ impl ModelServerOptions {
     pub fn with_http(mut self, client: &HttpClient) -> Self {
         self.http = client.clone();
         self
+    }
+}
+
+impl fmt::Debug for ModelServerOptions {
+    /// Omits the parts of the base URL that may contain credentials, and everything of the authenticator and of AWS
+    /// credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let base_url = reqwest::Url::parse(self.base_url.trim()).ok();
+        f.debug_struct("ModelServerOptions")
+            .field("name", &self.name)
+            .field("base_url", &base_url.as_ref().map(public_url))
+            .field("api_key", &self.api_key)
+            .field("key_header", &self.key_header)
+            .field("has_authenticator", &self.authenticator.is_some())
+            .field("hosting", &self.hosting)
+            .field("default_model", &self.default_model)
+            .field("format", &self.format)
+            .field("model_capabilities", &self.model_capabilities)
+            .field("timeouts", &self.timeouts)
+            .field("retry", &self.retry)
+            .field("max_reply_bytes", &self.max_reply_bytes)
+            .field("allow_http", &self.allow_http)
+            .finish_non_exhaustive()
     }
 }

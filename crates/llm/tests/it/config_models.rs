@@ -107,7 +107,7 @@ async fn a_described_model_may_bind_its_reasoning() {
     for binds in [true, false] {
         let answer = Answer::Says(vec![Part::Thinking("Hm."), Part::Call("c1")]);
         let mock = Mock::start(Messages::of("a"), vec![answer.clone(), answer]).await;
-        let capabilities = ModelCapabilities::new().with_bound(binds);
+        let capabilities = ModelCapabilities::new().with_binds_reasoning(binds);
         let options = mock.options("local").with_model_capabilities("prod", capabilities);
         Talk::with("prod").steps(2, &ModelServer::new(options).unwrap()).await;
         let beta = mock.server.requests()[1].header("anthropic-beta");

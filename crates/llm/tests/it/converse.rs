@@ -105,7 +105,7 @@ async fn every_exception_in_a_stream_is_classified() {
         ("serviceUnavailableException", "provider_unavailable", true),
         ("InternalFailure", "provider_unavailable", true),
         ("validationException", "provider_rejected", false),
-        ("resourceNotFoundException", "provider_rejected", false),
+        ("resourceNotFoundException", "provider_model_not_found", false),
         ("accessDeniedException", "provider_unauthorized", false),
     ];
     for (kind, code, is_transient) in table {

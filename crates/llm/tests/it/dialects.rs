@@ -159,13 +159,13 @@ async fn a_refused_key_is_recognised_in_every_form() {
 
 #[tokio::test]
 async fn a_forbidden_request_says_why() {
-    let body = r#"{"message":"You don't have access to the model with the specified model ID."}"#;
+    let body = r#"{"message":"Your account is not authorized to invoke this API operation."}"#;
     let server = Server::start(vec![Reply::status(403, "", body)]).await;
     let adapter = ModelServer::new(options(&server)).unwrap();
     let response = Ask::default().answer(&adapter).await;
     let (error, _) = failure(&response);
     assert_eq!(&*error.code, ErrorCode::ProviderUnauthorized.as_str());
-    assert!(error.detail.as_ref().unwrap().contains("access to the model"), "{error:?}");
+    assert!(error.detail.as_ref().unwrap().contains("this API operation"), "{error:?}");
 }
 
 #[tokio::test]

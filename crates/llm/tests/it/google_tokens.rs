@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::llm::LlmConfig;
+use helix_agents_core::llm::{LlmConfig, LlmResponse, RetryPolicy};
 use helix_agents_llm::{Authenticator as _, GoogleTokens, ModelServer, ModelServerOptions};
 use serde_json::json;
 
-use crate::support::{Ask, Reply, Server};
+use crate::support::{Ask, Reply, Server, failure};
 
 /// A key that was generated for these tests and is used nowhere else.
 const PRIVATE_KEY: &str = "\
@@ -76,21 +76,57 @@ async fn a_token_is_requested_once_and_sent_with_each_call() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_an_error_without_retries() {
-    let body = r#"{"error":"invalid_grant","error_description":"the account is disabled"}"#;
-    let issuer = Server::start(vec![Reply::status(400, "", body); 5]).await;
-    let error = tokens(&issuer).token().await.unwrap_err();
-    assert_eq!(error.code(), ErrorCode::ProviderUnauthorized);
-    assert!(!error.is_retryable());
+async fn a_token_that_the_provider_refuses_is_replaced() {
+    let token = |name: &str| {
+        let token = json!({"access_token": name, "expires_in": 3600, "token_type": "Bearer"});
+        Reply::json(&token.to_string())
+    };
+    let issuer = Server::start(vec![token("token-1"), token("token-2")]).await;
+    let tokens = tokens(&issuer);
+    // Another token than the last one is not the provider's.
+    let first = tokens.token().await.unwrap();
+    tokens.discard(&"other".into()).await;
+    assert_eq!(tokens.token().await.unwrap(), first);
+    let replies = vec![Reply::status(401, "", "{}"), Reply::status(400, "", "{}")];
+    let server = Server::start(replies).await;
+    let response = call(&server, tokens, 0).await;
+    assert_eq!(failure(&response).0.code, "provider_rejected");
+    let sent: Vec<_> = server.requests().iter().map(|r| r.header("authorization")).collect();
+    assert_eq!(sent, [Some("Bearer token-1".to_owned()), Some("Bearer token-2".to_owned())]);
+    assert_eq!(issuer.requests().len(), 2);
+}
+
+/// Makes a call to a Gemini model with these tokens.
+async fn call(server: &Server, tokens: GoogleTokens, max_retries: u32) -> LlmResponse {
+    let mut options = ModelServerOptions::vertex_gemini("v", "p", "global");
+    options.base_url = server.url();
+    let policy = RetryPolicy::default().base(Duration::from_millis(1));
+    let adapter = ModelServer::new(options.with_retry(policy).with_authenticator(tokens)).unwrap();
+    let config = LlmConfig::new("v:gemini-3-pro");
+    Ask { config, max_retries, ..Ask::default() }.answer(&adapter).await
 }
 
 #[tokio::test]
-async fn an_unavailable_token_server_is_retried() {
+async fn a_refused_token_ends_the_call() {
+    let body = r#"{"error":"invalid_grant","error_description":"the account is disabled"}"#;
+    let issuer = Server::start(vec![Reply::status(400, "", body); 10]).await;
+    let server = Server::start(Vec::new()).await;
+    let response = call(&server, tokens(&issuer), 1).await;
+    let (error, should_stop) = failure(&response);
+    assert_eq!((&*error.code, should_stop), ("provider_unauthorized", true));
+    assert_eq!(response.failed_attempts, [], "there was no retry");
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn an_unavailable_token_server_is_an_error_that_can_be_retried() {
     let issuer = Server::start(Vec::new()).await;
     let tokens = tokens(&issuer);
     drop(issuer);
-    let error = tokio::time::timeout(Duration::from_secs(20), tokens.token()).await.unwrap();
-    assert_eq!(error.unwrap_err().code(), ErrorCode::ProviderUnavailable);
+    let token = tokio::time::timeout(Duration::from_secs(20), tokens.token()).await.unwrap();
+    let error = token.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ProviderUnavailable);
+    assert!(error.is_retryable());
 }
 
 #[test]

@@ -7,12 +7,14 @@
 )]
 
 mod apis;
+mod attachments;
 mod cancel;
 mod cassettes;
 mod config;
 mod config_hosting;
 mod config_models;
 mod converse;
+mod credentials;
 mod detect;
 mod dialects;
 mod document;
@@ -33,6 +35,7 @@ mod request;
 mod responses_stream;
 mod retry;
 mod rules;
+mod secrets;
 #[cfg(feature = "sigv4")]
 mod signing;
 mod split;

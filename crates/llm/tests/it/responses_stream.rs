@@ -200,9 +200,9 @@ async fn every_error_in_a_stream_is_classified() {
         ("rate_limit_exceeded", "provider_rate_limited"),
         ("insufficient_quota", "provider_rate_limited"),
         ("invalid_prompt", "provider_rejected"),
-        ("image_too_large", "provider_rejected"),
+        ("image_too_large", "media_unsupported"),
         ("image_content_policy_violation", "provider_rejected"),
-        ("unsupported_image_media_type", "provider_rejected"),
+        ("unsupported_image_media_type", "media_unsupported"),
         ("context_length_exceeded", "provider_rejected"),
     ];
     for (name, code) in table {

@@ -112,7 +112,7 @@ async fn after_delivery_a_permanent_failure_ends_the_run() {
         ("garbage".to_owned(), "provider_protocol", false),
         (error(r#"{"code":"invalid_api_key"}"#), "provider_unauthorized", true),
         (error(r#"{"type":"invalid_request_error"}"#), "provider_rejected", true),
-        (error(r#"{"code":"model_not_found"}"#), "provider_rejected", true),
+        (error(r#"{"code":"model_not_found"}"#), "provider_model_not_found", true),
         (error(r#"{"code":"content_filter"}"#), "provider_rejected", true),
         (error(r#"{"code":"insufficient_quota"}"#), "provider_rate_limited", true),
     ];

@@ -1,13 +1,17 @@
 //! Redaction of providers' messages.
 
-use super::Redactor;
+use std::collections::BTreeMap;
+
+use reqwest::Url;
+
+use super::{Redactor, Secrets};
 use crate::secret::ApiKey;
 
 #[track_caller]
 fn check(message: &str, expected: &str) {
     let key = ApiKey::new("local-secret-key");
     let redactor = Redactor {
-        key: Some(&key),
+        secrets: Secrets { key: Some(&key), ..Secrets::default() },
         conversation: br#"{"role":"user","content":"My diagnosis is confidential, doctor."}"#,
     };
     assert_eq!(redactor.short(message), expected);
@@ -34,7 +38,7 @@ fn the_key_and_other_keys_are_hidden() {
 
 #[test]
 fn long_messages_are_cut() {
-    let text = Redactor { key: None, conversation: b"" }.short(&"ü".repeat(1000));
+    let text = Redactor { secrets: Secrets::default(), conversation: b"" }.short(&"ü".repeat(1000));
     assert_eq!(text.chars().count(), 301);
     assert!(text.ends_with('…'));
 }
@@ -42,7 +46,28 @@ fn long_messages_are_cut() {
 #[test]
 fn a_key_at_the_cut_is_hidden() {
     let key = ApiKey::new("local-secret-key");
-    let redactor = Redactor { key: Some(&key), conversation: b"" };
+    let redactor =
+        Redactor { secrets: Secrets { key: Some(&key), ..Secrets::default() }, conversation: b"" };
     let message = format!("{}local-secret-key", "x".repeat(290));
     assert!(!redactor.short(&message).contains("local"));
+}
+
+#[test]
+fn tokens_and_secrets_of_headers_and_of_the_url_are_hidden() {
+    let token = ApiKey::new("token-12345");
+    let pairs = [("Authorization", "Bearer header-12345"), ("x-team", "team-blue-1")];
+    let headers: BTreeMap<_, _> =
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let url = Url::parse("https://example.com/v1?key=query%2F12345&v=1").unwrap();
+    let secrets =
+        Secrets { token: Some(&token), headers: Some(&headers), url: Some(&url), key: None };
+    let redactor = Redactor { secrets, conversation: b"" };
+    assert_eq!(
+        redactor.short(
+            "Bearer token-12345, header-12345, query%2F12345, query/12345, team-blue-1, v=1"
+        ),
+        "Bearer […], […], […], […], team-blue-1, v=1"
+    );
+    assert!(redactor.has_secret("a_header-12345") && !redactor.has_secret("team-blue-1"));
+    assert_eq!(format!("{secrets:?}"), "Secrets(…)");
 }
