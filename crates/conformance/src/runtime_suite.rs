@@ -205,6 +205,7 @@ macro_rules! runtime_suite {
             files: files_of_messages_and_results_are_sent_to_the_model;
             files: files_survive_the_process;
             files: a_file_that_is_sent_to_a_running_session_is_read;
+            files: a_file_that_is_sent_with_a_resume_is_read;
             tools: results_stand_in_call_order_whatever_the_order_of_their_ends;
             tools: a_failing_tool_is_reported_to_the_model;
             tools: unknown_tools_and_bad_arguments_are_answered_without_running;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use expect_test::expect;
 use helix_agents_core::agent::AgentBuilder;
+use helix_agents_core::executor::ResumeOptions;
 use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult};
 use helix_agents_core::message::{Media, Message, UserMessage};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
@@ -163,4 +164,26 @@ pub async fn a_file_that_is_sent_to_a_running_session_is_read(harness: &impl Run
           file {"at":15,"type":"application/pdf","url":"https://example.com/a.pdf"}
     "#]]
     .assert_eq(&normalise::transcript(&llm.seen()[1].messages));
+}
+
+/// A file in the message of a resume enters the transcript with its message.
+pub async fn a_file_that_is_sent_with_a_resume_is_read(harness: &impl RuntimeHarness) {
+    let (agent, gate) = (teller().build().unwrap(), Gate::new());
+    let held = ScriptedLlm::new([Reply::text("Lost.").at_gate(&gate)]);
+    let executor = harness.boot(World::new(held)).await;
+    start_run(&*executor, &agent, "go").await;
+    gate.reached().await;
+    all_crashed(harness).await;
+    let llm = ScriptedLlm::new([Reply::text("Nice.")]);
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let options = ResumeOptions::default().message(message());
+    let handle = executor.resume(agent.erased(), &S.into(), options).await.unwrap();
+    completes(&handle).await;
+    expect![[r#"
+        user "go"
+        user "Look: and read."
+          file {"at":6,"type":"image/png","base64":"iVBORwD/","name":"chart.png"}
+          file {"at":15,"type":"application/pdf","url":"https://example.com/a.pdf"}
+    "#]]
+    .assert_eq(&normalise::transcript(&llm.seen()[0].messages));
 }

@@ -221,10 +221,10 @@ impl ResumeOptions {
         self
     }
 
-    /// Adds a message to continue with.
+    /// Adds a message to continue with: a text, or a [`UserMessage`] with images and files.
     #[must_use]
-    pub fn message(mut self, message: impl Into<String>) -> Self {
-        self.message = Some(UserMessage::new(message));
+    pub fn message(mut self, message: impl Into<UserMessage>) -> Self {
+        self.message = Some(message.into());
         self
     }
 

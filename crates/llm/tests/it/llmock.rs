@@ -13,22 +13,42 @@ use helix_agents_core::message::{
 };
 use helix_agents_core::step::{StepResult, StopReason};
 use helix_agents_core::tool::ToolSet;
-use helix_agents_llm::{ModelServer, ModelServerOptions, ServerProfile, Timeouts};
+use helix_agents_llm::{ApiFormat, ModelServer, ModelServerOptions, ServerProfile, Timeouts};
 use serde_json::{Value, json};
 
 use self::process::Llmock;
 use crate::support::{Ask, content, failure, tool};
 
-fn adapter(mock: &Llmock) -> ModelServer {
-    // The mock's evaluation ignores waits under 50 ms, and the mock needs a moment to notice that a
-    // client has disconnected.
-    let policy = RetryPolicy::default().base(Duration::from_millis(400));
-    let options = ModelServerOptions::new("local", &format!("{}/v1", mock.url))
-        .with_api_key("mock")
-        .with_profile(ServerProfile::openai())
-        .with_timeouts(Timeouts::default().with_read(Duration::from_secs(1)))
-        .with_retry(policy);
-    ModelServer::new(options).unwrap()
+/// An API of the mock.
+struct Api {
+    format: ApiFormat,
+    /// The path of the API on the mock.
+    path: &'static str,
+    /// The number of chunks before the first output.
+    silent_chunks: u32,
+}
+
+impl Api {
+    fn chat() -> Self {
+        let format = ApiFormat::ChatCompletions(ServerProfile::openai());
+        Self { format, path: "/v1", silent_chunks: 1 }
+    }
+
+    fn adapter(self, mock: &Llmock) -> ModelServer {
+        // The mock's evaluation ignores waits under 50 ms, and the mock needs a moment to notice
+        // that a client has disconnected.
+        let policy = RetryPolicy::default().base(Duration::from_millis(400));
+        let options = ModelServerOptions::new("local", &format!("{}{}", mock.url, self.path))
+            .with_api_key("mock")
+            .with_format(self.format)
+            .with_timeouts(
+                Timeouts::default()
+                    .with_first_byte(Duration::from_secs(1))
+                    .with_read(Duration::from_secs(1)),
+            )
+            .with_retry(policy);
+        ModelServer::new(options).unwrap()
+    }
 }
 
 /// Returns a question with a unique text, because the evaluation takes equal bodies for retries.
@@ -50,9 +70,32 @@ fn weather() -> Value {
 }
 
 #[tokio::test]
-async fn injected_faults_are_handled_as_the_mock_expects() {
+async fn faults_of_chat_completions_are_handled_as_the_mock_expects() {
+    check_faults(Api::chat()).await;
+}
+
+#[tokio::test]
+async fn faults_of_responses_are_handled_as_the_mock_expects() {
+    check_faults(Api { format: ApiFormat::OpenAiResponses, path: "/v1", silent_chunks: 4 }).await;
+}
+
+#[tokio::test]
+async fn faults_of_messages_are_handled_as_the_mock_expects() {
+    let format = ApiFormat::AnthropicMessages;
+    check_faults(Api { format, path: "/anthropic", silent_chunks: 3 }).await;
+}
+
+#[tokio::test]
+async fn faults_of_gemini_are_handled_as_the_mock_expects() {
+    let format = ApiFormat::GeminiGenerate;
+    check_faults(Api { format, path: "/gemini/v1beta", silent_chunks: 0 }).await;
+}
+
+/// Injects each kind of fault, and checks the result and the mock's evaluation.
+async fn check_faults(api: Api) {
     let mock = Llmock::start().await;
-    let adapter = adapter(&mock);
+    let silent = api.silent_chunks;
+    let adapter = api.adapter(&mock);
 
     // Before anything is delivered, the adapter itself retries.
     let faults = [
@@ -62,10 +105,10 @@ async fn injected_faults_are_handled_as_the_mock_expects() {
         json!({"type": "fail", "status": 500, "times": 3}),
         json!({"type": "fail", "status": 503, "retry_after": 0.3}),
         json!({"type": "fail", "status": 529}),
-        json!({"type": "stream_fault", "kind": "disconnect", "after_chunks": 1}),
-        json!({"type": "stream_fault", "kind": "truncate", "after_chunks": 1}),
-        json!({"type": "stream_fault", "kind": "malformed", "after_chunks": 1}),
-        json!({"type": "stream_fault", "kind": "stall", "after_chunks": 1, "stall_seconds": 6}),
+        json!({"type": "stream_fault", "kind": "disconnect", "after_chunks": silent}),
+        json!({"type": "stream_fault", "kind": "truncate", "after_chunks": silent}),
+        json!({"type": "stream_fault", "kind": "malformed", "after_chunks": silent}),
+        json!({"type": "stream_fault", "kind": "stall", "after_chunks": silent, "stall_seconds": 6}),
     ];
     for fault in &faults {
         mock.script(std::slice::from_ref(fault)).await;
@@ -75,8 +118,7 @@ async fn injected_faults_are_handled_as_the_mock_expects() {
 
     // After delivery, the caller has to retry.
     for kind in ["disconnect", "truncate", "malformed", "stall"] {
-        let fault =
-            json!({"type": "stream_fault", "kind": kind, "after_chunks": 3, "stall_seconds": 6});
+        let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": silent + 2, "stall_seconds": 6});
         mock.script(&[fault]).await;
         let ask = question(&format!("deliver, then {kind}"));
         let broken = ask.answer(&adapter).await;
@@ -103,7 +145,7 @@ async fn injected_faults_are_handled_as_the_mock_expects() {
 #[tokio::test]
 async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
     let mock = Llmock::start().await;
-    let adapter = adapter(&mock);
+    let adapter = Api::chat().adapter(&mock);
     let mut ask = question("How is the weather?");
     ask.tools = Arc::new(ToolSet::new(vec![tool("get_weather", weather(), true)]));
     ask.config.max_output_tokens = Some(100);
@@ -155,7 +197,7 @@ async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
 #[tokio::test]
 async fn broken_calls_are_passed_on_unchanged() {
     let mock = Llmock::start().await;
-    let adapter = adapter(&mock);
+    let adapter = Api::chat().adapter(&mock);
     for fault in ["malformed_arguments", "unknown_tool"] {
         mock.script(&[json!({"type": "tool_fault", "kind": fault})]).await;
         let mut ask = question(fault);
@@ -181,12 +223,12 @@ async fn replies_without_streaming_are_the_same() {
     let options = ModelServerOptions::new("local", &format!("{}/v1", mock.url));
     let plain = ModelServer::new(options.with_profile(profile)).unwrap();
     let mut ask = question("The same?");
-    let streamed = ask.answer(&adapter(&mock)).await;
+    let streamed = ask.answer(&Api::chat().adapter(&mock)).await;
     let whole = ask.answer(&plain).await;
     assert_eq!(streamed.result, whole.result);
 
     ask.tools = Arc::new(ToolSet::new(vec![tool("get_weather", weather(), false)]));
-    let streamed = ask.answer(&adapter(&mock)).await;
+    let streamed = ask.answer(&Api::chat().adapter(&mock)).await;
     let whole = ask.answer(&plain).await;
     assert_eq!(streamed.result.stop_reason(), whole.result.stop_reason());
 }
