@@ -135,6 +135,7 @@ fn sign(
 }
 
 #[cfg(not(feature = "sigv4"))]
+#[expect(clippy::needless_pass_by_value, reason = "with the feature, the options are changed")]
 fn sign(options: ModelServerOptions, _: &dyn Fn(&str) -> Option<String>) -> Result<Configured> {
     let remedy = "set `api_key_env`, or use a program with the feature `sigv4`";
     Err(no_credentials(&options, remedy))
@@ -149,6 +150,7 @@ fn add_tokens(options: ModelServerOptions) -> Result<Configured> {
 }
 
 #[cfg(not(feature = "gcp-auth"))]
+#[expect(clippy::needless_pass_by_value, reason = "with the feature, the options are changed")]
 fn add_tokens(options: ModelServerOptions) -> Result<Configured> {
     let remedy = "set `api_key_env`, or use a program with the feature `gcp-auth`";
     Err(no_credentials(&options, remedy))
