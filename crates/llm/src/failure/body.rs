@@ -80,8 +80,8 @@ impl ProviderError {
     }
 }
 
-/// The words in the codes and types of errors, in lower case and without separators, and the statuses that they mean. The
-/// first word of this list that a name contains decides.
+/// The words in the codes and types of errors, in lower case and without separators, and the statuses that they mean.
+/// The first word of this list that a name contains decides.
 const WORDS: &[(&str, u16)] = &[
     ("ratelimit", 429),
     ("quota", 429),

@@ -1,5 +1,5 @@
-//! Keys occur in no error, no `Debug` output, no log line and no URL, wherever they are configured and whatever a server
-//! sends.
+//! Keys occur in no error, no `Debug` output, no log line and no URL, wherever they are configured and whatever a
+//! server sends.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
