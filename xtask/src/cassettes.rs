@@ -35,7 +35,7 @@ fn play_usual() -> Result<()> {
 }
 
 fn play(folder: &str, filter: &[&str]) -> Result<()> {
-    // With the features of the whole workspace, the tests have already built the program.
+    // The gate `test` has already built the program with these features, so cargo does not build it again.
     let build = ["build", "--quiet", "--workspace", "--all-features", "--bin", PROGRAM];
     process::run(&mut process::cargo(build))?;
     let program = std::env::current_exe()?.with_file_name(PROGRAM);

@@ -20,8 +20,8 @@ const OTHERS: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", 
 /// Checks the links and builds both. The book is written to `target/book`.
 pub(crate) fn run() -> Result<()> {
     report::gate("links", complaints)?;
-    // The documentation of programs has no readers. The example makes cargo select the same features of dependencies as
-    // `lint`, which has already checked them.
+    // The documentation of programs has no readers. The example makes cargo select the same features of the dependencies
+    // as `lint` does, so that cargo reuses what that gate has built.
     let targets = ["--lib", "--example", "readme"];
     let mut rustdoc = process::cargo(["doc", "--workspace", "--no-deps", "--all-features"]);
     rustdoc.args(targets);

@@ -14,8 +14,8 @@ pub(crate) mod tier;
 /// The variable with the name of the tier. The tests with random stories run the share that belongs to it.
 const TIER: &str = "HELIX_TIER";
 
-/// The arguments of nextest for the tests of builds that lack a feature: the tiers of the whole workspace build with all
-/// features. Nextest fails if no test has such a name.
+/// The arguments of cargo for the tests that need a build without the optional features. The tiers of the whole workspace
+/// build with all features. Nextest fails if no test matches.
 const WITHOUT_A_FEATURE: [&str; 7] = [
     "nextest",
     "run",

@@ -13,7 +13,7 @@ const HEAD: [&str; 7] = [
     "spread",
     "× baseline",
     "aim",
-    "best of the others (× its bare)",
+    "best of the others (× its baseline)",
 ];
 
 /// Renders the report with one line per figure.

@@ -16,8 +16,8 @@ pub(crate) const BETA: &str = "thinking-binding-controls-2026-08-01";
 /// The member of the reasoning settings that belongs to the beta feature.
 const MEMBER: &str = "block_binding";
 
-/// Returns `true` if the model binds reasoning and the request contains some. `bound_to` is the model if requests
-/// contain only reasoning of the model that is called.
+/// Returns `true` if the model binds reasoning and the request contains some. `bound_to` is the called
+/// model if requests omit the reasoning of other models, and `None` otherwise.
 pub(crate) fn contains_bound(call: &Call<'_>, api: &str, bound_to: Option<&str>) -> bool {
     let has_reasoning = |message: &Message| {
         let Message::Assistant(reply) = message else { return false };
@@ -51,8 +51,8 @@ pub(crate) fn needs_beta(thinking: &Value) -> bool {
     thinking.get(MEMBER).is_some_and(|choice| !choice.is_null())
 }
 
-/// Returns `true` if the API rejects a forced call of a tool with these reasoning settings: they limit reasoning to a
-/// number of tokens.
+/// Returns `true` if the API rejects a forced tool call with these settings, because they set a token budget for
+/// reasoning.
 pub(crate) fn excludes_forced_tool(thinking: &Value) -> bool {
     thinking.get("type").is_some_and(|kind| kind == "enabled")
 }

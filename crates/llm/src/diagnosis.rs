@@ -19,8 +19,8 @@ mod remedy;
 /// The timeout of a request for the models of a provider.
 const MODELS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The maximum number of providers that are checked at the same time. Most configurations have fewer, so that the
-/// slowest provider determines the duration. The limit bounds the number of open connections.
+/// The maximum number of providers that are checked at the same time. Most configurations have fewer providers, so
+/// the slowest one determines the duration. The limit bounds the number of open connections.
 const MAX_CHECKS: usize = 16;
 
 /// The remedy if no default model can be selected.

@@ -174,10 +174,10 @@ impl Subject<'_> {
 
     /// Returns the code of the cause that the provider names, if there is one.
     fn cause(&self, details: &ProviderError) -> Option<ErrorCode> {
-        let is_about_a_call = |code: &ErrorCode| {
+        let applies_without_a_model = |code: &ErrorCode| {
             !matches!(code, ErrorCode::ProviderModelNotFound | ErrorCode::MediaUnsupported)
         };
-        details.cause().filter(|code| !self.model.is_empty() || is_about_a_call(code))
+        details.cause().filter(|code| !self.model.is_empty() || applies_without_a_model(code))
     }
 
     fn sentence(

@@ -159,7 +159,7 @@ pub(crate) fn parse_base_url(text: &str, provider: &str) -> Result<(Url, Route)>
     Ok((url, route))
 }
 
-/// Returns a URL without its user, query and fragment, which may contain credentials.
+/// Returns a URL without its user info, query and fragment, which may contain credentials.
 pub(crate) fn public_url(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);

@@ -31,15 +31,16 @@ pub(crate) fn is_foreign(
     })
 }
 
-/// Returns the transcript without paused replies of another model at its end. Only the model that made a paused reply can
-/// continue it, and many models reject other requests that end with a reply.
+/// Returns the transcript without paused replies of another model at its end. Only the model that made a paused reply
+/// can continue it, and many models reject a request whose last message is any other reply.
 pub(crate) fn messages<'a>(call: &Call<'a>, api: &str) -> &'a [SharedMessage] {
     let messages = call.request.messages;
-    let is_paused = |message: &SharedMessage| {
-        // The results of calls come before the continuation.
+    let is_foreign_pause = |message: &SharedMessage| {
+        // A reply with calls is not last: their results follow it.
         matches!(&**message, Message::Assistant(reply) if reply.tool_calls.is_empty())
             && is_foreign(message, api, call.provider, Some(call.model))
     };
-    let end = messages.iter().rposition(|message| !is_paused(message)).map_or(0, |last| last + 1);
+    let end =
+        messages.iter().rposition(|message| !is_foreign_pause(message)).map_or(0, |last| last + 1);
     messages.get(..end).unwrap_or(messages)
 }

@@ -65,9 +65,9 @@ where
     }
 }
 
-/// Returns the response of a call that no request is sent for.
+/// Returns the response of a call that is rejected before a request is sent.
 #[cold]
-pub(crate) fn refusal(error: Error) -> LlmResponse {
+pub(crate) fn rejected_before_request(error: Error) -> LlmResponse {
     failure_response(&FailedAttempt::early(error), true, Vec::new())
 }
 

@@ -15,7 +15,7 @@ use crate::attempt::{Attempt, Reading};
 use crate::capability::ModelCapabilities;
 use crate::failure::{FailedAttempt, Redactor, Secrets, Subject};
 use crate::http::{Route, parse_base_url, public_url};
-use crate::retry::{cancelled, refusal, with_retries};
+use crate::retry::{cancelled, rejected_before_request, with_retries};
 use crate::secret::ApiKey;
 use crate::wire_format::{Call, WireFormat};
 
@@ -260,7 +260,7 @@ impl ModelServer {
         if let Some(known) = capabilities
             && let Err(error) = known.check_media(model, request.messages, in_results)
         {
-            return Ok(refusal(error.with_context("provider", &options.name)));
+            return Ok(rejected_before_request(error.with_context("provider", &options.name)));
         }
         let mut policy = options.retry;
         policy.max_retries = request.max_retries;

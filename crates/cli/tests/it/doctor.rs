@@ -30,14 +30,15 @@ async fn report(dir: &TestDir, args: &[&str]) -> (Value, i32) {
     (done.json(), done.code)
 }
 
-#[track_caller]
 /// Returns the provider of this name.
+#[track_caller]
 fn provider<'a>(report: &'a Value, name: &str) -> &'a Value {
     let providers = report["models"]["providers"].as_array().unwrap();
     let found = providers.iter().find(|provider| provider["name"] == name);
     found.unwrap_or_else(|| panic!("{name}: {providers:?}"))
 }
 
+#[track_caller]
 fn codes(findings: &Value) -> Vec<&str> {
     let findings = findings.as_array().unwrap();
     for finding in findings {

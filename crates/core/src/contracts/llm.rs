@@ -39,8 +39,8 @@ pub use thinking::{Effort, ThinkingAmount, ThinkingConfig, ThinkingDisplay};
 pub struct LlmConfig {
     /// The model as `provider:model`, or a model name of the default provider.
     pub model: String,
-    /// The models that are called instead, in this order, if no output has arrived and the previous one cannot be used:
-    /// its provider is unavailable, overloaded, refuses the key or does not serve the model, or the model does not
+    /// The models that are called instead, in this order, if the previous one cannot be used and no output has arrived:
+    /// its provider is unavailable or overloaded, refuses the key or does not serve the model, or the model does not
     /// accept an attached file. Each must support the other settings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback_models: Vec<String>,

@@ -27,7 +27,8 @@ pub(super) fn of_provider(provider: &ProviderDiagnosis, error: &ErrorRecord) -> 
             None => "get a new key or token of the provider".into(),
         },
         ErrorCode::ProviderRegionUnsupported => {
-            "use another provider, or a host of the model that serves this region".into()
+            "change the region in the configuration, or use a provider that serves this country"
+                .into()
         }
         ErrorCode::ProviderUnavailable | ErrorCode::ProviderTimeout => {
             not_reachable(provider).into()

@@ -81,7 +81,7 @@ fn the_remedy_names_what_to_change() {
     assert_eq!(remedy(&expired), "get a new key or token, and set P_KEY to it");
 
     let elsewhere = failed(ErrorCode::ProviderRegionUnsupported);
-    assert!(remedy(&elsewhere).starts_with("use another provider"));
+    assert!(remedy(&elsewhere).starts_with("change the region"));
 
     let mut gone = failed(ErrorCode::ProviderUnavailable);
     gone.base_url = Some("https://models.example.com/v1".to_owned());

@@ -1,8 +1,8 @@
-//! Causes of errors that have a code of their own, whatever the status of the response.
+//! Causes that have their own error code, whatever the status of the response.
 //!
-//! The names and messages are those that providers document or send. Names match as a whole, and messages from their
-//! start to their end: a word such as `model` says nothing, because it also occurs in errors about other things and in
-//! quotes of the request.
+//! The names and messages are those that providers document or send. A name must be equal, and a pattern must match the
+//! whole message: a single word such as `model` proves nothing, because it also occurs in errors about other things and
+//! in quotes of the request.
 
 use helix_agents_core::error::ErrorCode;
 
@@ -39,7 +39,8 @@ const NAMES: &[(ErrorCode, &[&str])] = &[
     (ErrorCode::ProviderRegionUnsupported, &["unsupportedcountryregionterritory"]),
     (
         ErrorCode::MediaUnsupported,
-        // OpenAI. Images that are damaged or cannot be fetched are not among them, because no other model takes them.
+        // OpenAI. Images that are damaged or cannot be fetched are not among them, because no other model would
+        // accept them.
         &[
             "imagefiletoolarge",
             "imagetoolarge",
@@ -52,7 +53,8 @@ const NAMES: &[(ErrorCode, &[&str])] = &[
     ),
 ];
 
-/// Messages in lower case, with straight apostrophes. A star stands for any text, or for a single word at the start.
+/// Messages in lower case, with straight apostrophes. `*` matches any text; at the start of a pattern, it
+/// matches text without spaces.
 const MESSAGES: &[(ErrorCode, &[&str])] = &[
     (
         ErrorCode::ProviderCredentialsExpired,

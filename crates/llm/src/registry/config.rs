@@ -206,7 +206,7 @@ impl ProviderConfig {
     fn set_api(&self, options: &mut ModelServerOptions) -> Result<()> {
         let name = &options.name;
         let is_hosted = self.hosting.is_some();
-        // Of the hosts, only those of OpenAI's models serve two APIs.
+        // Of the hosts, only `azure_openai` and `bedrock_openai` serve two APIs.
         let has_one_api = is_hosted && options.format != ApiFormat::OpenAiResponses;
         if let Some(api) = self.api {
             let is_of_openai = matches!(api, Api::ChatCompletions | Api::OpenaiResponses);

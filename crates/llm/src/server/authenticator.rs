@@ -35,7 +35,7 @@ pub trait Authenticator: Debug + Send + Sync {
     async fn token(&self) -> Result<ApiKey>;
 
     /// Discards a token that the provider refused, so that the next call of [`token`](Self::token) returns another one.
-    /// If it does, the attempt is repeated once with the new token; this is not one of the retries. Another call may
-    /// have discarded the token already. By default, does nothing.
+    /// If `token` then returns a different one, the attempt is repeated once. This repetition does not count as a retry.
+    /// A concurrent call may already have discarded the same token. The default implementation does nothing.
     async fn discard(&self, _token: &ApiKey) {}
 }

@@ -37,7 +37,8 @@ pub struct GoogleTokens {
 /// The source of the tokens.
 #[derive(Default)]
 struct Source {
-    /// Keeps each token until it expires. `None` before the first call and after a token was discarded.
+    /// Keeps each token until it expires. `None` after a token was discarded and, with the credentials of the machine,
+    /// before the first call.
     provider: Option<Arc<dyn TokenProvider>>,
     /// The last token of the provider.
     last: Option<ApiKey>,

@@ -110,7 +110,7 @@ async fn the_error_names_the_model_and_the_kind_of_file() {
 
 /// Chat Completions sends a note instead of the files of tool results.
 #[tokio::test]
-async fn files_of_tool_results_count_if_they_are_sent() {
+async fn files_of_tool_results_are_checked_only_if_the_api_sends_them() {
     let result = ToolResultMessage {
         tool_call_id: "call_1".into(),
         provider_id: None,

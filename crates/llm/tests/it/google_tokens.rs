@@ -83,7 +83,7 @@ async fn a_token_that_the_provider_refuses_is_replaced() {
     };
     let issuer = Server::start(vec![token("token-1"), token("token-2")]).await;
     let tokens = tokens(&issuer);
-    // Another token than the last one is not the provider's.
+    // Only the last token is discarded.
     let first = tokens.token().await.unwrap();
     tokens.discard(&"other".into()).await;
     assert_eq!(tokens.token().await.unwrap(), first);
@@ -107,7 +107,7 @@ async fn call(server: &Server, tokens: GoogleTokens, max_retries: u32) -> LlmRes
 }
 
 #[tokio::test]
-async fn a_refused_token_ends_the_call() {
+async fn a_token_server_that_refuses_ends_the_call() {
     let body = r#"{"error":"invalid_grant","error_description":"the account is disabled"}"#;
     let issuer = Server::start(vec![Reply::status(400, "", body); 10]).await;
     let server = Server::start(Vec::new()).await;

@@ -240,7 +240,7 @@ async fn no_other_model_is_called_after_output_or_for_a_rejected_request() {
 }
 
 #[tokio::test]
-async fn no_other_model_is_called_after_output_that_a_retry_cannot_repair() {
+async fn no_other_model_is_called_if_a_permanent_failure_follows_output() {
     for code in ["insufficient_quota", "invalid_api_key"] {
         let error = format!(r#"{{"error":{{"message":"No.","code":"{code}"}}}}"#);
         let failed = Reply::events([text("Hi"), error].map(|data| format!("data: {data}\n\n")));

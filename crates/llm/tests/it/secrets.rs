@@ -1,5 +1,5 @@
-//! Keys occur in no error, no `Debug` output, no log line and no URL, wherever they are configured and whatever a
-//! server sends.
+//! Keys occur in no error, no `Debug` output and no log line, wherever they are configured and whatever a server sends.
+//! URLs contain them only in a query of the base URL.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::support::{Act, Ask, Reply, Server, options, text};
 
-/// A key with no form that the library knows.
+/// A key without a prefix that the library recognises.
 const MARKER: &str = "hunter2-marker-4711";
 
 #[derive(Debug)]

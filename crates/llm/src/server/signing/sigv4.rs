@@ -55,7 +55,7 @@ impl AwsCredentials {
     /// [`AWS_SESSION_TOKEN`].
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] if one of the first two is not set. A blank variable is not set.
+    /// Returns [`ErrorCode::ConfigInvalid`] if one of the first two is not set. A blank variable counts as not set.
     pub fn from_env() -> Result<Self> {
         Self::from_lookup(&|name| std::env::var(name).ok()).map_err(|variable| {
             let message = format!("the AWS credentials are missing: set {}", variable.name);

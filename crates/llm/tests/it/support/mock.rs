@@ -30,7 +30,7 @@ pub(crate) const BINDING: [&str; 6] = [
     "claude-haiku-5-5",
 ];
 
-/// The beta feature that lets a request say what happens to reasoning whose beginning has changed.
+/// The beta feature with which a request selects what happens to reasoning if anything before it has changed.
 pub(crate) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 /// A part of a reply.

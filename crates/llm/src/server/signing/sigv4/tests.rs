@@ -104,7 +104,7 @@ fn signatures_are_those_of_botocore() {
 }
 
 #[test]
-fn a_blank_variable_is_not_set() {
+fn a_blank_variable_counts_as_not_set() {
     let missing = |blank: &'static str| {
         let lookup = |name: &str| Some(if name == blank { " " } else { "x" }.to_owned());
         AwsCredentials::from_lookup(&lookup).map(|credentials| credentials.session_token.is_some())
