@@ -5,10 +5,11 @@ use anyhow::Result;
 use crate::process;
 
 /// The targets that are linted. The second selection is the core crate without its optional dependencies, as stores and
-/// adapters may use it.
-const SELECTIONS: [&[&str]; 2] = [
+/// adapters may use it. The third is the code of the adapters that replaces a missing feature.
+const SELECTIONS: [&[&str]; 3] = [
     &["--workspace", "--all-targets", "--all-features", "--keep-going"],
     &["--package", "helix-agents-core", "--lib"],
+    &["--package", "helix-agents-llm", "--lib"],
 ];
 
 /// Fails on any warning.

@@ -2,6 +2,7 @@
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmConfig;
+use helix_agents_core::message::{Media, MediaSource};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 
@@ -66,6 +67,11 @@ impl WireFormat for BedrockConverse {
             )),
             None => Ok(()),
         }
+    }
+
+    /// The API takes only bytes.
+    fn sends(self, media: &Media, _in_result: bool) -> bool {
+        matches!(media.source, MediaSource::Base64(_))
     }
 
     fn assemble(self, call: &Call<'_>) -> RequestBody {

@@ -2,6 +2,7 @@
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmConfig;
+use helix_agents_core::message::Media;
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 
@@ -67,6 +68,10 @@ impl WireFormat for OpenAiChat<'_> {
             return Err(Error::new(ErrorCode::ConfigInvalid, message));
         }
         Ok(())
+    }
+
+    fn sends(self, media: &Media, in_result: bool) -> bool {
+        !in_result && message::sends(media)
     }
 
     fn assemble(self, call: &Call<'_>) -> RequestBody {

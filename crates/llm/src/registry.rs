@@ -346,7 +346,11 @@ impl ProviderRegistry {
             let attempt = FailedAttempt::of_response(error, response.usage);
             let config = with_model(&config, model);
             let request = request.clone().with_config(&config);
-            match self.adapter(&config)?.generate_step(request, &delivery).await {
+            let called = match self.adapter(&config) {
+                Ok(adapter) => adapter.generate_step(request, &delivery).await,
+                Err(error) => Err(error),
+            };
+            match called {
                 Ok(next) => {
                     failed.append(&mut response.failed_attempts);
                     failed.push(attempt);

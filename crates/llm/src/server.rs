@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+use helix_agents_core::message::Media;
 use reqwest::header::{AUTHORIZATION, Entry, HeaderName, HeaderValue, InvalidHeaderValue};
 use reqwest::{Method, Request, Url};
 use tokio_util::sync::CancellationToken;
@@ -253,15 +254,14 @@ impl ModelServer {
         let hosting = &options.hosting;
         let call = Call { provider: &options.name, model, capabilities, hosting, request };
         format.check_call(&call)?;
-        let body = format.assemble(&call);
-        let subject = Subject { provider: &options.name, model };
-        // Chat Completions cannot send the files of tool results.
-        let in_results = options.format.profile().is_none();
+        let sends = |media: &Media, in_result| format.sends(media, in_result);
         if let Some(known) = capabilities
-            && let Err(error) = known.check_media(model, request.messages, in_results)
+            && let Err(error) = known.check_media(model, request.messages, sends)
         {
             return Ok(rejected_before_request(error.with_context("provider", &options.name)));
         }
+        let body = format.assemble(&call);
+        let subject = Subject { provider: &options.name, model };
         let mut policy = options.retry;
         policy.max_retries = request.max_retries;
         let reading = Reading {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use helix_agents_core::error::Result;
 use helix_agents_core::llm::{LlmConfig, LlmRequest, ThinkingAmount, ToolChoice};
+use helix_agents_core::message::Media;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName};
 use serde::Deserialize;
@@ -72,6 +73,12 @@ pub(crate) trait WireFormat: Copy + Send + Sync {
     /// Rejects calls that the API does not support.
     fn check_call(self, _call: &Call<'_>) -> Result<()> {
         Ok(())
+    }
+
+    /// Returns `true` if a request contains this file. Otherwise the model reads a note that there is one. `in_result` is
+    /// `true` for a file of a tool result.
+    fn sends(self, _media: &Media, _in_result: bool) -> bool {
+        true
     }
 
     /// Writes the body of a request.

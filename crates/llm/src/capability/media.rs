@@ -6,8 +6,8 @@ use helix_agents_core::message::{Media, Message, SharedMessage};
 use super::ModelCapabilities;
 
 impl ModelCapabilities {
-    /// Rejects images and files that the model does not accept. `in_results` is whether the API can send the files of
-    /// tool results.
+    /// Rejects images and files that the model does not accept, if `is_sent` returns `true` for them. Its second argument
+    /// is `true` for a file of a tool result.
     ///
     /// # Errors
     /// Returns [`ErrorCode::MediaUnsupported`].
@@ -15,17 +15,19 @@ impl ModelCapabilities {
         &self,
         model: &str,
         messages: &[SharedMessage],
-        in_results: bool,
+        is_sent: impl Fn(&Media, bool) -> bool,
     ) -> Result<()> {
         if self.images && self.files {
             return Ok(());
         }
-        let refused = |media: &&Media| !if media.is_image() { self.images } else { self.files };
+        let accepts = |media: &Media| if media.is_image() { self.images } else { self.files };
+        let refused = |media: &&Media, in_result| !accepts(media) && is_sent(media, in_result);
         let first = messages.iter().find_map(|message| match &**message {
             Message::User(user) => {
-                user.attachments.iter().map(|attachment| &attachment.media).find(refused)
+                let mut files = user.attachments.iter().map(|attachment| &attachment.media);
+                files.find(|media| refused(media, false))
             }
-            Message::Tool(result) if in_results => result.attachments.iter().find(refused),
+            Message::Tool(result) => result.attachments.iter().find(|media| refused(media, true)),
             _ => None,
         });
         let Some(media) = first else { return Ok(()) };

@@ -79,6 +79,11 @@ fn the_remedy_names_what_to_change() {
     assert_eq!(remedy(&expired), "get a new key or token of the provider");
     expired.key_variable = Some("P_KEY".to_owned());
     assert_eq!(remedy(&expired), "get a new key or token, and set P_KEY to it");
+    expired.key_variable = Some("AWS_ACCESS_KEY_ID".to_owned());
+    assert_eq!(
+        remedy(&expired),
+        "get new AWS credentials, and set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
+    );
 
     let elsewhere = failed(ErrorCode::ProviderRegionUnsupported);
     assert!(remedy(&elsewhere).starts_with("change the region"));

@@ -82,8 +82,16 @@ fn encode_text(text: &str, out: &mut Vec<u8>) {
     object.end();
 }
 
-/// Writes an image or another file. The API takes images by address, and other files by id. The model reads that there was
-/// a file that the API cannot take.
+/// Returns `true` if the API takes the file: images by address, and other files by id.
+pub(super) fn sends(media: &Media) -> bool {
+    match media.source {
+        MediaSource::Url(_) => media.is_image(),
+        MediaSource::File { .. } => !media.is_image(),
+        _ => true,
+    }
+}
+
+/// Writes an image or another file. The model reads that there was a file that the API cannot take.
 fn encode_media(media: &Media, out: &mut Vec<u8>) {
     let url = match &media.source {
         MediaSource::Base64(bytes) => Some(format!("data:{};base64,{bytes}", media.media_type)),

@@ -84,7 +84,7 @@ async fn the_configuration_file_describes_what_a_model_accepts() {
         ("m1", "images = false", Some("media_unsupported")),
         ("m1", "files = false", None),
         ("o3-mini", "images = true", None),
-        ("o3-mini", "files = true", Some("media_unsupported")),
+        ("o3-mini", "files = false", Some("media_unsupported")),
     ] {
         let server = Server::start(vec![good()]).await;
         let url = server.url();
@@ -134,6 +134,22 @@ async fn files_of_tool_results_are_checked_only_if_the_api_sends_them() {
         options.with_format(ApiFormat::OpenAiResponses).with_model_capabilities("m1", blind())
     };
     assert_eq!(code(ask(), responses).await, unsupported());
+}
+
+/// Chat Completions and Converse send a note instead of some files.
+#[tokio::test]
+async fn files_that_the_api_cannot_send_are_not_checked() {
+    let blind = || ModelCapabilities::new().with_images(false).with_files(false);
+    let chat = |options: ModelServerOptions| options.with_model_capabilities("m1", blind());
+    let converse = |options: ModelServerOptions| {
+        options.with_format(ApiFormat::BedrockConverse).with_model_capabilities("m1", blind())
+    };
+    let pdf = || Media::from_url("application/pdf", "https://example.com/a.pdf");
+    let png = || Media::from_url("image/png", "https://example.com/a.png");
+    assert_eq!(code(asking("m1", pdf()), chat).await, (None, 1));
+    assert_eq!(code(asking("m1", png()), chat).await, unsupported());
+    assert_ne!(code(asking("m1", png()), converse).await, unsupported());
+    assert_eq!(code(asking("m1", image()), converse).await, unsupported());
 }
 
 #[tokio::test]

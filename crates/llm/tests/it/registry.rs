@@ -308,7 +308,7 @@ async fn a_fallback_that_cannot_be_called_does_not_hide_the_failure() {
         .unwrap();
     let mut ask = Ask::default();
     ask.config.model = "first:m".to_owned();
-    ask.config.fallback_models = vec!["broken:m".to_owned()];
+    ask.config.fallback_models = ["unknown:m", "broken:m"].map(str::to_owned).into();
     let (response, other) = (ask.answer(&registry).await, "second:m".to_owned());
     assert_eq!(failure(&response).0.code, ErrorCode::ProviderUnavailable.as_str());
     let first = Server::start(vec![Reply::status(503, "", "{}")]).await;
