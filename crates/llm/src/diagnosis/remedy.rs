@@ -6,7 +6,6 @@ use helix_agents_core::error::{Error, ErrorCode, ErrorRecord};
 
 use super::ProviderDiagnosis;
 use crate::CONFIG_FILE;
-use crate::env;
 use crate::http::{Route, parse_base_url};
 use crate::registry::KnownProvider;
 
@@ -24,12 +23,11 @@ pub(super) fn of_provider(provider: &ProviderDiagnosis, error: &ErrorRecord) -> 
     match error.to_error(ErrorCode::Internal).code() {
         ErrorCode::ProviderUnauthorized => refused_key(provider).into(),
         ErrorCode::ProviderCredentialsExpired => match variable {
-            Some(variable) if variable == env::AWS_ACCESS_KEY_ID.name => format!(
-                "get new AWS credentials, and set {variable}, {} and {}",
-                env::AWS_SECRET_ACCESS_KEY.name,
-                env::AWS_SESSION_TOKEN.name
-            )
-            .into(),
+            Some("AWS_ACCESS_KEY_ID") => {
+                "get new AWS credentials, and set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY \
+                                          and AWS_SESSION_TOKEN"
+                    .into()
+            }
             Some(variable) => format!("get a new key or token, and set {variable} to it").into(),
             None => "get a new key or token of the provider".into(),
         },

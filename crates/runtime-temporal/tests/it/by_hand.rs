@@ -18,7 +18,7 @@ use temporalio_client::tonic::IntoRequest as _;
 use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
 use temporalio_common::protos::temporal::api::workflowservice::v1::ResetWorkflowExecutionRequest;
 
-use crate::deployment::{Deployment, Process, status};
+use crate::deployment::{Deployment, Process, start, status};
 
 /// A run that is blocked in its model call, with its worker.
 struct Story {
@@ -156,21 +156,25 @@ fn held(gate: &Gate) -> Tool {
 /// the same workflow id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_is_created_again_waits_for_the_old_workflow_to_close() {
-    let story = in_the_model_call().await;
-    let workflow = story.here.workflow("teller", "story").await;
-    assert!(story.here.store.delete(story.handle.session()).await.unwrap());
+    let Story { here, agents, gate, worker, handle } = in_the_model_call().await;
+    // Without a worker, the old workflow is open until it is terminated.
+    worker.kill().await;
+    gate.open();
+    assert!(here.store.delete(handle.session()).await.unwrap());
+    let client = here.client(&agents).await;
     let second = {
-        let mut starting = pin!(story.worker.start(&story.agents[0]));
+        let mut starting = pin!(start(&client, &agents[0]));
         tokio::select! {
             biased;
             _ = &mut starting => panic!("the run started while the old workflow was open"),
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
         }
+        let workflow = here.workflow("teller", "story").await;
         workflow.terminate(Default::default()).await.unwrap();
         within(starting).await
     };
-    assert_ne!(second.run(), story.handle.run());
-    story.gate.open();
+    assert_ne!(second.run(), handle.run());
+    let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
     assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
-    story.worker.shut_down().await;
+    worker.shut_down().await;
 }
