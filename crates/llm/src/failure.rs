@@ -149,11 +149,9 @@ impl Subject<'_> {
         let mut error = self.error(code, sentence);
         // A provider's message about a rejected key may contain part of the key, and its message
         // about a request may quote the request.
-        let may_quote_key = match code {
-            ErrorCode::ProviderCredentialsExpired => true,
-            ErrorCode::ProviderUnauthorized => status != 403,
-            _ => false,
-        };
+        let may_quote_key = status == 401
+            || code == ErrorCode::ProviderCredentialsExpired
+            || (code == ErrorCode::ProviderUnauthorized && status != 403);
         if !may_quote_key && let Some(message) = &details.message {
             let message = redactor.short(message);
             if !message.is_empty() {

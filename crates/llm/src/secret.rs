@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use reqwest::header::AUTHORIZATION;
-
 /// The API key of a provider. `Debug` does not show it, and it has no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(Arc<str>);
@@ -33,9 +31,20 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Returns `true` for headers that contain keys.
+/// Returns `true` for headers that contain keys. The name is in lower case.
 pub(crate) fn is_secret_header(name: &str) -> bool {
-    const OTHERS: [&str; 5] =
-        ["api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token", "cookie"];
-    name == AUTHORIZATION || OTHERS.contains(&name)
+    const ENDS: [&str; 11] = [
+        "authorization",
+        "-auth",
+        "api-key",
+        "apikey",
+        "access-key",
+        "auth-key",
+        "subscription-key",
+        "-token",
+        "-secret",
+        "-password",
+        "cookie",
+    ];
+    ENDS.iter().any(|end| name.ends_with(end))
 }

@@ -1,6 +1,5 @@
 //! A model server: its address, its key, and the calls to it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -267,7 +266,7 @@ impl ModelServer {
         let reading = Reading {
             subject,
             redactor: Redactor {
-                secrets: self.0.secrets(&request.config.headers),
+                secrets: self.0.secrets(Some(request.config)),
                 conversation: body.conversation(),
             },
             structured: request.output_schema.is_some(),
@@ -377,10 +376,10 @@ impl Inner {
         self.route == Route::Plain && !self.options.allow_http
     }
 
-    /// Returns the secrets of a request with these headers, except for the access token.
-    fn secrets<'a>(&'a self, headers: &'a BTreeMap<String, String>) -> Secrets<'a> {
+    /// Returns the secrets of a request with these settings, except for the access token.
+    fn secrets<'a>(&'a self, config: Option<&'a LlmConfig>) -> Secrets<'a> {
         let options = &self.options;
         let key = options.session_token().or(options.api_key.as_ref());
-        Secrets { key, token: None, headers: Some(headers), url: Some(&self.base_url) }
+        Secrets { key, token: None, config, url: Some(&self.base_url) }
     }
 }

@@ -49,8 +49,7 @@ impl ProviderError {
     /// Returns the HTTP status that a provider would have sent for this error if the reply had not
     /// started. An unknown error may be temporary.
     pub(crate) fn likely_status(&self) -> u16 {
-        let names = [self.code.as_deref(), self.kind.as_deref()];
-        names.into_iter().flatten().find_map(status_of).unwrap_or(500)
+        self.names().find_map(status_of).unwrap_or(500)
     }
 
     /// Returns the code, the type and the reasons.

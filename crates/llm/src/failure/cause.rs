@@ -32,6 +32,7 @@ const NAMES: &[(ErrorCode, &[&str])] = &[
             "modeldecommissioned",       // Groq
             "modelnotavailable",         // Together
             "modelnotfound",             // OpenAI, Groq and others
+            "modelnotsupported",         // Hugging Face
             "resourcenotfoundexception", // Bedrock
             "unknownmodel",              // Azure
         ],
@@ -81,6 +82,7 @@ const MESSAGES: &[(ErrorCode, &[&str])] = &[
             "the model `*` does not exist*", // OpenAI, vLLM, Groq
             "the model * does not exist or your team * does not have access to it.*", // xAI
             "models/* is not found for api version *", // Gemini
+            "this model models/* is no longer available*", // Gemini
             "publisher model * not found*",  // Vertex AI, also for a model of another region
             "the provided model identifier is invalid.*", // Bedrock, also for a model of another region
             "you don't have access to the model with the specified model id.*", // Bedrock
@@ -105,6 +107,7 @@ const MESSAGES: &[(ErrorCode, &[&str])] = &[
             "audio input modality is not enabled for *", // Gemini
             "unsupported mime type: *",                 // Gemini
             "messages.*.source.base64.media_type: input should be *", // Anthropic
+            "messages.*.source.base64: image exceeds *", // Anthropic
             "this model doesn't support the image field*", // Bedrock
             "this model doesn't support the document field*", // Bedrock
             "image input is not enabled for this model*", // Mistral

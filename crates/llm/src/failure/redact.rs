@@ -1,11 +1,14 @@
 //! Redaction of keys and conversation contents in providers' messages.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use helix_agents_core::llm::LlmConfig;
 use memchr::memmem;
 use reqwest::Url;
+use serde_json::Value;
 
 use crate::secret::{ApiKey, is_secret_header};
 
@@ -19,8 +22,13 @@ const MAX_CHARS: usize = 300;
 /// quote.
 const ECHO_BYTES: usize = 16;
 
-/// The minimum length of a secret in a header or in a URL. Shorter values are names of schemes and similar words.
+/// The minimum length of a secret in a header, a URL or an option. Shorter values are names of schemes and similar
+/// words.
 const MIN_SECRET: usize = 8;
+
+/// The minimum length of a key. Shorter ones are placeholders for servers that need no key, and letters such as `x`
+/// occur in every message.
+const MIN_KEY: usize = 4;
 
 const HIDDEN: &str = "[…]";
 
@@ -31,31 +39,100 @@ pub(crate) struct Secrets<'a> {
     pub(crate) key: Option<&'a ApiKey>,
     /// The access token.
     pub(crate) token: Option<&'a ApiKey>,
-    /// The caller's headers.
-    pub(crate) headers: Option<&'a BTreeMap<String, String>>,
+    /// The settings of the call, whose headers and provider options may contain keys.
+    pub(crate) config: Option<&'a LlmConfig>,
     /// The URL, whose query may contain a key.
     pub(crate) url: Option<&'a Url>,
 }
 
 impl Secrets<'_> {
-    fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let keys = [self.key, self.token].into_iter().flatten().map(ApiKey::expose);
-        let keys = keys.filter(|key| !key.is_empty()).map(Cow::Borrowed);
-        let headers = self.headers.into_iter().flatten();
-        let headers = headers.filter(|(name, _)| is_secret_header(&name.to_ascii_lowercase()));
-        // Values such as `Bearer KEY` and `name=KEY; …` consist of several words.
-        let words = headers.flat_map(|(_, value)| value.split([' ', '=', ';', ',']));
-        let words = words.map(Cow::Borrowed);
-        let queries = self.url.and_then(Url::query);
-        let raw = queries.into_iter().flat_map(|query| query.split(['&', '='])).map(Cow::Borrowed);
-        let pairs = self.url.into_iter().flat_map(Url::query_pairs).map(|(_, value)| value);
-        keys.chain(words.chain(raw).chain(pairs).filter(|text| text.len() >= MIN_SECRET))
+    fn texts(&self) -> Vec<Cow<'_, str>> {
+        let mut texts = Vec::new();
+        let mut keys: Vec<Cow<'_, str>> = Vec::new();
+        let own = [self.key, self.token].into_iter().flatten();
+        keys.extend(own.map(|key| Cow::Borrowed(key.expose())));
+        if let Some(config) = self.config {
+            for (name, value) in &config.headers {
+                if is_secret_header(&name.to_ascii_lowercase()) {
+                    texts.extend(words(value).map(Cow::Borrowed));
+                    if let Some(user) = basic_user(value) {
+                        let password = user.split_once(':').map(|(_, password)| password);
+                        keys.extend(password.map(|password| Cow::Owned(password.to_owned())));
+                        texts.push(Cow::Owned(user));
+                    }
+                }
+            }
+            let options = config.provider_options.values().flatten();
+            for (name, value) in options {
+                add_secrets(value, is_secret_option(name), &mut texts);
+            }
+        }
+        let query = self.url.and_then(Url::query).unwrap_or_default();
+        texts.extend(query.split('&').map(value_of).map(Cow::Borrowed));
+        let encoded = texts.iter().filter(|text| text.contains('%'));
+        let decoded: Vec<_> =
+            encoded.filter_map(|text| String::from_utf8(Form::decoded(text).bytes).ok()).collect();
+        texts.extend(decoded.into_iter().map(Cow::Owned));
+        texts.retain(|text| text.len() >= MIN_SECRET);
+        keys.retain(|key| key.len() >= MIN_KEY);
+        texts.extend(keys);
+        texts
     }
 }
 
 impl fmt::Debug for Secrets<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secrets(…)")
+    }
+}
+
+/// Returns the words of a header's value, such as `Bearer KEY` and `name="KEY"; …`, without quotes, names and padding.
+fn words(value: &str) -> impl Iterator<Item = &str> {
+    let words = value.split_whitespace();
+    let words = words.flat_map(|word| [word].into_iter().chain(word.split([';', ','])));
+    let words = words.flat_map(|word| [word, value_of(word)]);
+    let words = words.map(|word| word.trim_matches(['"', '\'', ';', ',']));
+    words.flat_map(|word| [word, word.trim_end_matches('=')])
+}
+
+/// Returns the part after the first `=`, or the whole text.
+fn value_of(pair: &str) -> &str {
+    pair.split_once('=').map_or(pair, |(_, value)| value)
+}
+
+/// Returns `USER:PASSWORD` of basic authentication.
+fn basic_user(header: &str) -> Option<String> {
+    let (scheme, user) = header.trim().split_once(' ')?;
+    let user = STANDARD_NO_PAD.decode(user.trim().trim_end_matches('=')).ok()?;
+    String::from_utf8(user).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))
+}
+
+fn is_secret_option(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let parts = ["token", "key", "secret", "password", "authorization"];
+    is_secret_header(&name) || parts.iter().any(|part| name.contains(part))
+}
+
+/// Adds the texts of an option that may be secret: those below a member with such a name.
+fn add_secrets<'a>(value: &'a Value, is_secret: bool, texts: &mut Vec<Cow<'a, str>>) {
+    match value {
+        Value::String(text) if is_secret => {
+            texts.push(Cow::Borrowed(text));
+            // The option may be a header such as `Bearer KEY`.
+            let key = text.split_once(' ').filter(|(_, key)| !key.contains(' '));
+            texts.extend(key.map(|(_, key)| Cow::Borrowed(key)));
+        }
+        Value::Array(items) => {
+            for item in items {
+                add_secrets(item, is_secret, texts);
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                add_secrets(value, is_secret || is_secret_option(name), texts);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -68,26 +145,41 @@ pub(crate) struct Redactor<'a> {
 }
 
 impl Redactor<'_> {
-    /// Returns `true` if the text contains a secret.
+    /// Returns `true` if the text is or contains a secret.
     pub(crate) fn has_secret(&self, text: &str) -> bool {
-        self.secrets.texts().any(|secret| text.contains(&*secret))
+        // A short key may be a part of a word.
+        let contains = |secret: &str| secret.len() >= MIN_SECRET && text.contains(secret);
+        self.secrets.texts().iter().any(|secret| text == secret || contains(secret))
     }
 
     /// Returns the start of a provider's message on one line, without keys and quotes of the
     /// request.
     pub(crate) fn short(&self, message: &str) -> String {
         let words: Vec<&str> = message.split_whitespace().collect();
-        let mut text = words.join(" ");
-        for secret in self.secrets.texts() {
-            text = text.replace(&*secret, HIDDEN);
-        }
+        let mut text = self.hide_keys(&words.join(" "));
         let cut = text.char_indices().nth(MAX_CHARS).map(|(at, _)| at);
         if let Some(at) = cut {
             text.truncate(at);
             text.push('…');
         }
-        let text = hide_keys(&text);
         self.hide_echoes(&text)
+    }
+
+    /// Hides the secrets of the request, and words that look like API keys.
+    fn hide_keys(&self, text: &str) -> String {
+        let mut hidden = vec![false; text.len()];
+        let secrets = self.secrets.texts();
+        for form in [Form::plain(text), Form::decoded(text)] {
+            for secret in &secrets {
+                for at in memmem::find_iter(&form.bytes, secret.as_bytes()) {
+                    form.hide(at, secret.len(), &mut hidden);
+                }
+            }
+            for (at, length) in form.keys() {
+                form.hide(at, length, &mut hidden);
+            }
+        }
+        without(text, &hidden)
     }
 
     /// Hides every part of the text that occurs in the conversation.
@@ -96,36 +188,84 @@ impl Redactor<'_> {
         let mut hidden = vec![false; bytes.len()];
         for (at, window) in bytes.windows(ECHO_BYTES).enumerate() {
             if memmem::find(self.conversation, window).is_some() {
-                for flag in hidden.iter_mut().skip(at).take(ECHO_BYTES) {
-                    *flag = true;
-                }
+                hide(&mut hidden, at, at + ECHO_BYTES);
             }
         }
-        let mut out = String::with_capacity(text.len());
-        let mut was_hidden = false;
-        for (at, character) in text.char_indices() {
-            let is_hidden = hidden.get(at).copied().unwrap_or_default();
-            if !is_hidden {
-                out.push(character);
-            } else if !was_hidden {
-                out.push_str(HIDDEN);
-            }
-            was_hidden = is_hidden;
-        }
-        out
+        without(text, &hidden)
     }
 }
 
-/// Hides words that look like API keys.
-fn hide_keys(text: &str) -> String {
-    let looks_like_a_key = |word: &str| {
-        let word = word.trim_start_matches(|character: char| !character.is_ascii_alphanumeric());
-        word.len() > 8
-            && ["sk-", "sk_", "gsk_", "xai-", "AIza", "hf_"]
-                .iter()
-                .any(|prefix| word.starts_with(prefix))
-    };
-    let words = text.split(' ');
-    let words = words.map(|word| if looks_like_a_key(word) { HIDDEN } else { word });
-    words.collect::<Vec<_>>().join(" ")
+/// The bytes of a text, as they are or with percent-encoding decoded.
+struct Form {
+    bytes: Vec<u8>,
+    /// The position of each byte in the text, and the end of the text.
+    positions: Vec<usize>,
+}
+
+impl Form {
+    fn plain(text: &str) -> Self {
+        Self { bytes: text.as_bytes().to_vec(), positions: (0..=text.len()).collect() }
+    }
+
+    fn decoded(text: &str) -> Self {
+        let code = |at: usize| {
+            let digits = text.get(at + 1..at + 3)?;
+            let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+        };
+        let (mut bytes, mut positions, mut at) = (Vec::new(), Vec::new(), 0);
+        while let Some(byte) = text.as_bytes().get(at) {
+            positions.push(at);
+            let code = if *byte == b'%' { code(at) } else { None };
+            bytes.push(code.unwrap_or(*byte));
+            at += if code.is_some() { 3 } else { 1 };
+        }
+        positions.push(at);
+        Self { bytes, positions }
+    }
+
+    /// Marks the part of the text that these bytes come from.
+    fn hide(&self, at: usize, length: usize, hidden: &mut [bool]) {
+        if let (Some(start), Some(end)) = (self.positions.get(at), self.positions.get(at + length))
+        {
+            hide(hidden, *start, *end);
+        }
+    }
+
+    /// Returns the position and length of each word that looks like an API key, or like a masked one such as `sk-…*yz`.
+    fn keys(&self) -> impl Iterator<Item = (usize, usize)> {
+        let prefixes = ["sk-", "sk_", "gsk_", "xai-", "AIza", "hf_"];
+        let starts = prefixes.into_iter().flat_map(|prefix| memmem::find_iter(&self.bytes, prefix));
+        starts.filter_map(|at| {
+            let (before, rest) = self.bytes.split_at_checked(at)?;
+            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_*.".contains(byte);
+            let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+            // The period at the end of a sentence.
+            let length = rest.get(..length)?.iter().rposition(|byte| *byte != b'.')? + 1;
+            let is_start = !before.last().is_some_and(u8::is_ascii_alphanumeric);
+            (is_start && length > 8).then_some((at, length))
+        })
+    }
+}
+
+fn hide(hidden: &mut [bool], start: usize, end: usize) {
+    for flag in hidden.iter_mut().take(end).skip(start) {
+        *flag = true;
+    }
+}
+
+/// Returns the text without the hidden bytes.
+fn without(text: &str, hidden: &[bool]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut was_hidden = false;
+    for (at, character) in text.char_indices() {
+        let is_hidden = hidden.get(at).copied().unwrap_or_default();
+        if !is_hidden {
+            out.push(character);
+        } else if !was_hidden {
+            out.push_str(HIDDEN);
+        }
+        was_hidden = is_hidden;
+    }
+    out
 }

@@ -9,7 +9,7 @@ use super::{Failure, Redactor, Secrets, Subject};
 const SUBJECT: Subject<'static> = Subject { provider: "local", model: "m1" };
 
 const NOTHING: Redactor<'static> = Redactor {
-    secrets: Secrets { key: None, token: None, headers: None, url: None },
+    secrets: Secrets { key: None, token: None, config: None, url: None },
     conversation: b"",
 };
 
@@ -109,14 +109,16 @@ fn a_named_cause_has_its_own_code_with_any_status() {
         ),
     ];
     for (body, code, sentence) in table {
-        let statuses = [400, 401, 403, 404, 429, 500].map(|number| status(number, &[], body));
-        for failure in statuses.into_iter().chain([SUBJECT.reported(body, &NOTHING)]) {
+        let statuses =
+            [400, 401, 403, 404, 429, 500].map(|number| (number, status(number, &[], body)));
+        let reported = (200, SUBJECT.reported(body, &NOTHING));
+        for (number, failure) in statuses.into_iter().chain([reported]) {
             assert_eq!(failure.error.code(), code, "{body}");
             assert!(failure.error.message().starts_with(sentence), "{}", failure.error);
             assert!(!failure.is_transient(), "{body}");
             // The provider's text about a key may contain a part of it.
-            let has_detail = code != ErrorCode::ProviderCredentialsExpired;
-            assert_eq!(failure.error.detail().is_some(), has_detail, "{body}");
+            let has_detail = code != ErrorCode::ProviderCredentialsExpired && number != 401;
+            assert_eq!(failure.error.detail().is_some(), has_detail, "{number} {body}");
         }
     }
     let page = status(404, &[], "<html>Not Found</html>");
@@ -225,6 +227,11 @@ fn errors_in_the_middle_of_a_stream_are_classified_by_status_or_code() {
         (r#"{"message":"x","status":"INVALID_ARGUMENT"}"#, ProviderRejected),
         (r#"{"message":"x","status":"FAILED_PRECONDITION"}"#, ProviderRejected),
         (r#"{"message":"x","status":"NOT_FOUND"}"#, ProviderRejected),
+        // Google's reasons count if the code and the type say nothing.
+        (
+            r#"{"message":"x","status":"UNKNOWN","details":[{"reason":"RATE_LIMIT_EXCEEDED"}]}"#,
+            ProviderRateLimited,
+        ),
         // An unknown error may be temporary.
         (r#"{"message":"x","type":"solar_flare"}"#, ProviderUnavailable),
         (r#""just a text""#, ProviderUnavailable),

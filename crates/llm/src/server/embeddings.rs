@@ -1,7 +1,5 @@
 //! Embeddings: `/v1/embeddings` of OpenAI and compatible servers, and `batchEmbedContents` of Gemini.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -167,8 +165,7 @@ impl ServerEmbedder {
     ) -> Result<Embeddings, Failure> {
         let server = &self.server.0;
         let subject = Subject { provider: self.server.name(), model: self.model_name() };
-        let no_headers = BTreeMap::new();
-        let secrets = Secrets { token, ..server.secrets(&no_headers) };
+        let secrets = Secrets { token, ..server.secrets(None) };
         let redactor = Redactor { secrets, conversation: body.as_bytes() };
         let client = server.options.http.on_this_runtime(server.route)?;
         let mut request = Request::new(Method::POST, url);

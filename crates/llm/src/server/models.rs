@@ -1,6 +1,5 @@
 //! The server's list of models. Fetching it is the cheapest way to check a server.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
@@ -119,8 +118,7 @@ impl ModelServer {
         }
         if !exchange.status().is_success() {
             let body = exchange.error_body().await?;
-            let no_headers = BTreeMap::new();
-            let secrets = Secrets { token, ..server.secrets(&no_headers) };
+            let secrets = Secrets { token, ..server.secrets(None) };
             let redactor = Redactor { secrets, conversation: &[] };
             return Err(subject.status(exchange.status(), exchange.headers(), &body, &redactor));
         }

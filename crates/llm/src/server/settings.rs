@@ -8,6 +8,9 @@ use super::Inner;
 use crate::secret::is_secret_header;
 use crate::wire_format::{Call, WireFormat, provider_options};
 
+#[cfg(test)]
+mod tests;
+
 /// Headers that the HTTP client sets.
 const FIXED_HEADERS: [&str; 5] =
     ["connection", "content-length", "content-type", "host", "transfer-encoding"];
@@ -77,8 +80,9 @@ fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
         return Err(invalid(format!("the header `{name}` cannot be set")));
     }
     // The value may be a secret, so the message does not repeat it.
-    let value = HeaderValue::from_str(value)
+    let mut value = HeaderValue::from_str(value)
         .map_err(|_| invalid(format!("the value of the header `{name}` cannot be sent")))?;
+    value.set_sensitive(is_secret_header(parsed.as_str()));
     Ok((parsed, value))
 }
 

@@ -288,8 +288,10 @@ async fn a_fallback_gets_no_key_of_another_provider() {
     ask.config.model = "first:m".to_owned();
     ask.config.fallback_models = vec!["second:m".to_owned()];
     ask.config.headers.insert("Authorization".to_owned(), "Bearer of the first".to_owned());
+    ask.config.headers.insert("Helicone-Auth".to_owned(), "Bearer of a gateway".to_owned());
     ask.config.headers.insert("x-team".to_owned(), "blue".to_owned());
     ask.answer(&registry).await;
+    assert!(second.requests()[0].header("helicone-auth").is_none());
     let header = |server: &Server, name: &str| server.requests()[0].header(name).unwrap();
     assert_eq!(header(&first, "authorization"), "Bearer of the first");
     assert_eq!(header(&second, "authorization"), "Bearer two");

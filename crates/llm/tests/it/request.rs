@@ -358,7 +358,25 @@ fn unsupported_settings_are_rejected_before_a_run() {
 fn a_header_with_a_key_needs_encryption_or_permission() {
     let mut config = LlmConfig::new("m");
     let open = ModelServerOptions::new("p", "http://10.0.0.1/v1");
-    for (name, is_secret) in [("X-Team", false), ("authorization", true), ("Api-Key", true)] {
+    for (name, is_secret) in [
+        ("X-Team", false),
+        ("X-Author", false),
+        ("Idempotency-Key", false),
+        ("authorization", true),
+        ("Proxy-Authorization", true),
+        ("cf-aig-authorization", true),
+        ("Cookie", true),
+        ("Api-Key", true),
+        ("apikey", true),
+        ("x-portkey-api-key", true),
+        ("Ocp-Apim-Subscription-Key", true),
+        ("X-Access-Key", true),
+        ("X-Auth-Key", true),
+        ("Helicone-Auth", true),
+        ("x-auth-token", true),
+        ("X-Amz-Security-Token", true),
+        ("x-client-secret", true),
+    ] {
         config.headers = [(name.to_owned(), "x".to_owned())].into();
         let checked = ModelServer::new(open.clone()).unwrap().check(&config);
         assert_eq!(checked.is_err(), is_secret, "{name}");

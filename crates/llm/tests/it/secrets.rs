@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use helix_agents_core::embed::{Embedder as _, EmbeddingPurpose};
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::llm::LlmConfig;
 use helix_agents_llm::{ApiKey, Authenticator, ModelServer, ModelServerOptions, ProviderRegistry};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -20,64 +23,113 @@ use crate::support::{Act, Ask, Reply, Server, options, text};
 /// A key without a prefix that the library recognises.
 const MARKER: &str = "hunter2-marker-4711";
 
+/// A key whose characters are encoded in URLs and separate words in headers.
+const ODD_MARKER: &str = "hunter2/mark+4711==";
+
+const ENCODED: &str = "hunter2%2Fmark%2B4711%3D%3D";
+
+/// A key of another account, which a gateway might use.
+const FOREIGN: &str = "AIzaSyForeign-4711";
+
+/// The parts of keys that must not be seen. The last ones belong to the base64 forms of `user:KEY`.
+const FORBIDDEN: [&str; 6] = [
+    MARKER,
+    "mark+4711",
+    "mark%2B4711",
+    FOREIGN,
+    "dXNlcjpodW50ZXIyL21hcmsrNDcxM",
+    "dXNlcjpodW50ZXIyLW1hcmtlci00NzEx",
+];
+
 #[derive(Debug)]
-struct Tokens;
+struct Tokens(&'static str);
 
 #[async_trait]
 impl Authenticator for Tokens {
     async fn token(&self) -> Result<ApiKey> {
-        Ok(MARKER.into())
+        Ok(self.0.into())
     }
 }
 
-/// Changes options and settings so that they contain the marker.
-type Plant = fn(ModelServerOptions, &mut LlmConfig) -> ModelServerOptions;
+/// Changes options and settings so that they contain a marker.
+type Plant = fn(ModelServerOptions, &mut LlmConfig, &'static str) -> ModelServerOptions;
 
 fn header(config: &mut LlmConfig, name: &str, value: &str) {
     config.headers.insert(name.to_owned(), value.to_owned());
 }
 
+fn basic(key: &str) -> String {
+    STANDARD.encode(format!("user:{key}"))
+}
+
 /// The places of a key.
 const PLACES: &[(&str, Plant)] = &[
-    ("API key", |options, _| options.with_api_key(MARKER)),
-    ("access token", |options, _| options.with_authenticator(Tokens)),
-    ("authorization", |options, config| {
-        header(config, "Authorization", &format!("Bearer {MARKER}"));
+    ("API key", |options, _, key| options.with_api_key(key)),
+    ("access token", |options, _, key| options.with_authenticator(Tokens(key))),
+    ("authorization", |options, config, key| {
+        header(config, "Authorization", &format!("Bearer {key}"));
         options
     }),
-    ("x-api-key", |options, config| {
-        header(config, "x-api-key", MARKER);
+    ("basic authorization", |options, config, key| {
+        header(config, "Authorization", &format!("Basic {}", basic(key)));
         options
     }),
-    ("cookie", |options, config| {
-        header(config, "cookie", &format!("a=b; session={MARKER}"));
+    ("x-api-key", |options, config, key| {
+        header(config, "x-api-key", key);
         options
     }),
-    ("query", |mut options, _| {
-        options.base_url.push_str(&format!("?key={MARKER}"));
+    ("header of a gateway", |options, config, key| {
+        header(config, "Helicone-Auth", &format!("Bearer {key}"));
+        options
+    }),
+    ("cookie", |options, config, key| {
+        header(config, "cookie", &format!("a=b; session={key}"));
+        options
+    }),
+    ("quoted cookie", |options, config, key| {
+        header(config, "cookie", &format!("a=b; session=\"{key}\"; c=d"));
+        options
+    }),
+    ("provider options", |options, config, key| {
+        let value = json!({"mcp_servers": [{"authorization_token": key}]});
+        config.provider_options.insert("local".to_owned(), value.as_object().unwrap().clone());
+        options
+    }),
+    ("query", |mut options, _, key| {
+        options.base_url.push_str(&format!("?key={key}"));
+        options
+    }),
+    ("encoded query", |mut options, _, key| {
+        let encoded = if key == ODD_MARKER { ENCODED } else { key };
+        options.base_url.push_str(&format!("?key={encoded}"));
         options
     }),
     #[cfg(feature = "sigv4")]
-    ("AWS", |options, _| {
+    ("AWS", |options, _, key| {
         let url = options.base_url;
         let mut options = ModelServerOptions::bedrock_openai("local", "eu-west-1");
         options.base_url = url;
-        let credentials = helix_agents_llm::AwsCredentials::new("AKIDEXAMPLE", MARKER);
-        options.with_aws_credentials(credentials.with_session_token(MARKER))
+        let credentials = helix_agents_llm::AwsCredentials::new("AKIDEXAMPLE", key);
+        options.with_aws_credentials(credentials.with_session_token(key))
     }),
 ];
 
-/// The failures, each with the marker at the places where a server may repeat it.
-fn failures() -> Vec<(&'static str, Reply)> {
+/// The failures, each with the key at the places where a server may repeat it.
+fn failures(place: &str, key: &str) -> Vec<(&'static str, Reply)> {
+    let encoded = if key == ODD_MARKER { ENCODED } else { key };
+    let words = if place == "basic authorization" { basic(key) } else { key.to_owned() };
     let error = |code: &str| {
-        let message = format!("The key {MARKER} is bad; url=/v1?key={MARKER}, Bearer {MARKER}.");
-        serde_json::json!({"error": {"message": message, "code": code}}).to_string()
+        let message = format!(
+            "The key {key} is bad; url=/v1?key={encoded}, Bearer {key}, sid=\"{key}\", Basic {words}, \
+             'https://host/v1?key={FOREIGN}'."
+        );
+        json!({"error": {"message": message, "code": code}}).to_string()
     };
     let events =
         |events: &[&str]| Reply::events(events.iter().map(|event| format!("data: {event}\n\n")));
-    let page = format!("<html>{MARKER}</html>");
+    let page = format!("<html>{key}</html>");
     let long = text(&"x".repeat(5000));
-    let code = |status| Reply::status(status, "", &error(MARKER));
+    let code = |status| Reply::status(status, "", &error(key));
     vec![
         ("401", Reply::status(401, "", &error("invalid_api_key"))),
         ("403", Reply::status(403, "", &error("forbidden"))),
@@ -88,18 +140,19 @@ fn failures() -> Vec<(&'static str, Reply)> {
         ("code, 400", code(400)),
         ("code, 401", code(401)),
         ("expired", Reply::status(401, "", &error("token_expired"))),
-        ("text", Reply::status(400, "", &format!("\"{MARKER}\""))),
-        ("redirect", Reply::status(307, &format!("location: http://127.0.0.1:9/{MARKER}\r\n"), "")),
+        ("text", Reply::status(400, "", &format!("\"{key}\""))),
+        ("encoded text", Reply::status(400, "", &format!("\"{encoded}\""))),
+        ("redirect", Reply::status(307, &format!("location: http://127.0.0.1:9/{key}\r\n"), "")),
         ("page", Reply::head("text/html").piece(&page).end()),
-        ("no JSON", Reply::json(MARKER)),
-        ("no event", events(&[MARKER])),
-        ("no chunk", events(&[&format!(r#"{{"choices":"{MARKER}"}}"#)])),
+        ("no JSON", Reply::json(key)),
+        ("no event", events(&[key])),
+        ("no chunk", events(&[&format!(r#"{{"choices":"{key}"}}"#)])),
         ("event", events(&[&error("server_error")])),
-        ("code in an event", events(&[&error(MARKER)])),
+        ("code in an event", events(&[&error(key)])),
         ("after output", events(&[&text("Hi"), &error("server_error")])),
         ("too large", events(&[&long, &long])),
-        ("cut", Reply::broken([format!("data: {{\"choices\":[{{\"{MARKER}")])),
-        ("no HTTP", Reply(vec![Act::Send(format!("{MARKER}\r\n").into_bytes()), Act::Close])),
+        ("cut", Reply::broken([format!("data: {{\"choices\":[{{\"{key}")])),
+        ("no HTTP", Reply(vec![Act::Send(format!("{key}\r\n").into_bytes()), Act::Close])),
     ]
 }
 
@@ -156,14 +209,14 @@ async fn outcome(options: ModelServerOptions, config: LlmConfig, server: &Server
     let adapter = ModelServer::new(options.clone()).unwrap();
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
     write!(seen, " {adapter:?} {adapter:#?} {registry:?} {:?}", registry.providers()).unwrap();
-    let is_of_server = config.headers.is_empty();
+    let is_of_server = config.headers.is_empty() && config.provider_options.is_empty();
     let ask = Ask { config, max_retries: 1, ..Ask::default() };
     let response = ask.answer(&registry).await;
     write!(seen, " {response:?} {:?}", ask.sink.lines()).unwrap();
     if let helix_agents_core::step::StepResult::Error { error, .. } = &response.result {
         write!(seen, " {error} {error:?} {}", serde_json::to_string(error).unwrap()).unwrap();
     }
-    // The headers of a model call are not sent with other requests.
+    // The headers and options of a model call are not sent with other requests.
     if is_of_server && let Err(error) = adapter.models(Duration::from_secs(5)).await {
         seen.push_str(&shown(&error));
     }
@@ -186,13 +239,15 @@ async fn outcome(options: ModelServerOptions, config: LlmConfig, server: &Server
 async fn no_failure_shows_a_key() {
     let lines = Lines::default();
     let _guard = tracing::subscriber::set_default(lines.clone());
-    for (place, plant) in PLACES {
-        for (name, reply) in failures() {
+    let keys = [MARKER, ODD_MARKER];
+    let places = PLACES.iter().flat_map(|(place, plant)| keys.map(|key| (*place, *plant, key)));
+    for (place, plant, key) in places {
+        for (name, reply) in failures(place, key) {
             let server = Server::answering(move |_| reply.clone()).await;
             let mut config = LlmConfig::new("local:m1");
             let mut plain = options(&server).with_max_reply_bytes(4000);
             plain.api_key = None;
-            let planted = plant(plain, &mut config).with_max_reply_bytes(4000);
+            let planted = plant(plain, &mut config, key).with_max_reply_bytes(4000);
             let planted = planted.with_retry(options(&server).retry);
             let seen = outcome(planted, config, &server).await;
             assert!(!server.requests().is_empty(), "{place}, {name}");
@@ -217,7 +272,7 @@ async fn a_failed_connection_shows_no_key() {
         let mut plain = options(&server);
         plain.api_key = None;
         plain.base_url = format!("http://127.0.0.1:{port}/v1");
-        let planted = plant(plain, &mut config).with_retry(options(&server).retry);
+        let planted = plant(plain, &mut config, MARKER).with_retry(options(&server).retry);
         check(&outcome(planted, config, &server).await, place, "closed port");
     }
     check(&lines.0.lock().unwrap(), "", "log lines");
@@ -245,7 +300,7 @@ fn a_base_url_with_a_password_is_refused_and_not_shown() {
 
 #[track_caller]
 fn check(seen: &str, place: &str, name: &str) {
-    if let Some(at) = seen.find(MARKER) {
+    if let Some(at) = FORBIDDEN.iter().find_map(|part| seen.find(part)) {
         let start = seen.floor_char_boundary(at.saturating_sub(200));
         let end = seen.ceil_char_boundary(at + 100);
         panic!("{place}, {name}: …{}…", &seen[start..end]);

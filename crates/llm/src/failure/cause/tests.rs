@@ -43,6 +43,7 @@ fn a_model_that_does_not_exist_is_recognised() {
         r#"{"type":"error","error":{"type":"not_found_error","message":"model: claude-0"}}"#,
         // Gemini, Vertex AI.
         r#"{"error":{"code":404,"message":"models/gemini-0 is not found for API version v1beta, or is not supported for generateContent. Call ModelService.ListModels.","status":"NOT_FOUND"}}"#,
+        r#"{"error":{"code":404,"message":"This model models/gemini-0 is no longer available to new users. Please update your code to use a newer model for the latest features and improvements.","status":"NOT_FOUND"}}"#,
         r#"{"error":{"code":404,"message":"Publisher Model `projects/p/locations/us-central1/publishers/google/models/m` was not found or your project does not have access to it. Please ensure you are using a valid model version.","status":"NOT_FOUND"}}"#,
         // Bedrock.
         r#"{"message":"The provided model identifier is invalid."}"#,
@@ -51,7 +52,7 @@ fn a_model_that_does_not_exist_is_recognised() {
         // Azure.
         r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#,
         r#"{"error":{"code":"unknown_model","message":"Unknown model: m"}}"#,
-        // xAI, DeepSeek, Mistral, OpenRouter, Together, Fireworks.
+        // xAI, DeepSeek, Mistral, OpenRouter, Together, Fireworks, Hugging Face.
         r#"{"code":"Some requested entity was not found","error":"The model m does not exist or your team 1 does not have access to it. Please ensure you're using the correct API key."}"#,
         r#"{"error":{"message":"Model Not Exist","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}"#,
         r#"{"object":"error","message":"Invalid model: m","type":"invalid_model","param":null,"code":"1500"}"#,
@@ -59,6 +60,7 @@ fn a_model_that_does_not_exist_is_recognised() {
         r#"{"error":{"message":"No endpoints found for some/m.","code":404}}"#,
         r#"{"error":{"message":"x","type":"invalid_request_error","code":"model_not_available"}}"#,
         r#"{"error":{"message":"Model not found, inaccessible, and/or not deployed","code":"NOT_FOUND"}}"#,
+        r#"{"error":{"message":"The requested model 'm' is not supported by any provider you have enabled.","type":"invalid_request_error","param":"model","code":"model_not_supported"}}"#,
         // Ollama, llama.cpp, vLLM, LiteLLM.
         r#"{"error":"model \"m\" not found, try pulling it first"}"#,
         r#"{"error":{"code":404,"message":"model 'm' not found","type":"not_found_error"}}"#,
@@ -93,6 +95,7 @@ fn an_image_or_file_that_the_model_does_not_accept_is_recognised() {
         r#"{"error":{"message":"Invalid content type. image_url is only supported by certain models.","type":"invalid_request_error","param":"messages.[0].content.[1].type","code":null}}"#,
         // Anthropic, Gemini, Bedrock.
         r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content.1.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"}}"#,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 5800000 bytes > 5242880 bytes"}}"#,
         r#"{"error":{"code":400,"message":"Image input modality is not enabled for models/gemma-3-1b-it","status":"INVALID_ARGUMENT"}}"#,
         r#"{"error":{"code":400,"message":"Unsupported MIME type: image/tiff","status":"INVALID_ARGUMENT"}}"#,
         r#"{"message":"This model doesn't support the image field for user messages."}"#,
