@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use futures_util::future::BoxFuture;
 use helix_agents_core::error::{Error, ErrorCode, Result};
@@ -13,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{Attempt, Reading};
 use crate::capability::ModelCapabilities;
-use crate::failure::{FailedAttempt, Redactor, Secrets, Subject};
+use crate::failure::{FailedAttempt, Failure, Redactor, Secrets, Subject};
 use crate::http::{Route, parse_base_url, public_url};
 use crate::retry::{cancelled, rejected_before_request, with_retries};
 use crate::secret::ApiKey;
@@ -212,23 +214,35 @@ impl ModelServer {
         token.ok_or_else(cancelled)?.map(Some)
     }
 
-    /// Returns a new access token in place of one that the provider refused, or `None` if there is no other.
-    async fn new_token(
+    /// Returns a new access token in place of one that the provider refused. If there is no other, returns the failure
+    /// of the attempt, which is `refusal` unless the call was cancelled or a retry may help.
+    async fn renewed(
         &self,
         refused: Option<&ApiKey>,
+        refusal: Failure,
         cancel: &CancellationToken,
-    ) -> Result<Option<ApiKey>> {
+    ) -> Result<ApiKey, Failure> {
         let (Some(authenticator), Some(refused)) = (&self.0.options.authenticator, refused) else {
-            return Ok(None);
+            return Err(refusal);
         };
         let discarded = cancel.run_until_cancelled(authenticator.discard(refused)).await;
         discarded.ok_or_else(cancelled)?;
-        let token = self.token(cancel).await?.filter(|token| token != refused);
-        if token.is_some() {
-            let provider = self.name();
-            tracing::warn!(provider, "the access token was refused; trying a new one");
+        let provider = self.name();
+        match self.token(cancel).await {
+            Ok(Some(token)) if token != *refused => {
+                tracing::warn!(provider, "the access token was refused; trying a new one");
+                Ok(token)
+            }
+            Ok(_) => Err(refusal),
+            Err(error) if error.code() == ErrorCode::Cancelled || error.is_retryable() => {
+                Err(error.into())
+            }
+            Err(error) => {
+                let code = error.code().as_str();
+                tracing::warn!(provider, code, "the access token was refused; there is no other");
+                Err(refusal)
+            }
         }
-        Ok(token)
     }
 
     /// Returns the header with the access token or the key, if there is one.
@@ -279,25 +293,24 @@ impl ModelServer {
             reading,
             cancel: request.cancel,
         };
+        // For all attempts of the call.
+        let may_renew = AtomicBool::new(true);
         with_retries(policy, subject, request.cancel, sink, async || {
             let mut token = self.token(request.cancel).await.map_err(FailedAttempt::early)?;
-            let mut may_renew = true;
             loop {
+                let mut sends_token = false;
                 let sent = {
                     let url = hosting.url(&self.0.base_url, model);
                     let url = url.unwrap_or_else(|| format.url(endpoint, model));
                     let mut http = Request::new(Method::POST, url);
                     *http.headers_mut() = settings::headers(format, &call, key_header.as_ref())
                         .map_err(FailedAttempt::early)?;
-                    if let Some(token) = &token {
-                        match http.headers_mut().entry(AUTHORIZATION) {
-                            Entry::Vacant(entry) => {
-                                let value = token_value(token).map_err(FailedAttempt::early)?;
-                                entry.insert(value);
-                            }
-                            // The caller's header takes precedence, so the token is not sent.
-                            Entry::Occupied(_) => may_renew = false,
-                        }
+                    // A header of the caller takes precedence, and then the token is not sent.
+                    if let Some(token) = &token
+                        && let Entry::Vacant(entry) = http.headers_mut().entry(AUTHORIZATION)
+                    {
+                        entry.insert(token_value(token).map_err(FailedAttempt::early)?);
+                        sends_token = true;
                     }
                     *http.body_mut() = Some(body.bytes.clone().into());
                     self.0.sign(&mut http).map_err(FailedAttempt::early)?;
@@ -309,15 +322,15 @@ impl ModelServer {
                     Ok(response) => return Ok(response),
                     Err(failed) => failed,
                 };
-                if !may_renew || failed.delivered || !failed.failure.refuses_key {
+                let is_refusal = sends_token && !failed.delivered && failed.failure.refuses_key;
+                if !is_refusal || !may_renew.swap(false, Relaxed) {
                     return Err(failed);
                 }
-                may_renew = false;
+                let FailedAttempt { failure, delivered, usage } = failed;
                 // Boxed, because this is rare and would enlarge the future of every call.
-                let renewed = Box::pin(self.new_token(token.as_ref(), request.cancel)).await;
-                match renewed.map_err(FailedAttempt::early)? {
-                    Some(new) => token = Some(new),
-                    None => return Err(failed),
+                match Box::pin(self.renewed(token.as_ref(), failure, request.cancel)).await {
+                    Ok(new) => token = Some(new),
+                    Err(failure) => return Err(FailedAttempt { failure, delivered, usage }),
                 }
             }
         })

@@ -121,12 +121,14 @@ impl ServerEmbedder {
         &self,
         texts: &[&str],
         purpose: EmbeddingPurpose,
+        may_renew: &mut bool,
         cancel: &CancellationToken,
     ) -> Result<Embeddings> {
         let (url, body) = (self.url(), self.body(texts, purpose).to_string());
         let mut retries = Retries::new(self.server.0.options.retry);
         loop {
-            let failure = match self.attempt(url.clone(), body.clone(), texts.len(), cancel).await {
+            let sent = self.attempt(url.clone(), body.clone(), texts.len(), may_renew, cancel);
+            let failure = match sent.await {
                 Ok(embeddings) => return Ok(embeddings),
                 Err(failure) => failure,
             };
@@ -135,24 +137,25 @@ impl ServerEmbedder {
         }
     }
 
-    /// Makes an attempt. It is repeated once if the provider refuses the access token and there is a new one.
+    /// Makes an attempt. If the provider refuses the access token and `may_renew` is `true`, it is set to `false`, and
+    /// the request is repeated with a new token.
     async fn attempt(
         &self,
         url: Url,
         body: String,
         count: usize,
+        may_renew: &mut bool,
         cancel: &CancellationToken,
     ) -> Result<Embeddings, Failure> {
         let token = self.server.token(cancel).await?;
         let sent = self.send(url.clone(), body.clone(), count, token.as_ref(), cancel).await;
-        let failure = match sent {
-            Err(failure) if failure.refuses_key => failure,
+        let refusal = match sent {
+            Err(failure) if *may_renew && failure.refuses_key => failure,
             done => return done,
         };
-        match self.server.new_token(token.as_ref(), cancel).await? {
-            Some(new) => self.send(url, body, count, Some(&new), cancel).await,
-            None => Err(failure),
-        }
+        *may_renew = false;
+        let token = self.server.renewed(token.as_ref(), refusal, cancel).await?;
+        self.send(url, body, count, Some(&token), cancel).await
     }
 
     async fn send(
@@ -207,8 +210,9 @@ impl Embedder for ServerEmbedder {
         cancel: &CancellationToken,
     ) -> Result<Embeddings> {
         let mut all = Embeddings::default();
+        let mut may_renew = true;
         for texts in texts.chunks(MAX_TEXTS) {
-            let part = self.request(texts, purpose, cancel).await;
+            let part = self.request(texts, purpose, &mut may_renew, cancel).await;
             let part = part.map_err(|error| error.with_operation("llm::embed"))?;
             all.vectors.extend(part.vectors);
             all.usage += part.usage;

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gcp_auth::{CustomServiceAccount, TokenProvider};
+use gcp_auth::{
+    ConfigDefaultCredentials, CustomServiceAccount, GCloudAuthorizedUser, MetadataServiceAccount,
+    TokenProvider,
+};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::Authenticator;
 use crate::secret::ApiKey;
+
+#[cfg(test)]
+mod tests;
 
 /// The permission that tokens have.
 const SCOPES: &[&str] = &["https://www.googleapis.com/auth/cloud-platform"];
@@ -27,30 +33,70 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// let options = ModelServerOptions::vertex_gemini("gemini", "my-project", "global")
 ///     .with_authenticator(GoogleTokens::new());
 /// ```
-#[derive(Default)]
 pub struct GoogleTokens {
-    /// The contents of the key file of a service account. Without it, the credentials of the machine are used.
-    account: Option<ApiKey>,
+    credentials: Box<dyn Credentials>,
     source: Mutex<Source>,
 }
 
 /// The source of the tokens.
 #[derive(Default)]
 struct Source {
-    /// Keeps each token until it expires. `None` after a token was discarded and, with the credentials of the machine,
-    /// before the first call.
-    provider: Option<Arc<dyn TokenProvider>>,
+    /// The place of the credentials. It is kept for good, because other places may have other identities.
+    place: Option<Place>,
+    /// Keeps each token until it expires. `None` before the first call and after a token was discarded.
+    provider: Option<Provider>,
     /// The last token of the provider.
     last: Option<ApiKey>,
+}
+
+type Provider = Arc<dyn TokenProvider>;
+
+/// A place of credentials.
+#[derive(Debug, Clone)]
+enum Place {
+    /// The contents of the key file of a service account.
+    Key(ApiKey),
+    /// The file that `GOOGLE_APPLICATION_CREDENTIALS` names.
+    Variable,
+    /// The file that `gcloud auth application-default login` writes.
+    UserFile,
+    MetadataServer,
+    Gcloud,
+}
+
+/// Reads credentials. Tests replace it.
+#[async_trait]
+trait Credentials: Send + Sync {
+    /// Returns the provider for the credentials at a place, or `None` if the environment variable is not set.
+    async fn open(&self, place: &Place) -> Result<Option<Provider>, gcp_auth::Error>;
+}
+
+/// The credentials of this machine.
+struct Machine;
+
+#[async_trait]
+impl Credentials for Machine {
+    async fn open(&self, place: &Place) -> Result<Option<Provider>, gcp_auth::Error> {
+        Ok(Some(match place {
+            Place::Key(key) => Arc::new(CustomServiceAccount::from_json(key.expose())?),
+            Place::Variable => match CustomServiceAccount::from_env()? {
+                Some(account) => Arc::new(account),
+                None => return Ok(None),
+            },
+            Place::UserFile => Arc::new(ConfigDefaultCredentials::new().await?),
+            Place::MetadataServer => Arc::new(MetadataServiceAccount::new().await?),
+            Place::Gcloud => Arc::new(GCloudAuthorizedUser::new().await?),
+        }))
+    }
 }
 
 impl GoogleTokens {
     /// Uses the credentials of the machine, which are looked for before the first call: the file that the environment
     /// variable `GOOGLE_APPLICATION_CREDENTIALS` names, the file that `gcloud auth application-default login` writes,
-    /// the metadata server of Google Cloud, and the command `gcloud`.
+    /// the metadata server of Google Cloud, and the command `gcloud`. Later calls use the same credentials.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self { credentials: Box::new(Machine), source: Mutex::default() }
     }
 
     /// Uses a service account. `key` is the contents of its key file.
@@ -58,42 +104,90 @@ impl GoogleTokens {
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] if the key is not valid.
     pub fn of_service_account(key: &str) -> Result<Self> {
-        let provider = Some(of_key(key)?);
-        let source = Mutex::new(Source { provider, last: None });
-        Ok(Self { account: Some(ApiKey::new(key)), source })
+        let account = CustomServiceAccount::from_json(key).map_err(invalid_credentials)?;
+        let source = Source {
+            place: Some(Place::Key(ApiKey::new(key))),
+            provider: Some(Arc::new(account)),
+            last: None,
+        };
+        Ok(Self { credentials: Box::new(Machine), source: Mutex::new(source) })
     }
 
     async fn fetch(&self) -> Result<ApiKey> {
         let provider = self.provider().await?;
         let token = provider.token(SCOPES).await.map_err(no_token)?;
         let token = ApiKey::new(token.as_str());
-        self.source.lock().await.last = Some(token.clone());
+        let mut source = self.source.lock().await;
+        // A concurrent call may have discarded the provider with its tokens.
+        if source.provider.as_ref().is_some_and(|current| Arc::ptr_eq(current, &provider)) {
+            source.last = Some(token.clone());
+        }
         Ok(token)
     }
 
-    async fn provider(&self) -> Result<Arc<dyn TokenProvider>> {
+    async fn provider(&self) -> Result<Provider> {
         let mut source = self.source.lock().await;
         if let Some(provider) = &source.provider {
             return Ok(Arc::clone(provider));
         }
-        let provider = match &self.account {
-            Some(key) => of_key(key.expose())?,
-            None => gcp_auth::provider().await.map_err(|error| match error {
-                gcp_auth::Error::NoAuthMethod(..) => {
-                    let message = "this machine has no credentials of Google Cloud";
-                    Error::new(ErrorCode::ProviderUnauthorized, message).with_source(error)
-                }
-                error => invalid_credentials(error),
-            })?,
+        let provider = match &source.place {
+            Some(place) => self.reopen(place).await?,
+            None => {
+                let (place, provider) = self.find().await?;
+                source.place = Some(place);
+                provider
+            }
         };
         source.provider = Some(Arc::clone(&provider));
         Ok(provider)
     }
+
+    /// Returns a provider without tokens for credentials that were found before.
+    async fn reopen(&self, place: &Place) -> Result<Provider> {
+        let provider = self.credentials.open(place).await.map_err(no_token)?;
+        provider.ok_or_else(|| {
+            let message = "the credentials of Google Cloud that were used before are missing";
+            Error::new(ErrorCode::ProviderUnavailable, message)
+        })
+    }
+
+    /// Finds the credentials of the machine in the order of `gcp_auth::provider`, which does not tell where it found
+    /// them.
+    async fn find(&self) -> Result<(Place, Provider)> {
+        let variable =
+            self.credentials.open(&Place::Variable).await.map_err(invalid_credentials)?;
+        if let Some(provider) = variable {
+            return Ok((Place::Variable, provider));
+        }
+        let mut errors = Vec::new();
+        for place in [Place::UserFile, Place::MetadataServer, Place::Gcloud] {
+            match self.credentials.open(&place).await {
+                Ok(Some(provider)) => return Ok((place, provider)),
+                Ok(None) => {}
+                // The file exists, but the token server is unreachable. The next place may have another identity.
+                Err(error @ (gcp_auth::Error::Http(..) | gcp_auth::Error::Other(..)))
+                    if matches!(place, Place::UserFile) =>
+                {
+                    return Err(no_token(error));
+                }
+                Err(error) => errors.push(Box::new(error)),
+            }
+        }
+        let message = "this machine has no credentials of Google Cloud";
+        let error = Error::new(ErrorCode::ProviderUnauthorized, message);
+        Err(match <[_; 3]>::try_from(errors) {
+            Ok([file, server, command]) => {
+                error.with_source(gcp_auth::Error::NoAuthMethod(command, server, file))
+            }
+            Err(_) => error,
+        })
+    }
 }
 
-fn of_key(key: &str) -> Result<Arc<dyn TokenProvider>> {
-    let account = CustomServiceAccount::from_json(key).map_err(invalid_credentials)?;
-    Ok(Arc::new(account))
+impl Default for GoogleTokens {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 #[async_trait]
@@ -109,7 +203,7 @@ impl Authenticator for GoogleTokens {
         let mut source = self.source.lock().await;
         // Another call may have replaced the token already.
         if source.last.as_ref() == Some(token) {
-            *source = Source::default();
+            (source.provider, source.last) = (None, None);
         }
     }
 }

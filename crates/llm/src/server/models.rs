@@ -41,9 +41,19 @@ struct Entry {
     id: String,
 }
 
+/// The request for a page, without credentials.
+struct PageRequest<'a> {
+    url: Url,
+    headers: &'a HeaderMap,
+    subject: Subject<'a>,
+    timeout: Duration,
+    cancel: &'a CancellationToken,
+}
+
 impl ModelServer {
     /// Returns the models of the server, at most 1,000. The call shows whether the server responds and
-    /// accepts the key. It waits for at most `timeout` and does not retry.
+    /// accepts the key. It waits for at most `timeout` and does not retry, except once with a new access token if
+    /// the provider refuses the token.
     ///
     /// # Errors
     /// Returns [`ErrorCode::Unsupported`] if the server responds but has no list of models, and
@@ -69,10 +79,8 @@ impl ModelServer {
         }
         let cancel = CancellationToken::new();
         let token = tokio::time::timeout(timeout, self.token(&cancel)).await;
-        let token = token.map_err(|_| no_token(self.name(), timeout))??;
-        if let Some((name, value)) = self.credentials(token.as_ref())? {
-            headers.insert(name, value);
-        }
+        let mut token = token.map_err(|_| no_token(self.name(), timeout))??;
+        let mut may_renew = true;
         let mut models = Vec::new();
         let mut next: Option<(&str, String)> = None;
         for _ in 0..MAX_PAGES {
@@ -80,7 +88,15 @@ impl ModelServer {
             if let Some((parameter, value)) = &next {
                 url.query_pairs_mut().append_pair(parameter, value);
             }
-            let page = self.page(url, headers.clone(), token.as_ref(), subject, timeout).await?;
+            let request = PageRequest { url, headers: &headers, subject, timeout, cancel: &cancel };
+            let page = match self.page(&request, token.as_ref()).await {
+                Err(failure) if may_renew && failure.refuses_key => {
+                    may_renew = false;
+                    token = Some(self.renewed(token.as_ref(), failure, &cancel).await?);
+                    self.page(&request, token.as_ref()).await?
+                }
+                page => page?,
+            };
             models.extend(page.data.into_iter().map(Entry::into_name));
             next =
                 with_format!(&self.0.options.format, format => format.next_models_page(page.end));
@@ -94,21 +110,21 @@ impl ModelServer {
 
     async fn page(
         &self,
-        url: Url,
-        headers: HeaderMap,
+        request: &PageRequest<'_>,
         token: Option<&ApiKey>,
-        subject: Subject<'_>,
-        timeout: Duration,
     ) -> Result<Page, Failure> {
+        let &PageRequest { ref url, headers, subject, timeout, cancel } = request;
         let server = &self.0;
-        let cancel = CancellationToken::new();
         let client = server.options.http.on_this_runtime(server.route)?;
-        let mut request = Request::new(Method::GET, url);
-        *request.headers_mut() = headers;
+        let mut request = Request::new(Method::GET, url.clone());
+        request.headers_mut().clone_from(headers);
+        if let Some((name, value)) = self.credentials(token)? {
+            request.headers_mut().insert(name, value);
+        }
         server.sign(&mut request)?;
         let limits = Timeouts::default().with_first_byte(timeout).with_read(timeout);
         let sent = client.execute(request);
-        let mut exchange = Exchange::begin(sent, subject, limits, MAX_BYTES, &cancel).await?;
+        let mut exchange = Exchange::begin(sent, subject, limits, MAX_BYTES, cancel).await?;
         if is_no_list(exchange.status()) {
             let message = format!(
                 "the provider `{}` responds, but has no list of models at the expected URL",
