@@ -43,8 +43,8 @@ impl Api {
             .with_format(self.format)
             .with_timeouts(
                 Timeouts::default()
-                    .with_first_byte(Duration::from_secs(1))
-                    .with_read(Duration::from_secs(1)),
+                    .with_first_byte(Duration::from_secs(3))
+                    .with_read(Duration::from_secs(3)),
             )
             .with_retry(policy);
         ModelServer::new(options).unwrap()
@@ -108,7 +108,7 @@ async fn check_faults(api: Api) {
         json!({"type": "stream_fault", "kind": "disconnect", "after_chunks": silent}),
         json!({"type": "stream_fault", "kind": "truncate", "after_chunks": silent}),
         json!({"type": "stream_fault", "kind": "malformed", "after_chunks": silent}),
-        json!({"type": "stream_fault", "kind": "stall", "after_chunks": silent, "stall_seconds": 6}),
+        json!({"type": "stream_fault", "kind": "stall", "after_chunks": silent, "stall_seconds": 10}),
     ];
     for fault in &faults {
         mock.script(std::slice::from_ref(fault)).await;
@@ -118,7 +118,7 @@ async fn check_faults(api: Api) {
 
     // After delivery, the caller has to retry.
     for kind in ["disconnect", "truncate", "malformed", "stall"] {
-        let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": silent + 2, "stall_seconds": 6});
+        let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": silent + 2, "stall_seconds": 10});
         mock.script(&[fault]).await;
         let ask = question(&format!("deliver, then {kind}"));
         let broken = ask.answer(&adapter).await;
