@@ -92,7 +92,9 @@ impl ModelServer {
             let page = match self.page(&request, token.as_ref()).await {
                 Err(failure) if may_renew && failure.refuses_key => {
                     may_renew = false;
-                    token = Some(self.renewed(token.as_ref(), failure, &cancel).await?);
+                    let renewed = self.renewed(token.as_ref(), failure, &cancel);
+                    let renewed = tokio::time::timeout(timeout, renewed).await;
+                    token = Some(renewed.map_err(|_| no_token(self.name(), timeout))??);
                     self.page(&request, token.as_ref()).await?
                 }
                 page => page?,

@@ -300,6 +300,21 @@ async fn a_refused_token_of_a_list_of_models_is_replaced_once() {
     }
 }
 
+#[tokio::test]
+async fn the_time_limit_of_a_list_of_models_includes_a_new_token() {
+    let server = Server::start(vec![refused()]).await;
+    let stuck = Stuck {
+        in_discard: true,
+        is_discarded: AtomicBool::new(false),
+        stuck: Arc::new(Notify::new()),
+    };
+    let models = ModelServer::new(options(&server).with_authenticator(stuck)).unwrap();
+    let list = models.models(Duration::from_millis(500));
+    let listed = tokio::time::timeout(Duration::from_secs(30), list).await.unwrap();
+    assert_eq!(listed.unwrap_err().code(), ErrorCode::ProviderTimeout);
+    assert_eq!(server.requests().len(), 1);
+}
+
 /// Returns the numbers of the tokens that were sent.
 fn sent_tokens(server: &Server) -> Vec<u32> {
     let number = |header: String| header.strip_prefix("Bearer token-")?.parse().ok();
