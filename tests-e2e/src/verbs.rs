@@ -35,6 +35,12 @@ const TIMEOUT: Duration = Duration::from_secs(150);
 /// The interval at which a worker polls for the effects of other workers.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// The time after which a run without an owner is taken over. The owner may merely be slow to renew its lease.
+const ABANDONED_AFTER: Duration = Duration::from_secs(2);
+
+/// The interval at which a worker checks whether a run has an owner.
+const ABANDONED_POLL: Duration = Duration::from_millis(100);
+
 /// The time that cancelled work may take to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -186,10 +192,25 @@ impl Worker {
                     return handle.result().await;
                 }
                 Err(error) if error.code() == ErrorCode::SessionNotFound => {
-                    self.execute(session).await?.result().await?;
+                    let handle = self.execute(session).await?;
+                    tokio::select! {
+                        result = handle.result() => drop(result?),
+                        () = self.abandoned(session) => {}
+                    }
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Waits until no process has owned the session's run for [`ABANDONED_AFTER`]. Another worker may have started the
+    /// run just before this one, and stand still.
+    async fn abandoned(&self, session: &SessionId) {
+        let mut unowned = Duration::ZERO;
+        while unowned < ABANDONED_AFTER {
+            tokio::time::sleep(ABANDONED_POLL).await;
+            let is_unowned = matches!(self.runtime.can_resume(session).await, Ok(Resumable::Yes));
+            unowned = if is_unowned { unowned + ABANDONED_POLL } else { Duration::ZERO };
         }
     }
 

@@ -19,6 +19,9 @@ use crate::retry::cancelled;
 /// The maximum number of bytes that are read from an error body.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
+/// The time limit for the body of an error. What has arrived by then is used.
+const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
+
 /// How long the end of a reply may lag behind its last event. After that, the connection is closed
 /// and not reused for the next call.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -161,17 +164,22 @@ impl<'a> Exchange<'a> {
     /// cancelled.
     pub(crate) async fn error_body(&mut self) -> Result<Vec<u8>, Failure> {
         let mut body = Vec::new();
-        self.hurry(Duration::from_secs(5));
-        while body.len() < MAX_ERROR_BYTES {
-            match self.next().await {
-                Ok(Some(piece)) => body.extend_from_slice(&piece),
-                Ok(None) => break,
-                Err(failure) if failure.error.code() == ErrorCode::Cancelled => {
-                    return Err(failure);
+        self.hurry(ERROR_BODY_TIME);
+        // The server may send each piece in time, but many of them.
+        let read = async {
+            while body.len() < MAX_ERROR_BYTES {
+                match self.next().await {
+                    Ok(Some(piece)) => body.extend_from_slice(&piece),
+                    Ok(None) => break,
+                    Err(failure) if failure.error.code() == ErrorCode::Cancelled => {
+                        return Err(failure);
+                    }
+                    Err(_) => break,
                 }
-                Err(_) => break,
             }
-        }
+            Ok(())
+        };
+        timeout(ERROR_BODY_TIME, read).await.unwrap_or(Ok(()))?;
         body.truncate(MAX_ERROR_BYTES);
         Ok(body)
     }

@@ -93,7 +93,10 @@ impl Subject<'_> {
         if let (None, Some(kind)) = (&details.code, kind) {
             details.code = kind.split(':').next().map(str::to_owned);
         }
-        let number = if details.is_about_the_key() { 401 } else { status.as_u16() };
+        let number = match status.as_u16() {
+            400 | 401 | 403 if details.is_about_the_key() => 401,
+            number => number,
+        };
         let mut failure = self.described(number, &status.as_u16().to_string(), &details, redactor);
         let asked = retry_after::of_headers(headers).or_else(|| retry_after::of_body(body));
         if let Some(wait) = asked {
@@ -104,6 +107,10 @@ impl Subject<'_> {
             Some(b"true") if !failure.error.is_retryable() => {
                 let sentence = failure.error.message().to_owned();
                 let mut passing = self.error(ErrorCode::ProviderUnavailable, sentence);
+                let named = failure.error.context().find(|(name, _)| *name == PROVIDER_CODE);
+                if let Some((name, value)) = named {
+                    passing = passing.with_context(name, value);
+                }
                 if let Some(detail) = failure.error.detail() {
                     passing = passing.with_detail(detail);
                 }
@@ -140,12 +147,14 @@ impl Subject<'_> {
         details: &ProviderError,
         redactor: &Redactor<'_>,
     ) -> Failure {
-        let code = match (details.is_malformed_reply(), self.cause(details)) {
-            (true, _) => ErrorCode::ProviderProtocol,
-            (false, Some(cause)) => cause,
-            (false, None) => code_of(status),
+        let is_out_of_quota = status == 402 || details.is_out_of_quota();
+        let code = match self.cause(details) {
+            _ if details.is_malformed_reply() => ErrorCode::ProviderProtocol,
+            Some(cause) => cause,
+            None if is_out_of_quota => ErrorCode::ProviderRateLimited,
+            None => code_of(status),
         };
-        let sentence = self.sentence(code, status, note, details);
+        let sentence = self.sentence(code, note, is_out_of_quota);
         let mut error = self.error(code, sentence);
         // A provider's message about a rejected key may contain part of the key, and its message
         // about a request may quote the request.
@@ -160,14 +169,14 @@ impl Subject<'_> {
         }
         let named = details.code.as_deref();
         if let Some(named) = named.filter(|name| is_word(name) && !redactor.has_secret(name)) {
-            error = error.with_context("provider_code", named);
+            error = error.with_context(PROVIDER_CODE, named);
         }
         let refuses_key = match code {
             ErrorCode::ProviderCredentialsExpired => true,
             ErrorCode::ProviderUnauthorized => status == 401,
             _ => false,
         };
-        Failure { error, may_retry: !details.is_out_of_quota(), refuses_key }
+        Failure { error, may_retry: !is_out_of_quota, refuses_key }
     }
 
     /// Returns the code of the cause that the provider names, if there is one.
@@ -178,13 +187,7 @@ impl Subject<'_> {
         details.cause().filter(|code| !self.model.is_empty() || applies_without_a_model(code))
     }
 
-    fn sentence(
-        &self,
-        code: ErrorCode,
-        status: u16,
-        note: &str,
-        details: &ProviderError,
-    ) -> String {
+    fn sentence(&self, code: ErrorCode, note: &str, is_out_of_quota: bool) -> String {
         let Self { provider, model } = self;
         match code {
             ErrorCode::ProviderUnauthorized => {
@@ -208,16 +211,15 @@ impl Subject<'_> {
                 "the provider `{provider}` reports that the model `{model}` does not accept an attached image or \
                  file ({note})"
             ),
-            ErrorCode::ProviderRateLimited if details.is_out_of_quota() => {
-                format!("the account at the provider `{provider}` is out of quota ({note})")
+            ErrorCode::ProviderRateLimited if is_out_of_quota => {
+                format!(
+                    "the account at the provider `{provider}` has no quota or credit left ({note})"
+                )
             }
             ErrorCode::ProviderRateLimited => {
                 format!("the provider `{provider}` limits the request rate ({note})")
             }
             ErrorCode::ProviderProtocol => format!("the provider `{provider}` {MALFORMED}"),
-            ErrorCode::ProviderRejected if status == 402 => {
-                format!("the account at the provider `{provider}` has no credit left ({note})")
-            }
             ErrorCode::ProviderRejected => {
                 format!("the provider `{provider}` rejected the request ({note})")
             }
@@ -285,10 +287,10 @@ impl Subject<'_> {
 
     /// Returns the failure of a reply whose tool call or output the model wrote in a wrong form, so
     /// that the server could not read it. `reason` is the provider's word for it.
-    pub(crate) fn malformed(&self, reason: &str) -> Failure {
+    pub(crate) fn malformed(&self, reason: &str, redactor: &Redactor<'_>) -> Failure {
         let failure = self.protocol(MALFORMED);
-        match is_word(reason) {
-            true => Failure::from(failure.error.with_context("provider_code", reason)),
+        match is_word(reason) && !redactor.has_secret(reason) {
+            true => Failure::from(failure.error.with_context(PROVIDER_CODE, reason)),
             false => failure,
         }
     }
@@ -305,6 +307,9 @@ impl Subject<'_> {
         ))
     }
 }
+
+/// The context of errors with the provider's own code.
+const PROVIDER_CODE: &str = "provider_code";
 
 /// The sentence about a reply that the provider could not read.
 const MALFORMED: &str = "reports that the model wrote a malformed reply";

@@ -328,6 +328,17 @@ impl ProviderRegistry {
         }
     }
 
+    /// Returns the settings for a fallback model. Headers with keys are not sent to another provider.
+    fn with_model(&self, config: &LlmConfig, model: &str) -> LlmConfig {
+        let provider = |model: &str| self.find(model).map(|(provider, _)| provider).ok();
+        let mut fallback = config.clone();
+        if provider(model) != provider(&config.model) {
+            fallback.headers.retain(|name, _| !is_secret_header(&name.to_ascii_lowercase()));
+        }
+        model.clone_into(&mut fallback.model);
+        fallback
+    }
+
     /// Calls the model, and then its fallbacks until one can be used. No other model is called after output.
     async fn with_fallbacks(
         &self,
@@ -344,7 +355,7 @@ impl ProviderRegistry {
             let Some(error) = fallback_reason(&response, &delivery) else { break };
             tracing::warn!(code = &*error.code, model, "model call failed; calling another model");
             let attempt = FailedAttempt::of_response(error, response.usage);
-            let config = with_model(&config, model);
+            let config = self.with_model(&config, model);
             let request = request.clone().with_config(&config);
             let called = match self.adapter(&config) {
                 Ok(adapter) => adapter.generate_step(request, &delivery).await,
@@ -396,7 +407,7 @@ impl LlmAdapter for ProviderRegistry {
         let config = self.settings(config);
         self.adapter(&config)?.check(&config)?;
         config.fallback_models.iter().try_for_each(|model| {
-            let config = with_model(&config, model);
+            let config = self.with_model(&config, model);
             self.adapter(&config)?.check(&config)
         })
     }
@@ -410,17 +421,6 @@ impl fmt::Debug for ProviderRegistry {
             .field("default_model", &self.default_model)
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the settings for a fallback model. Headers with keys are not sent to another provider.
-fn with_model(config: &LlmConfig, model: &str) -> LlmConfig {
-    let provider = |model: &str| model.split_once(':').map(|(name, _)| name.to_owned());
-    let mut config = config.clone();
-    if provider(model) != provider(&config.model) {
-        config.headers.retain(|name, _| !is_secret_header(&name.to_ascii_lowercase()));
-    }
-    model.clone_into(&mut config.model);
-    config
 }
 
 /// Returns the error of a response if another model may succeed: the model could not be used, and no output was

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helix_agents_core::error::{Error, ErrorCode, Result};
@@ -75,8 +76,8 @@ pub use signing::AwsCredentials;
 /// retry, because the text has been delivered; the runtime may repeat the request as a new step.
 ///
 /// # Cancel safety
-/// Dropping the future of a call closes its connection. Nothing else is affected, because the
-/// adapter has no state between calls besides its connections.
+/// Dropping the future of a call closes its connection. Nothing else is affected: between calls, the
+/// adapter keeps only its connections, and its [`Authenticator`] the access token.
 #[derive(Clone)]
 pub struct ModelServer(Arc<Inner>);
 
@@ -210,8 +211,28 @@ impl ModelServer {
     /// Returns an access token, if the provider has an authenticator.
     async fn token(&self, cancel: &CancellationToken) -> Result<Option<ApiKey>> {
         let Some(authenticator) = &self.0.options.authenticator else { return Ok(None) };
-        let token = cancel.run_until_cancelled(authenticator.token()).await;
-        token.ok_or_else(cancelled)?.map(Some)
+        self.authenticate(authenticator.token(), cancel).await?.map(Some)
+    }
+
+    /// Waits for the authenticator as long as for a response of the provider.
+    async fn authenticate<T>(
+        &self,
+        work: impl Future<Output = T>,
+        cancel: &CancellationToken,
+    ) -> Result<T> {
+        let limit = self.0.options.timeouts.first_byte;
+        let done = cancel.run_until_cancelled(tokio::time::timeout(limit, work)).await;
+        done.ok_or_else(cancelled)?.map_err(|_| self.no_token(limit))
+    }
+
+    /// Returns the error of an authenticator that did not respond in time.
+    fn no_token(&self, limit: Duration) -> Error {
+        let message = format!(
+            "the authenticator of the provider `{}` returned no token within {} ms",
+            self.name(),
+            limit.as_millis()
+        );
+        Error::new(ErrorCode::ProviderTimeout, message)
     }
 
     /// Returns a new access token in place of one that the provider refused. If there is no other, returns the failure
@@ -225,8 +246,7 @@ impl ModelServer {
         let (Some(authenticator), Some(refused)) = (&self.0.options.authenticator, refused) else {
             return Err(refusal);
         };
-        let discarded = cancel.run_until_cancelled(authenticator.discard(refused)).await;
-        discarded.ok_or_else(cancelled)?;
+        self.authenticate(authenticator.discard(refused), cancel).await?;
         let provider = self.name();
         match self.token(cancel).await {
             Ok(Some(token)) if token != *refused => {

@@ -169,6 +169,25 @@ fn matrix(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
     });
 }
 
+/// Stops a worker just before it creates the session, and another one just after. The first one then finds a session
+/// whose run nobody executes, and takes it over.
+fn taken_over(kind: &'static Kind) {
+    let (expected, points) = undisturbed("local", kind, "plain");
+    assert_eq!(points[..2], ["journal.before_create", "journal.after_create"]);
+    let story = stalled("local", kind, "plain");
+    let waiting = story.run_and_stop("waiting", StopAt::Point(1));
+    let owner = story.run_and_stop("owner", StopAt::Point(2));
+    let before = blocking().block_on(Recorded::of(&story));
+    waiting.wake();
+    let waiting = waiting.end();
+    owner.wake();
+    let owner = owner.end();
+    fits("the worker that waited", &waiting).unwrap();
+    fits("the owner", &owner).unwrap();
+    assert_eq!(answer(&waiting).get("status").unwrap(), "completed", "{}", waiting.stderr);
+    blocking().block_on(before.problem(&story, "plain", &expected, 2)).unwrap();
+}
+
 /// The scenarios from which each random moment draws one.
 const SCENARIOS: [&str; 6] = ["plain", "parallel", "at_most_once", "people", "child", "companion"];
 
@@ -215,6 +234,7 @@ on_each_store! {
     Sqlite a_budget_is_raised(kind) { super::matrix("local", kind, "budget") }
     Sqlite a_planner_makes_rounds(kind) { super::matrix("local", kind, "planner") }
     Everywhere random_moments(kind) { super::moments("local", kind) }
+    Everywhere a_run_that_another_worker_started_is_taken_over(kind) { super::taken_over(kind) }
 }
 
 /// Defines the tests of an engine, in a module with its name.

@@ -8,6 +8,7 @@ use helix_agents_core::event::{Event, ModelReply, encode};
 use helix_agents_core::llm::{LlmResponse, LlmSink};
 use helix_agents_core::message::{AssistantMessage, ReplyPart};
 use helix_agents_core::step::{ParsedToolCall, StepResult};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// A broken rule, or nothing.
@@ -171,8 +172,13 @@ fn parts(message: &AssistantMessage) -> Checked {
 
 /// Checks the request that sends a reply back.
 pub(crate) fn request(body: &[u8], message: &AssistantMessage) -> Checked {
-    let body: Value = serde_json::from_slice(body)
-        .map_err(|error| format!("the request that sends the reply back is not JSON: {error}"))?;
+    let Ok(body) = serde_json::from_slice::<Value>(body) else {
+        // JSON may be nested more deeply than this type allows.
+        let valid = serde_json::from_slice::<IgnoredAny>(body);
+        return valid.map(drop).map_err(|error| {
+            format!("the request that sends the reply back is not JSON: {error}")
+        });
+    };
     let mut sent = 0;
     for arguments in sent_arguments(&body) {
         sent += 1;

@@ -189,7 +189,7 @@ fn list(items: &mut Vec<Tree>, pool: &Pool, rng: &mut Rng) -> &'static str {
             "remove an item"
         }
         (1, Some(item)) => {
-            let number = small(20_000, rng).min(MAX_BYTES / (8 * item.size()));
+            let number = small(20_000, rng).min(MAX_BYTES / length(&item).max(1));
             items.splice(to..to, std::iter::repeat_n(item, number));
             "repeat an item"
         }
@@ -203,6 +203,13 @@ fn list(items: &mut Vec<Tree>, pool: &Pool, rng: &mut Rng) -> &'static str {
             "add an item"
         }
     }
+}
+
+/// Returns the number of bytes of a value.
+fn length(value: &Tree) -> usize {
+    let mut written = Vec::new();
+    value.write(&mut written);
+    written.len()
 }
 
 fn scalar(text: &mut String, rng: &mut Rng) -> &'static str {

@@ -134,8 +134,11 @@ async fn build(project: &Path) {
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut command = Command::new(cargo);
     command.current_dir(project).args(["build", "--offline"]);
-    // The settings of the workspace's manifest, so that its packages are not rebuilt.
-    command.args(["--config", "profile.dev.debug = 'line-tables-only'"]);
+    // The settings with which the workspace was built, so that its packages are not rebuilt. The environment has
+    // precedence over a manifest, but not over this argument.
+    if std::env::var_os("CARGO_PROFILE_DEV_DEBUG").is_none() {
+        command.args(["--config", "profile.dev.debug = 'line-tables-only'"]);
+    }
     command.args(["--config", "profile.dev.package.'*'.debug = false"]);
     command.env("CARGO_BUILD_BUILD_DIR", built).env("CARGO_TARGET_DIR", project.join("target"));
     let output = command.output().await.unwrap();

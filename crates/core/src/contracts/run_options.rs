@@ -118,6 +118,9 @@ pub struct ExecuteOptions {
     /// id returns a handle to the first run and ignores the new input. Without a chosen
     /// [`session`](Self::session), every call creates a session, and the run id attaches to
     /// nothing.
+    ///
+    /// Attaching does not take over a run whose process was killed. On an engine, the engine
+    /// continues it. Otherwise it stays unfinished until a `resume` or a `recover` continues it.
     pub run: Option<RunId>,
     /// The labels of a new session.
     pub tags: BTreeMap<String, String>,

@@ -133,7 +133,7 @@ impl ReplyReader for Reply {
 
     fn end(self, reading: &Reading<'_>, sink: &dyn LlmSink) -> Result<LlmResponse, Failure> {
         if let Some(reason) = self.stop.as_deref().filter(|reason| is_malformed(reason)) {
-            return Err(reading.subject.malformed(reason));
+            return Err(reading.subject.malformed(reason, &reading.redactor));
         }
         let mut parts = ReplyBuilder::after_messages(reading.messages);
         for part in self.blocks.into_values() {

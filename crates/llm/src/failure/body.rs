@@ -32,13 +32,23 @@ impl ProviderError {
             let code = value.get("code").and_then(Value::as_str).map(str::to_owned);
             return Self { message: Some(message.clone()), code, ..Self::default() };
         }
-        let text = |name| error.get(name).and_then(Value::as_str).map(str::to_owned);
+        // Some gateways send empty codes.
+        let text = |name| {
+            error
+                .get(name)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let number = |name| match error.get(name)? {
             Value::String(digits) => digits.parse().ok().filter(is_error_status),
             number => u16::try_from(number.as_u64()?).ok().filter(is_error_status),
         };
         Self {
-            message: text("message").or_else(|| detail(error.get("detail")?)),
+            // AWS capitalises the name in some errors.
+            message: text("message")
+                .or_else(|| text("Message"))
+                .or_else(|| detail(error.get("detail")?)),
             code: text("code").or_else(|| text("type")).or_else(|| text("status")),
             kind: text("type").or_else(|| text("status")),
             reasons: error.get("details").map(reasons).unwrap_or_default(),
@@ -62,20 +72,25 @@ impl ProviderError {
     /// succeed. Groq reports this as an invalid request.
     pub(crate) fn is_malformed_reply(&self) -> bool {
         let codes = ["tool_use_failed", "json_validate_failed", "output_parse_failed"];
-        self.code.as_deref().is_some_and(|code| codes.contains(&code))
+        self.names().any(|name| codes.contains(&name))
     }
 
-    /// Returns `true` if the provider refuses the key. Some providers report this as an invalid request.
+    /// Returns `true` if the provider refuses the key. Some providers report this as an invalid request. The message
+    /// must start with these words, because elsewhere they may be a quote of the request.
     pub(crate) fn is_about_the_key(&self) -> bool {
-        let message = self.message.as_deref().unwrap_or_default().to_ascii_lowercase();
-        let words = ["incorrect api key", "invalid api key", "api key not valid"];
-        self.code.as_deref() == Some("invalid_api_key")
-            || words.iter().any(|words| message.contains(words))
+        let message = self.message.as_deref().unwrap_or_default().trim().to_ascii_lowercase();
+        let starts = ["incorrect api key", "invalid api key", "api key not valid"];
+        self.names().any(|name| name == "invalid_api_key")
+            || starts.iter().any(|start| message.starts_with(start))
     }
 
-    /// Returns `true` if the account's quota is exhausted, so that waiting does not help.
+    /// Returns `true` if the quota or the credit of the account is exhausted, so that waiting does not help.
     pub(crate) fn is_out_of_quota(&self) -> bool {
-        matches!(self.code.as_deref(), Some("insufficient_quota" | "billing_hard_limit_reached"))
+        let codes = ["insufficient_quota", "billing_hard_limit_reached", "billing_error"];
+        let message = self.message.as_deref().unwrap_or_default().trim().to_ascii_lowercase();
+        // Anthropic reports it as an invalid request.
+        self.names().any(|name| codes.contains(&name))
+            || message.starts_with("your credit balance is too low")
     }
 }
 

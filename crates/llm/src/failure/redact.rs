@@ -12,15 +12,15 @@ use serde_json::Value;
 
 use crate::secret::{ApiKey, is_secret_header};
 
+mod echoes;
 #[cfg(test)]
 mod tests;
 
 /// The maximum number of characters of a provider's message in an error.
 const MAX_CHARS: usize = 300;
 
-/// The minimum length at which text that the message shares with the conversation counts as a
-/// quote.
-const ECHO_BYTES: usize = 16;
+/// The maximum size of the part of a provider's message that is read, besides the secrets that may cross its end.
+const MAX_READ: usize = 4096;
 
 /// The minimum length of a secret in a header, a URL or an option. Shorter values are names of schemes and similar
 /// words.
@@ -145,53 +145,54 @@ pub(crate) struct Redactor<'a> {
 }
 
 impl Redactor<'_> {
-    /// Returns `true` if the text is or contains a secret.
+    /// Returns `true` if the text is or contains a secret, or a word that looks like an API key.
     pub(crate) fn has_secret(&self, text: &str) -> bool {
         // A short key may be a part of a word.
         let contains = |secret: &str| secret.len() >= MIN_SECRET && text.contains(secret);
         self.secrets.texts().iter().any(|secret| text == secret || contains(secret))
+            || !Form::plain(text).keys().is_empty()
     }
 
     /// Returns the start of a provider's message on one line, without keys and quotes of the
     /// request.
     pub(crate) fn short(&self, message: &str) -> String {
-        let words: Vec<&str> = message.split_whitespace().collect();
-        let mut text = self.hide_keys(&words.join(" "));
+        let secrets = self.secrets.texts();
+        // Percent-encoding makes three bytes of one.
+        let longest = 3 * secrets.iter().map(|secret| secret.len()).max().unwrap_or_default();
+        let read = start_of(message, MAX_READ + longest);
+        let mut hidden = echoes::echoes(read, self.conversation);
+        hide_keys(read, &secrets, &mut hidden);
+        let shown = without(start_of(read, MAX_READ), &hidden);
+        let mut text = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         let cut = text.char_indices().nth(MAX_CHARS).map(|(at, _)| at);
-        if let Some(at) = cut {
-            text.truncate(at);
+        if cut.is_some() || message.len() > MAX_READ {
+            text.truncate(cut.unwrap_or(text.len()));
             text.push('…');
         }
-        self.hide_echoes(&text)
+        text
     }
+}
 
-    /// Hides the secrets of the request, and words that look like API keys.
-    fn hide_keys(&self, text: &str) -> String {
-        let mut hidden = vec![false; text.len()];
-        let secrets = self.secrets.texts();
-        for form in [Form::plain(text), Form::decoded(text)] {
-            for secret in &secrets {
-                for at in memmem::find_iter(&form.bytes, secret.as_bytes()) {
-                    form.hide(at, secret.len(), &mut hidden);
-                }
-            }
-            for (at, length) in form.keys() {
-                form.hide(at, length, &mut hidden);
+/// Returns at most this many bytes of a text.
+fn start_of(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// Hides secrets, and words that look like API keys.
+fn hide_keys(text: &str, secrets: &[Cow<'_, str>], hidden: &mut [bool]) {
+    for form in [Form::plain(text), Form::decoded(text)] {
+        for secret in secrets {
+            for at in memmem::find_iter(&form.bytes, secret.as_bytes()) {
+                form.hide(at, secret.len(), hidden);
             }
         }
-        without(text, &hidden)
-    }
-
-    /// Hides every part of the text that occurs in the conversation.
-    fn hide_echoes(&self, text: &str) -> String {
-        let bytes = text.as_bytes();
-        let mut hidden = vec![false; bytes.len()];
-        for (at, window) in bytes.windows(ECHO_BYTES).enumerate() {
-            if memmem::find(self.conversation, window).is_some() {
-                hide(&mut hidden, at, at + ECHO_BYTES);
-            }
+        for (at, length) in form.keys() {
+            form.hide(at, length, hidden);
         }
-        without(text, &hidden)
     }
 }
 
@@ -233,18 +234,28 @@ impl Form {
     }
 
     /// Returns the position and length of each word that looks like an API key, or like a masked one such as `sk-…*yz`.
-    fn keys(&self) -> impl Iterator<Item = (usize, usize)> {
-        let prefixes = ["sk-", "sk_", "gsk_", "xai-", "AIza", "hf_"];
-        let starts = prefixes.into_iter().flat_map(|prefix| memmem::find_iter(&self.bytes, prefix));
-        starts.filter_map(|at| {
-            let (before, rest) = self.bytes.split_at_checked(at)?;
-            let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_*.".contains(byte);
-            let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
-            // The period at the end of a sentence.
-            let length = rest.get(..length)?.iter().rposition(|byte| *byte != b'.')? + 1;
-            let is_start = !before.last().is_some_and(u8::is_ascii_alphanumeric);
-            (is_start && length > 8).then_some((at, length))
-        })
+    fn keys(&self) -> Vec<(usize, usize)> {
+        let mut keys = Vec::new();
+        for prefix in ["sk-", "sk_", "gsk_", "xai-", "AIza", "hf_"] {
+            // The end of the last word, whose inside is not searched again.
+            let mut end = 0;
+            for at in memmem::find_iter(&self.bytes, prefix) {
+                let Some((before, rest)) = self.bytes.split_at_checked(at) else { break };
+                if at < end || before.last().is_some_and(u8::is_ascii_alphanumeric) {
+                    continue;
+                }
+                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_*.".contains(byte);
+                let word = rest.iter().take_while(|byte| is_part(byte)).count();
+                end = at + word;
+                // Without the period at the end of a sentence.
+                let last = rest.iter().take(word).rposition(|byte| *byte != b'.');
+                let length = last.map_or(0, |last| last + 1);
+                if length > 8 {
+                    keys.push((at, length));
+                }
+            }
+        }
+        keys
     }
 }
 

@@ -38,7 +38,7 @@ fn every_status_has_its_code() {
         (503, ErrorCode::ProviderUnavailable, true),
         (529, ErrorCode::ProviderUnavailable, true),
         (400, ErrorCode::ProviderRejected, false),
-        (402, ErrorCode::ProviderRejected, false),
+        (402, ErrorCode::ProviderRateLimited, false),
         (404, ErrorCode::ProviderRejected, false),
         (413, ErrorCode::ProviderRejected, false),
         (422, ErrorCode::ProviderRejected, false),
@@ -60,25 +60,33 @@ fn the_providers_retry_header_takes_precedence() {
     let again = status(400, &[("x-should-retry", "true"), ("retry-after", "1")], "");
     assert!(again.is_transient());
     assert_eq!(again.error.retry_after().unwrap().as_secs(), 1);
+    let loading = r#"{"error":{"message":"Loading.","code":"model_loading"}}"#;
+    let again = status(400, &[("x-should-retry", "true")], loading);
+    assert!(again.is_transient());
+    assert_eq!(again.error.detail(), Some("Loading."));
+    assert!(again.error.context().any(|pair| pair == ("provider_code", "model_loading")));
 }
 
 #[test]
-fn an_exhausted_quota_is_not_retried() {
-    let body = r#"{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
-    let failure = status(429, &[], body);
-    assert_eq!(failure.error.code(), ErrorCode::ProviderRateLimited);
-    assert!(!failure.is_transient());
-}
-
-#[test]
-fn missing_credit_is_named_and_not_retried() {
+fn an_account_without_quota_or_credit_is_not_retried() {
     let failures = [
+        status(429, &[], r#"{"error":{"message":"x","type":"insufficient_quota"}}"#),
+        status(429, &[], r#"{"error":{"message":"x","type":"insufficient_quota","code":""}}"#),
         status(402, &[], r#"{"error":{"message":"Insufficient Balance"}}"#),
+        status(
+            400,
+            &[],
+            r#"{"error":{"message":"Your credit balance is too low to access the API.","type":"invalid_request_error"}}"#,
+        ),
         SUBJECT.reported(r#"{"type":"billing_error","message":"Pay first."}"#, &NOTHING),
     ];
     for failure in failures {
+        assert_eq!(failure.error.code(), ErrorCode::ProviderRateLimited);
         let message = failure.error.message();
-        assert!(message.starts_with("the account at the provider `local` has no credit left ("));
+        assert!(
+            message
+                .starts_with("the account at the provider `local` has no quota or credit left (")
+        );
         assert!(failure.error.detail().is_some());
         assert!(!failure.is_transient());
     }
@@ -152,8 +160,29 @@ fn only_a_refused_key_or_token_is_a_reason_for_a_new_one() {
         (403, "{}", false),
         (404, "{}", false),
         (503, "{}", false),
+        (400, r#"{"error":{"message":"Incorrect API key provided: x"}}"#, true),
+        // A quote of the request, and a server that fails because of its own key.
+        (400, r#"{"error":{"message":"bad input 'How do I fix Invalid API key?'"}}"#, false),
+        (503, r#"{"error":{"message":"Invalid API key"}}"#, false),
     ] {
         assert_eq!(status(number, &[], body).refuses_key, expected, "{number} {body}");
+    }
+}
+
+#[test]
+fn an_empty_code_and_a_capitalised_message_are_read() {
+    let failure = status(400, &[], r#"{"error":{"Message":"No.","code":"","type":"bad_thing"}}"#);
+    assert_eq!(failure.error.detail(), Some("No."));
+    assert!(failure.error.context().any(|pair| pair == ("provider_code", "bad_thing")));
+}
+
+#[test]
+fn a_code_that_looks_like_a_key_is_not_repeated() {
+    let key = "AIzaSyForeign-4711";
+    let failure = status(400, &[], &format!(r#"{{"error":{{"code":"{key}"}}}}"#));
+    let malformed = SUBJECT.malformed(key, &NOTHING);
+    for error in [failure.error, malformed.error] {
+        assert!(!format!("{error:?}").contains(key));
     }
 }
 
@@ -216,7 +245,6 @@ fn errors_in_the_middle_of_a_stream_are_classified_by_status_or_code() {
         (r#"{"message":"x","type":"permission_error"}"#, ProviderUnauthorized),
         (r#"{"message":"x","type":"not_found_error"}"#, ProviderRejected),
         (r#"{"message":"x","type":"request_too_large"}"#, ProviderRejected),
-        (r#"{"message":"x","type":"billing_error"}"#, ProviderRejected),
         // Gemini without a number.
         (r#"{"message":"x","status":"RESOURCE_EXHAUSTED"}"#, ProviderRateLimited),
         (r#"{"message":"x","status":"UNAVAILABLE"}"#, ProviderUnavailable),

@@ -94,7 +94,9 @@ impl ReplyReader for Reply {
             Some("MISSING_THOUGHT_SIGNATURE") => {
                 return Err(reading.subject.reported(MISSING_SIGNATURE, &reading.redactor));
             }
-            Some(reason) if is_malformed(reason) => return Err(reading.subject.malformed(reason)),
+            Some(reason) if is_malformed(reason) => {
+                return Err(reading.subject.malformed(reason, &reading.redactor));
+            }
             _ => {}
         }
         let mut parts = ReplyBuilder::after_messages(reading.messages);

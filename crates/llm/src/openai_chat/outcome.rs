@@ -29,7 +29,9 @@ pub(super) fn failure(raw: &str, reading: &Reading<'_>) -> Option<Failure> {
             Some(reading.subject.reported(&error, &reading.redactor))
         }
         // Gemini behind this API, possibly with a prefix.
-        _ if raw.ends_with("MALFORMED_FUNCTION_CALL") => Some(reading.subject.malformed(raw)),
+        _ if raw.ends_with("MALFORMED_FUNCTION_CALL") => {
+            Some(reading.subject.malformed(raw, &reading.redactor))
+        }
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Access tokens of Google Cloud, for Vertex AI.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,9 +86,19 @@ impl Credentials for Machine {
             },
             Place::UserFile => Arc::new(ConfigDefaultCredentials::new().await?),
             Place::MetadataServer => Arc::new(MetadataServiceAccount::new().await?),
-            Place::Gcloud => Arc::new(GCloudAuthorizedUser::new().await?),
+            Place::Gcloud => Arc::new(gcloud().await?),
         }))
     }
+}
+
+/// Runs the command `gcloud`, which blocks its thread for seconds.
+async fn gcloud() -> Result<GCloudAuthorizedUser, gcp_auth::Error> {
+    let runtime = tokio::runtime::Handle::current();
+    let run = move || runtime.block_on(GCloudAuthorizedUser::new());
+    let done = tokio::task::spawn_blocking(run).await;
+    done.unwrap_or_else(|error| {
+        Err(gcp_auth::Error::Other("running `gcloud` failed", error.into()))
+    })
 }
 
 impl GoogleTokens {
@@ -164,13 +175,14 @@ impl GoogleTokens {
             match self.credentials.open(&place).await {
                 Ok(Some(provider)) => return Ok((place, provider)),
                 Ok(None) => {}
-                // The file exists, but the token server is unreachable. The next place may have another identity.
-                Err(error @ (gcp_auth::Error::Http(..) | gcp_auth::Error::Other(..)))
-                    if matches!(place, Place::UserFile) =>
-                {
-                    return Err(no_token(error));
+                // The file exists. The next place may have another identity.
+                Err(error) if matches!(place, Place::UserFile) && !is_missing(&error) => {
+                    return Err(match error {
+                        gcp_auth::Error::Json(..) => invalid_credentials(error),
+                        error => no_token(error),
+                    });
                 }
-                Err(error) => errors.push(Box::new(error)),
+                Err(error) => errors.push(Box::new(without_contents(error))),
             }
         }
         let message = "this machine has no credentials of Google Cloud";
@@ -214,21 +226,44 @@ impl fmt::Debug for GoogleTokens {
     }
 }
 
+/// Returns `true` if there is no user file.
+fn is_missing(error: &gcp_auth::Error) -> bool {
+    match error {
+        gcp_auth::Error::Io(_, error) => error.kind() == ErrorKind::NotFound,
+        // Of the home directory. A response of the token server with an error status is also a text.
+        gcp_auth::Error::Str(text) => text.ends_with("not found"),
+        _ => false,
+    }
+}
+
 fn invalid_credentials(error: gcp_auth::Error) -> Error {
     let message = "the credentials of Google Cloud are not valid";
-    Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
+    Error::new(ErrorCode::ConfigInvalid, message).with_source(without_contents(error))
 }
 
 fn no_token(error: gcp_auth::Error) -> Error {
+    let error = without_contents(error);
     match error {
-        // The server sent an error status.
-        gcp_auth::Error::Str(_) => {
-            let message = "Google Cloud refused to issue an access token for the credentials";
+        // Mostly a response with an error status, after several retries.
+        gcp_auth::Error::Str(text) => {
+            let message = format!("Google Cloud issued no access token: {text}");
             Error::new(ErrorCode::ProviderUnauthorized, message).with_source(error)
         }
         error => {
             let message = "Google Cloud issued no access token";
             Error::new(ErrorCode::ProviderUnavailable, message).with_source(error)
         }
+    }
+}
+
+/// Removes the cause of an error about JSON. It may quote the JSON, which contains a key or a token.
+fn without_contents(error: gcp_auth::Error) -> gcp_auth::Error {
+    match error {
+        gcp_auth::Error::Json(text, cause) => {
+            let (line, column) = (cause.line(), cause.column());
+            let cause = format!("invalid JSON in line {line}, column {column}");
+            gcp_auth::Error::Other(text, cause.into())
+        }
+        error => error,
     }
 }

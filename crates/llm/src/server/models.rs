@@ -7,6 +7,7 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{Method, Request, StatusCode, Url};
 use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{Hosting, ModelServer};
@@ -46,8 +47,15 @@ struct PageRequest<'a> {
     url: Url,
     headers: &'a HeaderMap,
     subject: Subject<'a>,
-    timeout: Duration,
+    limit: TimeLimit,
     cancel: &'a CancellationToken,
+}
+
+/// The time limit of the whole list.
+#[derive(Clone, Copy)]
+struct TimeLimit {
+    time: Duration,
+    deadline: Instant,
 }
 
 impl ModelServer {
@@ -61,12 +69,12 @@ impl ModelServer {
     /// [`ErrorCode::ProviderTimeout`] and [`ErrorCode::ProviderUnauthorized`].
     pub async fn models(&self, timeout: Duration) -> Result<Vec<String>> {
         let subject = Subject { provider: self.name(), model: "" };
-        let list = tokio::time::timeout(timeout, self.list(subject, timeout)).await;
-        let list = list.unwrap_or_else(|_| Err(subject.timeout("no list of its models", timeout)));
+        let limit = TimeLimit { time: timeout, deadline: Instant::now() + timeout };
+        let list = self.list(subject, limit).await;
         list.map_err(|failure| failure.error.with_operation("llm::models"))
     }
 
-    async fn list(&self, subject: Subject<'_>, timeout: Duration) -> Result<Vec<String>, Failure> {
+    async fn list(&self, subject: Subject<'_>, limit: TimeLimit) -> Result<Vec<String>, Failure> {
         let mut url = self.0.base_url.clone();
         let mut headers = HeaderMap::new();
         with_format!(&self.0.options.format, format => {
@@ -78,8 +86,8 @@ impl ModelServer {
             url.query_pairs_mut().append_pair("api-version", api_version);
         }
         let cancel = CancellationToken::new();
-        let token = tokio::time::timeout(timeout, self.token(&cancel)).await;
-        let mut token = token.map_err(|_| no_token(self.name(), timeout))??;
+        let token = timeout_at(limit.deadline, self.token(&cancel)).await;
+        let mut token = token.map_err(|_| self.no_token(limit.time))??;
         let mut may_renew = true;
         let mut models = Vec::new();
         let mut next: Option<(&str, String)> = None;
@@ -88,13 +96,13 @@ impl ModelServer {
             if let Some((parameter, value)) = &next {
                 url.query_pairs_mut().append_pair(parameter, value);
             }
-            let request = PageRequest { url, headers: &headers, subject, timeout, cancel: &cancel };
+            let request = PageRequest { url, headers: &headers, subject, limit, cancel: &cancel };
             let page = match self.page(&request, token.as_ref()).await {
                 Err(failure) if may_renew && failure.refuses_key => {
                     may_renew = false;
                     let renewed = self.renewed(token.as_ref(), failure, &cancel);
-                    let renewed = tokio::time::timeout(timeout, renewed).await;
-                    token = Some(renewed.map_err(|_| no_token(self.name(), timeout))??);
+                    let renewed = timeout_at(limit.deadline, renewed).await;
+                    token = Some(renewed.map_err(|_| self.no_token(limit.time))??);
                     self.page(&request, token.as_ref()).await?
                 }
                 page => page?,
@@ -115,7 +123,17 @@ impl ModelServer {
         request: &PageRequest<'_>,
         token: Option<&ApiKey>,
     ) -> Result<Page, Failure> {
-        let &PageRequest { ref url, headers, subject, timeout, cancel } = request;
+        let TimeLimit { time, deadline } = request.limit;
+        let page = timeout_at(deadline, self.page_without_limit(request, token)).await;
+        page.unwrap_or_else(|_| Err(request.subject.timeout("no list of its models", time)))
+    }
+
+    async fn page_without_limit(
+        &self,
+        request: &PageRequest<'_>,
+        token: Option<&ApiKey>,
+    ) -> Result<Page, Failure> {
+        let &PageRequest { ref url, headers, subject, limit, cancel } = request;
         let server = &self.0;
         let client = server.options.http.on_this_runtime(server.route)?;
         let mut request = Request::new(Method::GET, url.clone());
@@ -124,7 +142,9 @@ impl ModelServer {
             request.headers_mut().insert(name, value);
         }
         server.sign(&mut request)?;
-        let limits = Timeouts::default().with_first_byte(timeout).with_read(timeout);
+        // The deadline is the limit, so these must not end earlier.
+        let later = limit.time.saturating_add(Duration::from_secs(1));
+        let limits = Timeouts::default().with_first_byte(later).with_read(later);
         let sent = client.execute(request);
         let mut exchange = Exchange::begin(sent, subject, limits, MAX_BYTES, cancel).await?;
         if is_no_list(exchange.status()) {
@@ -156,16 +176,6 @@ impl Entry {
             None => self.id,
         }
     }
-}
-
-fn no_token(provider: &str, limit: Duration) -> Error {
-    Error::new(
-        ErrorCode::ProviderTimeout,
-        format!(
-            "the authenticator of the provider `{provider}` returned no token within {} ms",
-            limit.as_millis()
-        ),
-    )
 }
 
 /// Returns `true` for the status of a server that does not list its models, or whose API has

@@ -146,7 +146,8 @@ async fn files_that_the_api_cannot_send_are_not_checked() {
     let png = || Media::from_url("image/png", "https://example.com/a.png");
     assert_eq!(code(asking("m1", pdf()), chat).await, (None, 1));
     assert_eq!(code(asking("m1", png()), chat).await, unsupported());
-    assert_ne!(code(asking("m1", png()), converse).await, unsupported());
+    // The server does not answer in this format, but it got the request.
+    assert_eq!(code(asking("m1", png()), converse).await.1, 1);
     assert_eq!(code(asking("m1", image()), converse).await, unsupported());
 }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use helix_agents_core::embed::{Embedder as _, EmbeddingPurpose};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmResponse;
-use helix_agents_llm::{ApiFormat, ApiKey, Authenticator, ModelServer};
+use helix_agents_llm::{ApiFormat, ApiKey, Authenticator, ModelServer, Timeouts};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -301,6 +301,21 @@ async fn a_refused_token_of_a_list_of_models_is_replaced_once() {
 }
 
 #[tokio::test]
+async fn a_stuck_authenticator_ends_the_attempt() {
+    for in_discard in [false, true] {
+        let server = Server::start(vec![refused()]).await;
+        let (is_discarded, stuck) = (AtomicBool::new(false), Arc::new(Notify::new()));
+        let stuck = Stuck { in_discard, is_discarded, stuck };
+        let timeouts = Timeouts::default().with_first_byte(Duration::from_millis(500));
+        let options = options(&server).with_authenticator(stuck).with_timeouts(timeouts);
+        let ask = Ask { max_retries: 0, ..Ask::default() };
+        let response = ask.answer(&ModelServer::new(options).unwrap()).await;
+        assert_eq!(failure(&response).0.code, "provider_timeout");
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn the_time_limit_of_a_list_of_models_includes_a_new_token() {
     let server = Server::start(vec![refused()]).await;
     let stuck = Stuck {
@@ -311,7 +326,9 @@ async fn the_time_limit_of_a_list_of_models_includes_a_new_token() {
     let models = ModelServer::new(options(&server).with_authenticator(stuck)).unwrap();
     let list = models.models(Duration::from_millis(500));
     let listed = tokio::time::timeout(Duration::from_secs(30), list).await.unwrap();
-    assert_eq!(listed.unwrap_err().code(), ErrorCode::ProviderTimeout);
+    let error = listed.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ProviderTimeout);
+    assert!(error.message().starts_with("the authenticator"), "{error}");
     assert_eq!(server.requests().len(), 1);
 }
 

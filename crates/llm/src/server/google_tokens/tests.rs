@@ -55,6 +55,13 @@ fn refused() -> GcpError {
     GcpError::Str("token request failed")
 }
 
+/// Returns an error that quotes a file.
+fn not_json() -> GcpError {
+    let error = serde_json::from_str::<Vec<u8>>(r#""{\"private_key\":\"MARKER\"}""#).unwrap_err();
+    assert!(error.to_string().contains("MARKER"));
+    GcpError::Json("failed to deserialize user credentials", error)
+}
+
 fn tokens(open: impl FnMut(&Place) -> Opened + Send + 'static) -> GoogleTokens {
     GoogleTokens { credentials: Box::new(Fake(StdMutex::new(open))), source: Mutex::default() }
 }
@@ -107,14 +114,19 @@ async fn credentials_from_the_environment_that_disappear_are_not_replaced() {
 
 #[tokio::test]
 async fn places_are_tried_in_order() {
-    for error in [missing(), refused()] {
+    for error in [missing(), GcpError::Str("home directory not found")] {
         assert_eq!(of_user_file([Err(error)]).token().await.unwrap().expose(), "other");
     }
     // The file has the identity that was chosen, so no other is used.
-    let tokens_of_file = of_user_file([Err(unreachable()), Ok(issuer("token-1"))]);
-    let error = tokens_of_file.token().await.unwrap_err();
-    assert_eq!(error.code(), ErrorCode::ProviderUnavailable);
-    assert_eq!(tokens_of_file.token().await.unwrap().expose(), "token-1");
+    for (error, code) in [
+        (unreachable(), ErrorCode::ProviderUnavailable),
+        (refused(), ErrorCode::ProviderUnauthorized),
+        (not_json(), ErrorCode::ConfigInvalid),
+    ] {
+        let tokens_of_file = of_user_file([Err(error), Ok(issuer("token-1"))]);
+        assert_eq!(tokens_of_file.token().await.unwrap_err().code(), code);
+        assert_eq!(tokens_of_file.token().await.unwrap().expose(), "token-1");
+    }
 
     let error = tokens(|_| Err(missing())).token().await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid, "the file of the variable");
@@ -144,4 +156,23 @@ async fn a_late_token_of_a_discarded_provider_does_not_hide_the_current_one() {
     assert_eq!(late.await.unwrap(), token_1);
     tokens.discard(&token_2).await;
     assert_eq!(tokens.token().await.unwrap().expose(), "token-3");
+}
+
+#[tokio::test]
+async fn no_error_shows_the_contents_of_a_file() {
+    let mut errors = vec![
+        of_user_file([Err(not_json())]).token().await.unwrap_err(),
+        tokens(|_| Err(not_json())).token().await.unwrap_err(),
+        GoogleTokens::of_service_account(r#""{\"private_key\":\"MARKER\"}""#).unwrap_err(),
+    ];
+    let other = tokens(|place| match place {
+        Place::Variable => Ok(None),
+        Place::UserFile => Err(missing()),
+        _ => Err(not_json()),
+    });
+    errors.push(other.token().await.unwrap_err());
+    for error in errors {
+        let text = format!("{error:?} {error}");
+        assert!(!text.contains("MARKER") && text.contains("Google Cloud"), "{text}");
+    }
 }
