@@ -170,7 +170,7 @@ fn matrix(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
 }
 
 /// Stops a worker just before it creates the session, and another one just after. The first one then finds a session
-/// whose run nobody executes, and takes it over.
+/// whose run no process executes, and takes it over.
 fn taken_over(kind: &'static Kind) {
     let (expected, points) = undisturbed("local", kind, "plain");
     assert_eq!(points[..2], ["journal.before_create", "journal.after_create"]);
