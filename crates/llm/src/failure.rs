@@ -104,7 +104,8 @@ impl Subject<'_> {
         }
         match headers.get("x-should-retry").map(|value| value.as_bytes()) {
             Some(b"false") => failure.may_retry = false,
-            Some(b"true") if !failure.error.is_retryable() => {
+            Some(b"true") if failure.error.is_retryable() => failure.may_retry = true,
+            Some(b"true") => {
                 let sentence = failure.error.message().to_owned();
                 let mut passing = self.error(ErrorCode::ProviderUnavailable, sentence);
                 let named = failure.error.context().find(|(name, _)| *name == PROVIDER_CODE);
@@ -129,9 +130,10 @@ impl Subject<'_> {
     #[cold]
     pub(crate) fn reported(&self, error: &str, redactor: &Redactor<'_>) -> Failure {
         let details = ProviderError::parse(error.as_bytes());
-        let status = match details.is_about_the_key() {
-            true => 401,
-            false => details.status.unwrap_or_else(|| details.likely_status()),
+        let status = match details.status {
+            None | Some(400 | 401 | 403) if details.is_about_the_key() => 401,
+            Some(status) => status,
+            None => details.likely_status(),
         };
         let mut failure = self.described(status, "while it answered", &details, redactor);
         if let Some(wait) = retry_after::of_body(error.as_bytes()) {
@@ -158,7 +160,8 @@ impl Subject<'_> {
         let mut error = self.error(code, sentence);
         // A provider's message about a rejected key may contain part of the key, and its message
         // about a request may quote the request.
-        let may_quote_key = status == 401
+        let may_quote_key = details.may_quote_the_key()
+            || status == 401
             || code == ErrorCode::ProviderCredentialsExpired
             || (code == ErrorCode::ProviderUnauthorized && status != 403);
         if !may_quote_key && let Some(message) = &details.message {
@@ -330,7 +333,7 @@ fn code_of(status: u16) -> ErrorCode {
 /// Returns `true` if a provider's code is a single word and not arbitrary text.
 fn is_word(code: &str) -> bool {
     let fits = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
-    code.len() <= 64 && code.chars().all(fits)
+    (1..=64).contains(&code.len()) && code.chars().all(fits)
 }
 
 /// The maximum length of a cause in characters.

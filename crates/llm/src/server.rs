@@ -222,13 +222,13 @@ impl ModelServer {
     ) -> Result<T> {
         let limit = self.0.options.timeouts.first_byte;
         let done = cancel.run_until_cancelled(tokio::time::timeout(limit, work)).await;
-        done.ok_or_else(cancelled)?.map_err(|_| self.no_token(limit))
+        done.ok_or_else(cancelled)?.map_err(|_| self.slow_authenticator(limit))
     }
 
     /// Returns the error of an authenticator that did not respond in time.
-    fn no_token(&self, limit: Duration) -> Error {
+    fn slow_authenticator(&self, limit: Duration) -> Error {
         let message = format!(
-            "the authenticator of the provider `{}` returned no token within {} ms",
+            "the authenticator of the provider `{}` did not respond within {} ms",
             self.name(),
             limit.as_millis()
         );

@@ -134,8 +134,8 @@ async fn build(project: &Path) {
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut command = Command::new(cargo);
     command.current_dir(project).args(["build", "--offline"]);
-    // The settings with which the workspace was built, so that its packages are not rebuilt. The environment has
-    // precedence over a manifest, but not over this argument.
+    // The settings with which the workspace was built, so that its packages are not rebuilt. Cargo prefers the
+    // environment variable to the manifest, and `--config` to both.
     if std::env::var_os("CARGO_PROFILE_DEV_DEBUG").is_none() {
         command.args(["--config", "profile.dev.debug = 'line-tables-only'"]);
     }

@@ -165,7 +165,7 @@ impl<O: DeserializeOwned> RunHandle<O> {
     /// Waits for the end of the run. A failed run is returned as a result, not as an error.
     ///
     /// If the process that executes the run is killed, this keeps waiting until another process
-    /// continues the session. Set a timeout if no process may do so.
+    /// continues the session. Use a timeout if it is possible that no process continues it.
     ///
     /// # Errors
     /// Returns the errors of the store; [`Superseded`] if another run took over; [`Closed`] if the

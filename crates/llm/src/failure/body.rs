@@ -29,7 +29,8 @@ impl ProviderError {
         };
         let error = value.get("error").unwrap_or(value);
         if let Value::String(message) = error {
-            let code = value.get("code").and_then(Value::as_str).map(str::to_owned);
+            let code = value.get("code").and_then(Value::as_str).filter(|code| !code.is_empty());
+            let code = code.map(str::to_owned);
             return Self { message: Some(message.clone()), code, ..Self::default() };
         }
         // Some gateways send empty codes.
@@ -79,9 +80,14 @@ impl ProviderError {
     /// must start with these words, because elsewhere they may be a quote of the request.
     pub(crate) fn is_about_the_key(&self) -> bool {
         let message = self.message.as_deref().unwrap_or_default().trim().to_ascii_lowercase();
-        let starts = ["incorrect api key", "invalid api key", "api key not valid"];
         self.names().any(|name| name == "invalid_api_key")
-            || starts.iter().any(|start| message.starts_with(start))
+            || ABOUT_THE_KEY.iter().any(|words| message.starts_with(words))
+    }
+
+    /// Returns `true` if the message may contain a part of the key.
+    pub(crate) fn may_quote_the_key(&self) -> bool {
+        let message = self.message.as_deref().unwrap_or_default().to_ascii_lowercase();
+        self.is_about_the_key() || ABOUT_THE_KEY.iter().any(|words| message.contains(words))
     }
 
     /// Returns `true` if the quota or the credit of the account is exhausted, so that waiting does not help.
@@ -93,6 +99,9 @@ impl ProviderError {
             || message.starts_with("your credit balance is too low")
     }
 }
+
+/// The words of messages about a refused key, in lower case.
+const ABOUT_THE_KEY: [&str; 3] = ["incorrect api key", "invalid api key", "api key not valid"];
 
 /// The words in the codes and types of errors, in lower case and without separators, and the statuses that they mean.
 /// The first word of this list that a name contains decides.

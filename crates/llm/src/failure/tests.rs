@@ -60,6 +60,8 @@ fn the_providers_retry_header_takes_precedence() {
     let again = status(400, &[("x-should-retry", "true"), ("retry-after", "1")], "");
     assert!(again.is_transient());
     assert_eq!(again.error.retry_after().unwrap().as_secs(), 1);
+    let without_credit = status(402, &[("x-should-retry", "true")], "{}");
+    assert!(without_credit.is_transient());
     let loading = r#"{"error":{"message":"Loading.","code":"model_loading"}}"#;
     let again = status(400, &[("x-should-retry", "true")], loading);
     assert!(again.is_transient());
@@ -166,6 +168,24 @@ fn only_a_refused_key_or_token_is_a_reason_for_a_new_one() {
         (503, r#"{"error":{"message":"Invalid API key"}}"#, false),
     ] {
         assert_eq!(status(number, &[], body).refuses_key, expected, "{number} {body}");
+    }
+}
+
+#[test]
+fn a_message_that_may_quote_the_key_is_omitted_with_any_status() {
+    let masked = "Incorrect API key provided: 7f3a9c****91bc";
+    for message in [masked, &format!("Error: {masked}")] {
+        let body = format!(r#"{{"error":{{"message":"{message}"}}}}"#);
+        for number in [400, 404, 422, 429, 503] {
+            assert_eq!(status(number, &[], &body).error.detail(), None, "{number} {message}");
+        }
+        let reported =
+            SUBJECT.reported(&format!(r#"{{"message":"{message}","code":503}}"#), &NOTHING);
+        assert_eq!(
+            (reported.error.code(), reported.refuses_key),
+            (ErrorCode::ProviderUnavailable, false)
+        );
+        assert_eq!(reported.error.detail(), None);
     }
 }
 

@@ -27,9 +27,10 @@ use crate::secret::ApiKey;
 /// ```
 ///
 /// # Cancel safety
-/// The futures of both methods are dropped, at any `await`, if the model call is cancelled, or after
-/// [`Timeouts::first_byte`](crate::Timeouts::first_byte). An implementation must remain usable: another call may use it
-/// at the same time or later.
+/// The futures of both methods are dropped, at any `await`, if the model call is cancelled, after
+/// [`Timeouts::first_byte`](crate::Timeouts::first_byte), and at the end of the time limit of
+/// [`ModelServer::models`](crate::ModelServer::models). An implementation must remain usable: another call may use it at
+/// the same time or later.
 #[async_trait]
 pub trait Authenticator: Debug + Send + Sync {
     /// Returns a token that is valid for at least a few minutes. It is sent as a bearer token. Each attempt at a call

@@ -73,7 +73,11 @@ trait Credentials: Send + Sync {
 }
 
 /// The credentials of this machine.
-struct Machine;
+#[derive(Default)]
+struct Machine {
+    /// Held while the command `gcloud` runs.
+    gcloud: Arc<Mutex<()>>,
+}
 
 #[async_trait]
 impl Credentials for Machine {
@@ -86,15 +90,44 @@ impl Credentials for Machine {
             },
             Place::UserFile => Arc::new(ConfigDefaultCredentials::new().await?),
             Place::MetadataServer => Arc::new(MetadataServiceAccount::new().await?),
-            Place::Gcloud => Arc::new(gcloud().await?),
+            Place::Gcloud => {
+                let user = run_gcloud(&self.gcloud, GCloudAuthorizedUser::new()).await?;
+                Arc::new(Gcloud { user: Arc::new(user), running: Arc::clone(&self.gcloud) })
+            }
         }))
     }
 }
 
-/// Runs the command `gcloud`, which blocks its thread for seconds.
-async fn gcloud() -> Result<GCloudAuthorizedUser, gcp_auth::Error> {
+/// Takes tokens from the command `gcloud`.
+struct Gcloud {
+    user: Arc<GCloudAuthorizedUser>,
+    running: Arc<Mutex<()>>,
+}
+
+#[async_trait]
+impl TokenProvider for Gcloud {
+    async fn token(&self, _: &[&str]) -> Result<Arc<gcp_auth::Token>, gcp_auth::Error> {
+        let user = Arc::clone(&self.user);
+        run_gcloud(&self.running, async move { user.token(SCOPES).await }).await
+    }
+
+    async fn project_id(&self) -> Result<Arc<str>, gcp_auth::Error> {
+        self.user.project_id().await
+    }
+}
+
+/// Runs the command `gcloud`, which blocks its thread for seconds. It runs once at a time: if it hangs, a later call
+/// waits instead of starting another one.
+async fn run_gcloud<T: Send + 'static>(
+    running: &Arc<Mutex<()>>,
+    work: impl Future<Output = Result<T, gcp_auth::Error>> + Send + 'static,
+) -> Result<T, gcp_auth::Error> {
+    let guard = Arc::clone(running).lock_owned().await;
     let runtime = tokio::runtime::Handle::current();
-    let run = move || runtime.block_on(GCloudAuthorizedUser::new());
+    let run = move || {
+        let _guard = guard;
+        runtime.block_on(work)
+    };
     let done = tokio::task::spawn_blocking(run).await;
     done.unwrap_or_else(|error| {
         Err(gcp_auth::Error::Other("running `gcloud` failed", error.into()))
@@ -107,7 +140,7 @@ impl GoogleTokens {
     /// the metadata server of Google Cloud, and the command `gcloud`. Later calls use the same credentials.
     #[must_use]
     pub fn new() -> Self {
-        Self { credentials: Box::new(Machine), source: Mutex::default() }
+        Self { credentials: Box::new(Machine::default()), source: Mutex::default() }
     }
 
     /// Uses a service account. `key` is the contents of its key file.
@@ -121,7 +154,7 @@ impl GoogleTokens {
             provider: Some(Arc::new(account)),
             last: None,
         };
-        Ok(Self { credentials: Box::new(Machine), source: Mutex::new(source) })
+        Ok(Self { credentials: Box::new(Machine::default()), source: Mutex::new(source) })
     }
 
     async fn fetch(&self) -> Result<ApiKey> {
@@ -178,7 +211,9 @@ impl GoogleTokens {
                 // The file exists. The next place may have another identity.
                 Err(error) if matches!(place, Place::UserFile) && !is_missing(&error) => {
                     return Err(match error {
-                        gcp_auth::Error::Json(..) => invalid_credentials(error),
+                        gcp_auth::Error::Json(text, _) if !text.contains("response") => {
+                            invalid_credentials(error)
+                        }
                         error => no_token(error),
                     });
                 }
@@ -226,11 +261,15 @@ impl fmt::Debug for GoogleTokens {
     }
 }
 
-/// Returns `true` if there is no user file.
+/// Returns `true` if there is no user file that this process can open, as in a service without a home directory.
 fn is_missing(error: &gcp_auth::Error) -> bool {
+    use ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match error {
-        gcp_auth::Error::Io(_, error) => error.kind() == ErrorKind::NotFound,
-        // Of the home directory. A response of the token server with an error status is also a text.
+        gcp_auth::Error::Io(_, error) => {
+            [NotFound, NotADirectory, PermissionDenied].contains(&error.kind())
+        }
+        // `Str` also stands for an error status of the token server. Only the texts about a missing home directory end
+        // with these words.
         gcp_auth::Error::Str(text) => text.ends_with("not found"),
         _ => false,
     }
@@ -244,7 +283,7 @@ fn invalid_credentials(error: gcp_auth::Error) -> Error {
 fn no_token(error: gcp_auth::Error) -> Error {
     let error = without_contents(error);
     match error {
-        // Mostly a response with an error status, after several retries.
+        // Usually, the token server still sent an error status after several tries.
         gcp_auth::Error::Str(text) => {
             let message = format!("Google Cloud issued no access token: {text}");
             Error::new(ErrorCode::ProviderUnauthorized, message).with_source(error)

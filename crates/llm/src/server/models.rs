@@ -26,6 +26,9 @@ const MAX_PAGES: usize = 20;
 /// The maximum number of models that are returned.
 const MAX_MODELS: usize = 1000;
 
+/// The maximum time for the list.
+const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A page of the list. OpenAI and Anthropic call the models `data`, Gemini `models`.
 #[derive(Deserialize)]
 struct Page {
@@ -69,7 +72,9 @@ impl ModelServer {
     /// [`ErrorCode::ProviderTimeout`] and [`ErrorCode::ProviderUnauthorized`].
     pub async fn models(&self, timeout: Duration) -> Result<Vec<String>> {
         let subject = Subject { provider: self.name(), model: "" };
-        let limit = TimeLimit { time: timeout, deadline: Instant::now() + timeout };
+        // A later point in time could not be represented.
+        let time = timeout.min(MAX_TIME);
+        let limit = TimeLimit { time, deadline: Instant::now() + time };
         let list = self.list(subject, limit).await;
         list.map_err(|failure| failure.error.with_operation("llm::models"))
     }
@@ -87,7 +92,7 @@ impl ModelServer {
         }
         let cancel = CancellationToken::new();
         let token = timeout_at(limit.deadline, self.token(&cancel)).await;
-        let mut token = token.map_err(|_| self.no_token(limit.time))??;
+        let mut token = token.map_err(|_| self.slow_authenticator(limit.time))??;
         let mut may_renew = true;
         let mut models = Vec::new();
         let mut next: Option<(&str, String)> = None;
@@ -102,7 +107,7 @@ impl ModelServer {
                     may_renew = false;
                     let renewed = self.renewed(token.as_ref(), failure, &cancel);
                     let renewed = timeout_at(limit.deadline, renewed).await;
-                    token = Some(renewed.map_err(|_| self.no_token(limit.time))??);
+                    token = Some(renewed.map_err(|_| self.slow_authenticator(limit.time))??);
                     self.page(&request, token.as_ref()).await?
                 }
                 page => page?,
@@ -143,7 +148,7 @@ impl ModelServer {
         }
         server.sign(&mut request)?;
         // The deadline is the limit, so these must not end earlier.
-        let later = limit.time.saturating_add(Duration::from_secs(1));
+        let later = limit.time + Duration::from_secs(1);
         let limits = Timeouts::default().with_first_byte(later).with_read(later);
         let sent = client.execute(request);
         let mut exchange = Exchange::begin(sent, subject, limits, MAX_BYTES, cancel).await?;

@@ -11,9 +11,9 @@ const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Returns which bytes of the text occur in the conversation, which is JSON.
 ///
-/// White space and the escapes of JSON strings make no difference: a provider may quote several lines
-/// with real line breaks, with `\n`, or on one line. The conversation is read once, whatever the length of the
-/// text.
+/// A run of white space equals one space, and an escape equals the character that it stands for, however many
+/// backslashes precede it: a provider may quote a text from a string, or from JSON in a string. The conversation is read
+/// once, whatever the length of the text.
 pub(super) fn echoes(text: &str, conversation: &[u8]) -> Vec<bool> {
     let mut hidden = vec![false; text.len()];
     let flat: Vec<_> = Flat::new(text.as_bytes()).collect();
@@ -27,7 +27,7 @@ pub(super) fn echoes(text: &str, conversation: &[u8]) -> Vec<bool> {
     if starts.is_empty() {
         return hidden;
     }
-    // Nearly every window of the conversation is dismissed by its first bits.
+    // The first 16 bits of the hash rule out nearly every window without a look-up in the map.
     let mut bits = vec![false; 1 << 16];
     for hash in starts.keys() {
         bits.iter_mut().skip(first_bits(*hash)).take(1).for_each(|bit| *bit = true);
@@ -91,29 +91,71 @@ struct FlatByte {
     end: usize,
 }
 
-/// Reads a text without the escapes of JSON strings, and with a space in place of any white space.
+/// Reads a text without escapes, and with one space in place of each run of white space.
 struct Flat<'a> {
     text: &'a [u8],
     at: usize,
+    /// The rest of the last character, in reverse order.
+    rest: Vec<u8>,
+    /// The part of the text that the last character comes from.
+    last: (usize, usize),
+}
+
+/// A character, an escape, or backslashes before a character that needs no escape.
+enum Unit {
+    Byte(u8),
+    Escaped(char),
+    Backslashes,
 }
 
 impl<'a> Flat<'a> {
     fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, rest: Vec::new(), last: (0, 0) }
     }
 
-    /// Reads one byte or one escape. Returns the byte and the number of bytes that were read.
-    fn unit(&self) -> Option<(u8, usize)> {
-        let byte = *self.text.get(self.at)?;
-        let escaped = self.text.get(self.at + 1).filter(|_| byte == b'\\');
-        Some(match escaped {
-            Some(b'n' | b'r' | b't') => (b' ', 2),
-            Some(b'"') => (b'"', 2),
-            Some(b'\\') => (b'\\', 2),
-            Some(b'/') => (b'/', 2),
-            _ if byte.is_ascii_whitespace() => (b' ', 1),
-            _ => (byte, 1),
+    /// Reads the unit at a position. Returns it with its end.
+    fn unit(&self, at: usize) -> Option<(Unit, usize)> {
+        let byte = *self.text.get(at)?;
+        if byte.is_ascii_whitespace() {
+            return Some((Unit::Byte(b' '), at + 1));
+        }
+        if byte != b'\\' {
+            return Some((Unit::Byte(byte), at + 1));
+        }
+        let end = self.after_backslashes(at);
+        Some(match self.text.get(end) {
+            Some(b'n' | b'r' | b't' | b'b' | b'f') => (Unit::Byte(b' '), end + 1),
+            Some(b'u') => match self.escaped(end) {
+                Some((character, end)) => (Unit::Escaped(character), end),
+                None => (Unit::Backslashes, end),
+            },
+            _ => (Unit::Backslashes, end),
         })
+    }
+
+    fn after_backslashes(&self, at: usize) -> usize {
+        let rest = self.text.get(at..).unwrap_or_default();
+        at + rest.iter().take_while(|byte| **byte == b'\\').count()
+    }
+
+    /// Reads the character of `uXXXX` at a position, or of a pair of surrogates. Returns it with its end.
+    fn escaped(&self, at: usize) -> Option<(char, usize)> {
+        let first = self.code(at)?;
+        let end = at + 5;
+        if let Some(character) = char::from_u32(first) {
+            return Some((character, end));
+        }
+        let next = self.after_backslashes(end);
+        let second = self.code(next).filter(|_| self.text.get(next) == Some(&b'u'))?;
+        let code = [first, second].map(|code| u16::try_from(code).unwrap_or_default());
+        let character = char::decode_utf16(code).next()?.ok()?;
+        Some((character, next + 5))
+    }
+
+    /// Reads the number of `uXXXX` at a position.
+    fn code(&self, at: usize) -> Option<u32> {
+        let digits = self.text.get(at + 1..at + 5)?;
+        digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
     }
 }
 
@@ -122,13 +164,25 @@ impl Iterator for Flat<'_> {
 
     fn next(&mut self) -> Option<FlatByte> {
         let start = self.at;
-        let (value, length) = self.unit()?;
-        self.at += length;
-        while value == b' '
-            && let Some((b' ', length)) = self.unit()
-        {
-            self.at += length;
+        while self.rest.is_empty() {
+            let (unit, end) = self.unit(self.at)?;
+            self.at = end;
+            match unit {
+                Unit::Backslashes => {}
+                Unit::Byte(byte) => self.rest.push(byte),
+                Unit::Escaped(character) => {
+                    let mut bytes = [0; 4];
+                    self.rest.extend(character.encode_utf8(&mut bytes).bytes().rev());
+                }
+            }
+            if self.rest == b" " {
+                while let Some((Unit::Byte(b' '), end)) = self.unit(self.at) {
+                    self.at = end;
+                }
+            }
+            self.last = (start, self.at);
         }
-        Some(FlatByte { value, start, end: self.at })
+        let (start, end) = self.last;
+        self.rest.pop().map(|value| FlatByte { value, start, end })
     }
 }

@@ -4,7 +4,8 @@ use helix_agents_core::llm::LlmConfig;
 use reqwest::Url;
 use serde_json::json;
 
-use super::{Redactor, Secrets};
+use super::echoes::echoes;
+use super::{Form, Redactor, Secrets};
 use crate::secret::ApiKey;
 
 fn redactor(secrets: Secrets<'_>) -> Redactor<'_> {
@@ -57,8 +58,38 @@ fn quotes_of_several_lines_are_hidden() {
     ] {
         assert_eq!(redactor.short(&format!("bad input '{quote}' at 1")), "bad input '[…]' at 1");
     }
-    let short = "J. \"Doe\" PIN: x";
-    assert_eq!(redactor.short(short), short, "fewer than 16 bytes in common");
+    let sixteen = "<J. \"Doe\" PIN: 47>";
+    assert_eq!(redactor.short(sixteen), "<[…]>");
+    let fifteen = "<J. \"Doe\" PIN: 4>";
+    assert_eq!(redactor.short(fifteen), fifteen);
+}
+
+#[test]
+fn quotes_with_backslashes_are_hidden_at_any_depth_of_escapes() {
+    for text in [
+        r#"{"note":"PIN: 4711\nSSN: 123-45-678\nDOB: 1/2/80"}"#,
+        r"C:\temp\notes\reports\new\budget.txt",
+        r"\nabla\times\theta = \rho\tau\nu",
+        "It's \u{41c}\u{43e}\u{439} \u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c} \u{1f980}",
+    ] {
+        let once = json!(text).to_string();
+        let conversation = json!({"arguments": once}).to_string();
+        let redactor =
+            Redactor { secrets: Secrets::default(), conversation: conversation.as_bytes() };
+        let inner = |quoted: &str| quoted[1..quoted.len() - 1].to_owned();
+        let ascii: String = once
+            .encode_utf16()
+            .map(|unit| match char::from_u32(unit.into()).filter(char::is_ascii) {
+                Some(character) => character.to_string(),
+                None => format!("\\u{unit:04x}"),
+            })
+            .collect();
+        let python = text.replace('\'', "\\'");
+        let lines = text.replace("\\n", "\n");
+        for quote in [text.to_owned(), inner(&once), inner(&ascii), python, lines] {
+            assert_eq!(redactor.short(&format!("bad <{quote}> at 1")), "bad <[…]> at 1", "{quote}");
+        }
+    }
 }
 
 #[test]
@@ -67,24 +98,36 @@ fn a_message_is_read_in_linear_time() {
     let secrets = Secrets { key: Some(&key), ..Secrets::default() };
     let conversation = "sk-".repeat(100_000);
     let redactor = Redactor { secrets, conversation: conversation.as_bytes() };
-    for part in ["sk-", "a", "local-secret-key", "%73k-", " \n"] {
-        // Each of these would take minutes in quadratic time.
+    for part in ["sk-", "a", "local-secret-key", "%73k-", " \n", "\\"] {
+        // Only the start of the message is read.
         let text = redactor.short(&part.repeat(3_000_000));
         assert!(text.chars().count() <= 301 && !text.contains("secret"), "{text}");
+        // Each of these would take minutes in quadratic time.
+        let long = part.repeat(300_000);
+        let is_hidden = echoes(&long, conversation.as_bytes());
+        assert_eq!(is_hidden.contains(&true), part == "sk-", "{part}");
+        let key = ["sk-", "%73k-"].contains(&part);
+        assert_eq!(Form::decoded(&long).keys().len(), usize::from(key), "{part}");
     }
 }
 
 #[test]
 fn a_key_at_the_end_of_what_is_read_is_hidden() {
     let key = ApiKey::new("local/secret/key");
-    let redactor = redactor(Secrets { key: Some(&key), ..Secrets::default() });
-    for form in ["local/secret/key", "local%2Fsecret%2Fkey", "sk-abcdef123456"] {
+    let own = Secrets { key: Some(&key), ..Secrets::default() };
+    for (secrets, form) in [
+        (own, "local/secret/key"),
+        (own, "local%2Fsecret%2Fkey"),
+        (Secrets::default(), "sk-abcdef123456"),
+    ] {
+        let redactor = redactor(secrets);
         for before in 4070..4100 {
             let spaces = " ".repeat(before);
             let text = redactor.short(&format!("{spaces}{form} and more"));
             assert!(!text.contains("loc") && !text.contains("sk-"), "{before}: {text}");
         }
     }
+    assert_eq!(redactor(Secrets::default()).short(&" ".repeat(5000)), "");
 }
 
 #[test]

@@ -62,6 +62,12 @@ fn not_json() -> GcpError {
     GcpError::Json("failed to deserialize user credentials", error)
 }
 
+/// Returns the error about a token server that sends a web page.
+fn no_json_response() -> GcpError {
+    let error = serde_json::from_str::<u8>("<html>").unwrap_err();
+    GcpError::Json("failed to deserialize token from response", error)
+}
+
 fn tokens(open: impl FnMut(&Place) -> Opened + Send + 'static) -> GoogleTokens {
     GoogleTokens { credentials: Box::new(Fake(StdMutex::new(open))), source: Mutex::default() }
 }
@@ -114,7 +120,13 @@ async fn credentials_from_the_environment_that_disappear_are_not_replaced() {
 
 #[tokio::test]
 async fn places_are_tried_in_order() {
-    for error in [missing(), GcpError::Str("home directory not found")] {
+    let unreadable = |kind: io::ErrorKind| GcpError::Io("failed to open the file", kind.into());
+    for error in [
+        missing(),
+        unreadable(io::ErrorKind::NotADirectory),
+        unreadable(io::ErrorKind::PermissionDenied),
+        GcpError::Str("home directory not found"),
+    ] {
         assert_eq!(of_user_file([Err(error)]).token().await.unwrap().expose(), "other");
     }
     // The file has the identity that was chosen, so no other is used.
@@ -122,6 +134,7 @@ async fn places_are_tried_in_order() {
         (unreachable(), ErrorCode::ProviderUnavailable),
         (refused(), ErrorCode::ProviderUnauthorized),
         (not_json(), ErrorCode::ConfigInvalid),
+        (no_json_response(), ErrorCode::ProviderUnavailable),
     ] {
         let tokens_of_file = of_user_file([Err(error), Ok(issuer("token-1"))]);
         assert_eq!(tokens_of_file.token().await.unwrap_err().code(), code);
