@@ -1,6 +1,7 @@
 //! `test`: runs nextest, with a process per test, and then the doctests, which nextest does not run.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -54,6 +55,11 @@ fn run_selected(selection: &Selection<'_>) -> Result<()> {
     let nextest = ["nextest", "run", "--profile", tier.profile()];
     let mut tests = process::cargo(nextest.iter().chain(packages).chain(args));
     tests.env(TIER, tier.profile());
+    if *tier == Tier::Quick {
+        // Many tests wait for time limits. The profiles of the other tiers set the number themselves.
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        tests.env("NEXTEST_TEST_THREADS", (2 * processors).to_string());
+    }
     let mut runs = vec![tests];
     if selection.has_whole_workspace() {
         runs.push(process::cargo(WITHOUT_A_FEATURE));
