@@ -35,7 +35,8 @@ const TIMEOUT: Duration = Duration::from_secs(150);
 /// The interval at which a worker polls for the effects of other workers.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The time after which a run without an owner is taken over. The owner may merely be slow to renew its lease.
+/// The time after which a run without an owner is taken over. Shorter gaps are ignored, because an owner that is alive
+/// may renew its lease late.
 const ABANDONED_AFTER: Duration = Duration::from_secs(2);
 
 /// The interval at which a worker checks whether a run has an owner.
@@ -57,6 +58,8 @@ const FORK: &str = "fork";
 #[derive(Debug)]
 pub struct Worker {
     runtime: Arc<dyn AgentExecutor>,
+    /// An engine continues the runs of workers that are stopped or killed.
+    has_engine: bool,
     store: Stores,
     /// Executes the runs as long as it is not dropped.
     _opened: Opened,
@@ -87,9 +90,10 @@ impl Worker {
             grace: GRACE,
         };
         let opened = runtimes::open(runtime, config).await?;
+        let has_engine = !runtime.starts_with("local:");
         let runtime = Arc::clone(&opened.executor);
         let Scenario { agent, sequel, .. } = scenario;
-        Ok(Self { runtime, store, _opened: opened, agent, sequel })
+        Ok(Self { runtime, has_engine, store, _opened: opened, agent, sequel })
     }
 
     /// Executes a verb and returns the result of the session or its error.
@@ -195,7 +199,7 @@ impl Worker {
                     let handle = self.execute(session).await?;
                     tokio::select! {
                         result = handle.result() => drop(result?),
-                        () = self.abandoned(session) => {}
+                        () = self.abandoned(session), if !self.has_engine => {}
                     }
                 }
                 Err(error) => return Err(error),
@@ -204,7 +208,7 @@ impl Worker {
     }
 
     /// Waits until no process has owned the session's run for [`ABANDONED_AFTER`]. Another worker may have started the
-    /// run just before this one, and stand still.
+    /// run just before this one, and then have been stopped.
     async fn abandoned(&self, session: &SessionId) {
         let mut unowned = Duration::ZERO;
         while unowned < ABANDONED_AFTER {

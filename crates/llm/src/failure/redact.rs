@@ -19,12 +19,12 @@ mod tests;
 /// The maximum number of characters of a provider's message in an error.
 const MAX_CHARS: usize = 300;
 
-/// The maximum size of the part of a provider's message that is shown. Secrets and quotes that start in this part are
-/// read to their ends.
-const MAX_READ: usize = 4096;
+/// The maximum size of the part of a provider's message from which text is shown. Secrets and quotes that start in this
+/// part are recognised to their ends.
+const MAX_BYTES: usize = 4096;
 
 /// The minimum number of bytes that are read after that part.
-const MIN_MARGIN: usize = 256;
+const MIN_BYTES_AFTER: usize = 256;
 
 /// The minimum length of a secret in a header, a URL or an option. Shorter values are names of schemes and similar
 /// words.
@@ -163,13 +163,13 @@ impl Redactor<'_> {
         let secrets = self.secrets.texts();
         // Percent-encoding makes three bytes of one.
         let longest = 3 * secrets.iter().map(|secret| secret.len()).max().unwrap_or_default();
-        let read = start_of(message, MAX_READ + longest.max(MIN_MARGIN));
+        let read = start_of(message, MAX_BYTES + longest.max(MIN_BYTES_AFTER));
         let mut hidden = echoes::echoes(read, self.conversation);
         hide_keys(read, &secrets, &mut hidden);
-        let shown = without(start_of(read, MAX_READ), &hidden);
+        let shown = without(start_of(read, MAX_BYTES), &hidden);
         let mut text = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         let cut = text.char_indices().nth(MAX_CHARS).map(|(at, _)| at);
-        if !text.is_empty() && (cut.is_some() || message.len() > MAX_READ) {
+        if !text.is_empty() && (cut.is_some() || message.len() > MAX_BYTES) {
             text.truncate(cut.unwrap_or(text.len()));
             text.push('…');
         }

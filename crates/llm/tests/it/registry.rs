@@ -299,6 +299,23 @@ async fn a_fallback_gets_no_key_of_another_provider() {
 }
 
 #[tokio::test]
+async fn a_fallback_of_the_same_provider_keeps_the_headers_with_keys() {
+    for model in ["work:large", "large"] {
+        let server = Server::start(vec![Reply::status(402, "", "{}"), good()]).await;
+        let options = ModelServerOptions::new("work", &server.url());
+        let registry = ProviderRegistry::new().with_provider(options).unwrap();
+        let mut ask = Ask::default();
+        ask.config.model = model.to_owned();
+        ask.config.fallback_models = vec!["work:small".to_owned()];
+        ask.config.headers.insert("Authorization".to_owned(), "Bearer of work".to_owned());
+        assert_eq!(content(&ask.answer(&registry).await), "Hi.");
+        let sent: Vec<_> =
+            server.requests().iter().map(|sent| sent.header("authorization")).collect();
+        assert_eq!(sent, [Some("Bearer of work".to_owned()), Some("Bearer of work".to_owned())]);
+    }
+}
+
+#[tokio::test]
 async fn a_fallback_that_cannot_be_called_does_not_hide_the_failure() {
     let first = Server::start(vec![Reply::status(503, "", "{}")]).await;
     let second = Server::start(vec![good()]).await;

@@ -138,7 +138,7 @@ impl<'a> Flat<'a> {
         at + rest.iter().take_while(|byte| **byte == b'\\').count()
     }
 
-    /// Reads the character of `uXXXX` at a position, or of a pair of surrogates. Returns it with its end.
+    /// Reads the character of an escape whose `u` is at a position, or of a pair of surrogates. Returns it with its end.
     fn escaped(&self, at: usize) -> Option<(char, usize)> {
         let first = self.code(at)?;
         let end = at + 5;
@@ -152,7 +152,7 @@ impl<'a> Flat<'a> {
         Some((character, next + 5))
     }
 
-    /// Reads the number of `uXXXX` at a position.
+    /// Reads the four hexadecimal digits after a position.
     fn code(&self, at: usize) -> Option<u32> {
         let digits = self.text.get(at + 1..at + 5)?;
         digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
