@@ -148,6 +148,13 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "helix-agents-tests-e2e", may_use: PROGRAM, ..Layer::EMPTY },
     Layer {
+        name: "helix-agents-tests-macros",
+        may_use: &["helix-agents-core", "helix-agents-macros"],
+        // These packages take most of the time for compiling the rest.
+        never: &["jsonschema", "tokio-macros"],
+        ..Layer::EMPTY
+    },
+    Layer {
         name: "helix-agents-tests-providers",
         may_use: &["helix-agents-conformance", "helix-agents-core", "helix-agents-llm"],
         ..Layer::EMPTY

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 /// Prints every complaint of a gate, and fails if there are any.
-pub(crate) fn gate(name: &str, complaints: fn() -> Result<Vec<String>>) -> Result<()> {
+pub(crate) fn gate(name: &str, complaints: impl FnOnce() -> Result<Vec<String>>) -> Result<()> {
     show(name, &complaints()?)
 }
 

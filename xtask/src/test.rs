@@ -15,8 +15,8 @@ pub(crate) mod tier;
 /// The variable with the name of the tier. The tests with random stories run the share that belongs to it.
 const TIER: &str = "HELIX_TIER";
 
-/// The arguments of cargo for the tests that need a build without the optional features. The tiers of the whole workspace
-/// build with all features. Nextest fails if no test matches.
+/// The arguments of cargo for the tests that need a build without the optional features. The gate and the deep tier build
+/// with all features. Nextest fails if no test matches.
 const WITHOUT_A_FEATURE: [&str; 7] = [
     "nextest",
     "run",
@@ -61,7 +61,8 @@ fn run_selected(selection: &Selection<'_>) -> Result<()> {
         tests.env("NEXTEST_TEST_THREADS", (2 * processors).to_string());
     }
     let mut runs = vec![tests];
-    if selection.has_whole_workspace() {
+    // The quick tier builds without these features anyway.
+    if *tier == Tier::Deep && selection.has_whole_workspace() {
         runs.push(process::cargo(WITHOUT_A_FEATURE));
     }
     runs.push(process::cargo(["test", "--doc"].iter().chain(packages)));

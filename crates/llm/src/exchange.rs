@@ -202,3 +202,6 @@ fn is_content_type(header: &[u8], name: &[u8]) -> bool {
     };
     start.eq_ignore_ascii_case(name) && matches!(rest.trim_ascii_start(), [] | [b';', ..])
 }
+
+#[cfg(test)]
+mod tests;

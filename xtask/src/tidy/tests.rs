@@ -25,7 +25,7 @@ fn a_correct_file_has_no_complaints() {
 #[test]
 fn a_rust_file_starts_with_its_purpose() {
     assert_complains("src/lib.rs", "fn f() {}\n", "src/lib.rs: does not start with `//!`");
-    assert_eq!(check("crates/macros/tests/ui/wrong.rs", "fn f() {}\n"), NONE);
+    assert_eq!(check("tests-macros/tests/ui/wrong.rs", "fn f() {}\n"), NONE);
     assert_eq!(check("crates/macros/build.rs", "fn main() {}\n"), NONE);
 }
 

@@ -8,6 +8,12 @@ use tokio::process::Command;
 use crate::support::TestDir;
 use crate::support::server::{Turn, model};
 
+/// The program of a new project. It is compiled here, so that most mistakes are found without the deep tier, which builds
+/// a project.
+#[expect(dead_code, clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
+#[path = "../../templates/rust/main.rs"]
+mod program;
+
 /// The names in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();

@@ -26,10 +26,12 @@ pub(super) const CACHED_CONTENT: &str = "cachedContent";
 /// Writes the body of one call.
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let request = call.request;
-    let prompt = encoded(request.prompt, call);
+    let needs_signatures = needs_signatures(call.model);
+    let encoded = |shared| encoded(shared, needs_signatures, call);
+    let prompt = encoded(request.prompt);
     let messages: Vec<EncodedMessage<'_>> = reply_data::messages(call, API)
         .iter()
-        .map(|shared| (message::role(shared), encoded(shared, call)))
+        .map(|shared| (message::role(shared), encoded(shared)))
         // A reply may have no content, and cannot be sent back then.
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
@@ -60,16 +62,19 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
 }
 
-fn encoded<'a>(shared: &'a SharedMessage, call: &Call<'_>) -> Cow<'a, [u8]> {
+fn encoded<'a>(
+    shared: &'a SharedMessage,
+    needs_signatures: bool,
+    call: &Call<'_>,
+) -> Cow<'a, [u8]> {
     let is_foreign = reply_data::is_foreign(shared, API, call.provider, None);
-    let (encoding, data) =
-        if needs_signatures(call.model) && message::is_unsigned(shared, is_foreign) {
-            (UNSIGNED_ENCODING, Data::Unsigned)
-        } else if is_foreign {
-            (REPLY_OF_ANOTHER_PROVIDER_ENCODING, Data::Nothing)
-        } else {
-            (MESSAGE_ENCODING, Data::Own)
-        };
+    let (encoding, data) = if needs_signatures && message::is_unsigned(shared, is_foreign) {
+        (UNSIGNED_ENCODING, Data::Unsigned)
+    } else if is_foreign {
+        (REPLY_OF_ANOTHER_PROVIDER_ENCODING, Data::Nothing)
+    } else {
+        (MESSAGE_ENCODING, Data::Own)
+    };
     shared.encoded(encoding, |message, out| message::encode(message, data, out))
 }
 

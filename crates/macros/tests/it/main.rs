@@ -1,7 +1,6 @@
 //! The expansion of the attribute.
 
 mod calls;
-mod compile_errors;
 mod definitions;
 mod expansion;
 mod methods;

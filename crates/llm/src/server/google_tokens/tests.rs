@@ -189,3 +189,30 @@ async fn no_error_shows_the_contents_of_a_file() {
         assert!(!text.contains("MARKER") && text.contains("Google Cloud"), "{text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gcloud_runs_once_at_a_time_even_if_a_caller_gives_up() {
+    let running = Arc::default();
+    let (started, hanging) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (starts, hangs) = (Arc::clone(&started), Arc::clone(&hanging));
+    let first = tokio::spawn({
+        let running = Arc::clone(&running);
+        async move {
+            let work = async move {
+                starts.add_permits(1);
+                hangs.acquire().await.unwrap().forget();
+                Ok(())
+            };
+            run_gcloud(&running, work).await
+        }
+    });
+    started.acquire().await.unwrap().forget();
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+
+    assert!(running.try_lock().is_err(), "the first command still runs");
+    let mut second = pin!(run_gcloud(&running, async { Ok("token") }));
+    assert!((&mut second).now_or_never().is_none());
+    hanging.add_permits(1);
+    assert_eq!(second.await.unwrap(), "token");
+}

@@ -1,0 +1,3 @@
+//! Mistakes in the use of the attribute macros.
+
+mod compile_errors;
