@@ -8,7 +8,7 @@ use std::sync::Mutex as StdMutex;
 use futures_util::FutureExt as _;
 use gcp_auth::{Error as GcpError, Token};
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::*;
 
@@ -193,26 +193,26 @@ async fn no_error_shows_the_contents_of_a_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gcloud_runs_once_at_a_time_even_if_a_caller_gives_up() {
     let running = Arc::default();
-    let (started, hanging) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let (starts, hangs) = (Arc::clone(&started), Arc::clone(&hanging));
+    let (starts, started) = oneshot::channel();
+    let (release, released) = oneshot::channel::<()>();
     let first = tokio::spawn({
         let running = Arc::clone(&running);
         async move {
             let work = async move {
-                starts.add_permits(1);
-                hangs.acquire().await.unwrap().forget();
+                starts.send(()).unwrap();
+                released.await.unwrap();
                 Ok(())
             };
             run_gcloud(&running, work).await
         }
     });
-    started.acquire().await.unwrap().forget();
+    started.await.unwrap();
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
 
     assert!(running.try_lock().is_err(), "the first command still runs");
     let mut second = pin!(run_gcloud(&running, async { Ok("token") }));
     assert!((&mut second).now_or_never().is_none());
-    hanging.add_permits(1);
+    release.send(()).unwrap();
     assert_eq!(second.await.unwrap(), "token");
 }
