@@ -18,9 +18,6 @@ mod thinking;
 mod tools;
 mod wire;
 
-/// The name of the API, which marks the data that messages keep for it.
-const API: &str = "anthropic";
-
 /// The header that selects the version of the API.
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
@@ -40,6 +37,7 @@ pub(crate) struct AnthropicMessages;
 impl WireFormat for AnthropicMessages {
     type Reply = reply::Reply;
 
+    const API: &'static str = "anthropic";
     const RESERVED_MEMBERS: &'static [&'static str] =
         &["model", "messages", "system", "tools", "stream"];
 

@@ -1,5 +1,6 @@
 //! One attempt at a model call: send, read, decode.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::ErrorCode;
@@ -73,6 +74,8 @@ pub(crate) enum Progress {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading<'a> {
     pub(crate) subject: Subject<'a>,
+    /// The owner of the data in the reply.
+    pub(crate) data_owner: &'a Arc<str>,
     pub(crate) redactor: Redactor<'a>,
     /// Whether a structured output was requested.
     pub(crate) structured: bool,

@@ -14,9 +14,6 @@ mod reply;
 mod request;
 mod wire;
 
-/// The name of the API, which marks the data that messages keep for it.
-const API: &str = "bedrock_converse";
-
 /// The Converse API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BedrockConverse;
@@ -24,6 +21,7 @@ pub(crate) struct BedrockConverse;
 impl WireFormat for BedrockConverse {
     type Reply = reply::Reply;
 
+    const API: &'static str = "bedrock_converse";
     const RESERVED_MEMBERS: &'static [&'static str] = &["messages", "system", "toolConfig"];
 
     const OPTIONS_KEY: &'static str = "bedrock";

@@ -18,10 +18,10 @@ const MEMBER: &str = "block_binding";
 
 /// Returns `true` if the model binds reasoning and the request contains some. `bound_to` is the called
 /// model if requests omit the reasoning of other models, and `None` otherwise.
-pub(crate) fn contains_bound(call: &Call<'_>, api: &str, bound_to: Option<&str>) -> bool {
+pub(crate) fn contains_bound(call: &Call<'_>, bound_to: Option<&str>) -> bool {
     let has_reasoning = |message: &Message| {
         let Message::Assistant(reply) = message else { return false };
-        let is_own = !reply_data::is_foreign(message, api, call.provider, bound_to);
+        let is_own = !reply_data::is_foreign(message, call.data_owner, bound_to);
         // Encrypted reasoning is a part that only the provider reads.
         let is_signed = |part| {
             matches!(part, ReplyPart::Thinking { data: Some(_), .. } | ReplyPart::Opaque { .. })
@@ -29,7 +29,7 @@ pub(crate) fn contains_bound(call: &Call<'_>, api: &str, bound_to: Option<&str>)
         is_own && reply.parts().any(is_signed)
     };
     call.capabilities.is_some_and(|known| known.binds_reasoning)
-        && reply_data::messages(call, api).iter().rev().any(|message| has_reasoning(message))
+        && reply_data::messages(call).iter().rev().any(|message| has_reasoning(message))
 }
 
 /// Completes the reasoning settings of a request so that the API drops invalid reasoning. The caller's choice takes

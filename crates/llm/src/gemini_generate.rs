@@ -16,9 +16,6 @@ mod request;
 mod tools;
 mod wire;
 
-/// The name of the API, which marks the data that messages keep for it.
-const API: &str = "gemini";
-
 /// The `generateContent` API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GeminiGenerate;
@@ -26,6 +23,7 @@ pub(crate) struct GeminiGenerate;
 impl WireFormat for GeminiGenerate {
     type Reply = reply::Reply;
 
+    const API: &'static str = "gemini";
     const RESERVED_MEMBERS: &'static [&'static str] = &["contents", "systemInstruction", "tools"];
 
     const OPTIONS_KEY: &'static str = "gemini";

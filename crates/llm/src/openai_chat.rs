@@ -26,9 +26,6 @@ pub use capabilities::ServerCapability;
 pub(crate) use profile::is_openai;
 pub use profile::{MaxTokensField, OutputFormat, ServerProfile};
 
-/// The name of the API, which marks the data that messages keep for it.
-const API: &str = "openai_chat";
-
 /// The Chat Completions API of a server with these capabilities.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenAiChat<'a>(pub(crate) &'a ServerProfile);
@@ -36,6 +33,7 @@ pub(crate) struct OpenAiChat<'a>(pub(crate) &'a ServerProfile);
 impl WireFormat for OpenAiChat<'_> {
     type Reply = reply::Reply;
 
+    const API: &'static str = "openai_chat";
     const RESERVED_MEMBERS: &'static [&'static str] = &["model", "messages", "tools", "stream"];
 
     const OPTIONS_KEY: &'static str = "openai";

@@ -18,9 +18,6 @@ mod request;
 mod tools;
 mod wire;
 
-/// The name of the API, which marks the data that messages keep for it.
-const API: &str = "openai_responses";
-
 /// The Responses API.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenAiResponses;
@@ -28,6 +25,7 @@ pub(crate) struct OpenAiResponses;
 impl WireFormat for OpenAiResponses {
     type Reply = reply::Reply;
 
+    const API: &'static str = "openai_responses";
     const RESERVED_MEMBERS: &'static [&'static str] =
         &["model", "input", "instructions", "tools", "stream", "previous_response_id"];
 

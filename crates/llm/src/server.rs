@@ -18,6 +18,7 @@ use crate::attempt::{Attempt, Reading};
 use crate::capability::ModelCapabilities;
 use crate::failure::{FailedAttempt, Failure, Redactor, Secrets, Subject};
 use crate::http::{Route, parse_base_url, public_url};
+use crate::reply_data;
 use crate::retry::{cancelled, rejected_before_request, with_retries};
 use crate::secret::ApiKey;
 use crate::wire_format::{Call, WireFormat};
@@ -89,6 +90,8 @@ impl fmt::Debug for ModelServer {
 
 struct Inner {
     options: ModelServerOptions,
+    /// The owner of the data in replies.
+    data_owner: Arc<str>,
     base_url: Url,
     /// The address of model calls.
     endpoint: Url,
@@ -149,7 +152,10 @@ impl ModelServer {
         };
         let mut endpoint = base_url.clone();
         with_format!(&options.format, format => format.add_path(&mut endpoint));
-        Ok(Self(Arc::new(Inner { options, base_url, endpoint, route, key_header })))
+        let api = with_format!(&options.format, format => api_name(format));
+        let data_owner = reply_data::data_owner(api, &options.name);
+        let inner = Inner { options, data_owner, base_url, endpoint, route, key_header };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Returns the provider's name, which comes before the colon in `provider:model`.
@@ -279,13 +285,14 @@ impl ModelServer {
         request: &LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
-        let Inner { options, endpoint, route, key_header, .. } = &*self.0;
+        let Inner { options, data_owner, endpoint, route, key_header, .. } = &*self.0;
         settings::check(format, request.config, &self.0)?;
         let model = self.model(request.config)?;
         let capabilities = self.capabilities(model, request.config)?;
         let client = options.http.on_this_runtime(*route)?;
         let hosting = &options.hosting;
-        let call = Call { provider: &options.name, model, capabilities, hosting, request };
+        let provider = &options.name;
+        let call = Call { provider, data_owner, model, capabilities, hosting, request };
         format.check_call(&call)?;
         let sends = |media: &Media, in_result| format.sends(media, in_result);
         if let Some(known) = capabilities
@@ -299,6 +306,7 @@ impl ModelServer {
         policy.max_retries = request.max_retries;
         let reading = Reading {
             subject,
+            data_owner,
             redactor: Redactor {
                 secrets: self.0.secrets(Some(request.config)),
                 conversation: body.conversation(),
@@ -380,6 +388,10 @@ impl LlmAdapter for ModelServer {
         self.capabilities(self.model(config)?, config)?;
         with_format!(&self.0.options.format, format => settings::check(format, config, &self.0))
     }
+}
+
+const fn api_name<F: WireFormat>(_: F) -> &'static str {
+    F::API
 }
 
 /// Returns the header for the key, or `None` for the usual one.

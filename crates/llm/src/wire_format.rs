@@ -1,6 +1,7 @@
 //! The contract of a wire format: how it turns a model call into a request, and a response into a reply.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use helix_agents_core::error::Result;
@@ -19,6 +20,9 @@ use crate::server::Hosting;
 pub(crate) trait WireFormat: Copy + Send + Sync {
     /// The reader of its replies.
     type Reply: ReplyReader + Default;
+
+    /// The name of the API, which marks the data that messages keep for it.
+    const API: &'static str;
 
     /// The members of a request that provider options must not replace, because decoding, the conversation and the
     /// checks depend on them.
@@ -95,6 +99,8 @@ pub(crate) trait WireFormat: Copy + Send + Sync {
 pub(crate) struct Call<'a> {
     /// The provider's name.
     pub(crate) provider: &'a str,
+    /// The [owner](crate::reply_data::data_owner) of the data in replies that the provider can read.
+    pub(crate) data_owner: &'a Arc<str>,
     /// The model's name as the server knows it.
     pub(crate) model: &'a str,
     /// The capabilities of the model, if it is known.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{API, AnthropicMessages};
+use super::AnthropicMessages;
 use crate::reply_data;
 use crate::wire_format::Call;
 
@@ -55,7 +55,7 @@ fn of_turn(call: &Call<'_>) -> Option<String> {
         turn.take_while(|message| matches!(***message, Message::Assistant(_) | Message::Tool(_)));
     turn.find_map(|message| match &**message {
         Message::Assistant(reply)
-            if !reply_data::is_foreign(message, API, call.provider, Some(call.model)) =>
+            if !reply_data::is_foreign(message, call.data_owner, Some(call.model)) =>
         {
             id(reply)
         }

@@ -10,11 +10,10 @@ use helix_agents_core::usage::Usage;
 use serde_json::value::RawValue;
 
 use super::block::{Block, Kind};
+use super::container;
 use super::wire::{Delta, Event, Message, WireUsage};
-use super::{API, container};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
-use crate::reply_data;
 
 /// The maximum number of blocks of a reply.
 const MAX_BLOCKS: usize = 10_000;
@@ -135,7 +134,7 @@ impl ReplyReader for Reply {
             Some(StopReason::EndTurn) if !parts.calls().is_empty() => Some(StopReason::ToolUse),
             reason => reason,
         };
-        let layout = reply_data::layout(&parts, API, reading.subject);
+        let layout = parts.layout(Arc::clone(reading.data_owner), reading.subject.model);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;

@@ -11,7 +11,7 @@ use helix_agents_core::schema::Schema;
 use serde_json::Value;
 
 use super::message::Extent;
-use super::{API, AnthropicMessages, container, message, thinking, tools};
+use super::{AnthropicMessages, container, message, thinking, tools};
 use crate::claude_reasoning;
 use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::{Object, optional, write_json};
@@ -47,13 +47,13 @@ const fn breakpoint(caching: Caching) -> &'static [u8] {
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let Call { request, model, .. } = *call;
     let breakpoint = breakpoint(request.config.caching);
-    let prompt = encoded(request.prompt, None, call.provider);
-    let sent = reply_data::messages(call, API);
+    let prompt = encoded(request.prompt, None, call);
+    let sent = reply_data::messages(call);
     let following = sent.iter().skip(1).map(|shared| &**shared).map(Some).chain([None]);
     let messages: Vec<EncodedMessage<'_>> = sent
         .iter()
         .zip(following)
-        .map(|(shared, next)| (message::role(shared), encoded(shared, next, call.provider)))
+        .map(|(shared, next)| (message::role(shared), encoded(shared, next, call)))
         // A reply may have no content, and cannot be sent back then.
         .filter(|(_, blocks)| !blocks.is_empty())
         .collect();
@@ -92,8 +92,12 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
 }
 
 /// Encodes a message that precedes `next`.
-fn encoded<'a>(shared: &'a SharedMessage, next: Option<&Message>, provider: &str) -> Cow<'a, [u8]> {
-    let (encoding, extent) = if reply_data::is_foreign(shared, API, provider, None) {
+fn encoded<'a>(
+    shared: &'a SharedMessage,
+    next: Option<&Message>,
+    call: &Call<'_>,
+) -> Cow<'a, [u8]> {
+    let (encoding, extent) = if reply_data::is_foreign(shared, call.data_owner, None) {
         (REPLY_OF_ANOTHER_PROVIDER_ENCODING, Extent::WithoutData)
     } else if message::is_open(shared) && !message::is_continued(shared, next) {
         (CLOSED_REPLY_ENCODING, Extent::Closed)

@@ -3,7 +3,7 @@
 use helix_agents_core::llm::{ThinkingAmount, ThinkingConfig, ThinkingDisplay};
 use serde_json::{Map, Value};
 
-use super::{API, AnthropicMessages};
+use super::AnthropicMessages;
 use crate::claude_reasoning;
 use crate::wire_format::Call;
 
@@ -16,7 +16,7 @@ pub(super) fn settings(call: &Call<'_>) -> Option<Value> {
         Some(settings) => Some(settings.clone()),
         None => call.request.config.thinking.and_then(|thinking| of_config(thinking, call)),
     };
-    if claude_reasoning::contains_bound(call, API, None) {
+    if claude_reasoning::contains_bound(call, None) {
         return Some(claude_reasoning::with_block_binding(settings));
     }
     settings

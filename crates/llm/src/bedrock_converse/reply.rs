@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,11 +13,9 @@ use helix_agents_core::step::{ParsedToolCall, StopReason};
 use helix_agents_core::usage::Usage;
 use serde_json::json;
 
-use super::API;
 use super::wire::{Block, Delta, Exception, Frame, Response, ToolUse, WireUsage};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
-use crate::reply_data;
 
 /// The maximum number of blocks of a reply.
 const MAX_BLOCKS: usize = 10_000;
@@ -163,7 +162,7 @@ impl ReplyReader for Reply {
             Some(StopReason::EndTurn) if !parts.calls().is_empty() => Some(StopReason::ToolUse),
             reason => reason,
         };
-        let layout = reply_data::layout(&parts, API, reading.subject);
+        let layout = parts.layout(Arc::clone(reading.data_owner), reading.subject.model);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;

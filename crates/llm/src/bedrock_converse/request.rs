@@ -9,7 +9,7 @@ use helix_agents_core::message::{Message, SharedMessage};
 use helix_agents_core::tool::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use super::{API, BedrockConverse, message};
+use super::{BedrockConverse, message};
 use crate::claude_reasoning;
 use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::Object;
@@ -31,7 +31,7 @@ const CACHE_POINT: &[u8] = b",{\"cachePoint\":{\"type\":\"default\"}}";
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let request = call.request;
     let prompt = encoded(request.prompt, call);
-    let messages: Vec<EncodedMessage<'_>> = reply_data::messages(call, API)
+    let messages: Vec<EncodedMessage<'_>> = reply_data::messages(call)
         .iter()
         .map(|shared| (message::role(shared), encoded(shared, call)))
         // A reply may have no content, and cannot be sent back then.
@@ -95,7 +95,7 @@ fn is_claude_or_nova(model: &str) -> bool {
 
 fn encoded<'a>(shared: &'a SharedMessage, call: &Call<'_>) -> Cow<'a, [u8]> {
     // Reasoning is signed for its model, and the API rejects the signatures of other models.
-    if reply_data::is_foreign(shared, API, call.provider, Some(call.model)) {
+    if reply_data::is_foreign(shared, call.data_owner, Some(call.model)) {
         return shared.encoded(REPLY_OF_ANOTHER_MODEL_ENCODING, |message, out| {
             message::encode(message, false, out);
         });
@@ -133,7 +133,7 @@ fn settings(call: &Call<'_>, fields: Option<&Value>, object: &mut Object<'_>) {
 /// Returns the settings of the model's vendor, which the API passes on.
 fn vendor_fields(call: &Call<'_>) -> Option<Value> {
     let own = call.option::<BedrockConverse>(VENDOR_FIELDS).cloned();
-    if !claude_reasoning::contains_bound(call, API, Some(call.model)) {
+    if !claude_reasoning::contains_bound(call, Some(call.model)) {
         return own;
     }
     let mut fields = match own {

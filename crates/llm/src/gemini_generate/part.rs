@@ -7,6 +7,8 @@ use helix_agents_core::step::ParsedToolCall;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::wire::WirePart;
+
 /// A part of a reply, or a piece of one.
 #[derive(Debug)]
 pub(super) struct Part {
@@ -37,20 +39,18 @@ pub(super) struct CallPart {
 }
 
 impl Part {
-    pub(super) fn parse(raw: &RawValue) -> serde_json::Result<Self> {
-        let mut members: Map<String, Value> = serde_json::from_str(raw.get())?;
-        let signature = match members.remove("thoughtSignature") {
-            Some(Value::String(signature)) => Some(signature),
-            _ => None,
+    /// Creates a part from what arrived. `json` returns the part as JSON. Returns `None` if it is not valid.
+    pub(super) fn new<'a>(
+        part: WirePart<'_>,
+        json: impl FnOnce() -> Option<&'a RawValue>,
+    ) -> Option<Self> {
+        let kind = match (part.text, part.function_call) {
+            (Some(text), _) if part.thought == Some(true) => Kind::Thinking(text.into_owned()),
+            (Some(text), _) => Kind::Text(text.into_owned()),
+            (None, Some(call)) => Kind::Call(CallPart::new(call)),
+            (None, None) => Kind::Opaque(Json::parse(json()?.get()).ok()?),
         };
-        let is_thought = members.get("thought").and_then(Value::as_bool) == Some(true);
-        let kind = match (members.remove("text"), members.remove("functionCall")) {
-            (Some(Value::String(text)), _) if is_thought => Kind::Thinking(text),
-            (Some(Value::String(text)), _) => Kind::Text(text),
-            (_, Some(Value::Object(call))) => Kind::Call(CallPart::new(call)),
-            _ => Kind::Opaque(Json::parse(raw.get())?),
-        };
-        Ok(Self { kind, signature })
+        Some(Self { kind, signature: part.thought_signature })
     }
 
     /// Joins a following piece to this part. Returns the piece if it is a part of its own: a signed part is never joined

@@ -8,11 +8,10 @@ use helix_agents_core::usage::Usage;
 use serde_json::value::RawValue;
 
 use super::part::{CallPart, Kind, Part};
-use super::wire::{Document, WireUsage};
-use super::{API, partial_arguments};
+use super::partial_arguments;
+use super::wire::{Document, RawParts, WireUsage};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
-use crate::reply_data;
 
 /// The maximum number of parts of a reply.
 const MAX_PARTS: usize = 10_000;
@@ -108,7 +107,7 @@ impl ReplyReader for Reply {
             }
             reason => reason,
         };
-        let layout = reply_data::layout(&parts, API, reading.subject);
+        let layout = parts.layout(Arc::clone(reading.data_owner), reading.subject.model);
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;
@@ -139,10 +138,12 @@ impl Reply {
         let blocked = document.prompt_feedback.and_then(|feedback| feedback.block_reason);
         self.finish = self.finish.take().or(blocked.map(Into::into));
         // Other candidates are alternatives to the first.
-        let candidates = document.candidates.into_iter().flatten();
-        for candidate in candidates.filter(|candidate| candidate.index.unwrap_or(0) == 0) {
-            for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
-                let part = Part::parse(part).map_err(|_| garbage())?;
+        let candidates = document.candidates.into_iter().flatten().enumerate();
+        for (place, candidate) in candidates.filter(|(_, other)| other.index.unwrap_or(0) == 0) {
+            let parts = candidate.content.and_then(|content| content.parts);
+            for (index, part) in parts.into_iter().flatten().enumerate() {
+                let part = Part::new(part, || RawParts::of(json, place, index));
+                let part = part.ok_or_else(garbage)?;
                 if self.parts.len() >= MAX_PARTS {
                     return Err(reading.subject.protocol("sent more parts than a reply can have"));
                 }

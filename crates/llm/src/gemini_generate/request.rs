@@ -7,7 +7,7 @@ use helix_agents_core::message::SharedMessage;
 use serde_json::Value;
 
 use super::message::Data;
-use super::{API, GeminiGenerate, message, tools};
+use super::{GeminiGenerate, message, tools};
 use crate::conversation::{self, EncodedMessage};
 use crate::json_writer::{Object, write_json};
 use crate::reply_data;
@@ -29,7 +29,7 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let needs_signatures = needs_signatures(call.model);
     let encoded = |shared| encoded(shared, needs_signatures, call);
     let prompt = encoded(request.prompt);
-    let messages: Vec<EncodedMessage<'_>> = reply_data::messages(call, API)
+    let messages: Vec<EncodedMessage<'_>> = reply_data::messages(call)
         .iter()
         .map(|shared| (message::role(shared), encoded(shared)))
         // A reply may have no content, and cannot be sent back then.
@@ -67,7 +67,7 @@ fn encoded<'a>(
     needs_signatures: bool,
     call: &Call<'_>,
 ) -> Cow<'a, [u8]> {
-    let is_foreign = reply_data::is_foreign(shared, API, call.provider, None);
+    let is_foreign = reply_data::is_foreign(shared, call.data_owner, None);
     let (encoding, data) = if needs_signatures && message::is_unsigned(shared, is_foreign) {
         (UNSIGNED_ENCODING, Data::Unsigned)
     } else if is_foreign {

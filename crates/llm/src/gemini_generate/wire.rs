@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use helix_agents_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,7 +38,49 @@ pub(super) struct Candidate<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Content<'a> {
     #[serde(borrow, default)]
-    pub(super) parts: Option<Vec<&'a RawValue>>,
+    pub(super) parts: Option<Vec<WirePart<'a>>>,
+}
+
+/// The members of a part that the crate reads. A part without text and call is data that only the provider reads.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WirePart<'a> {
+    #[serde(borrow, default)]
+    pub(super) text: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) thought: Option<bool>,
+    #[serde(default)]
+    pub(super) thought_signature: Option<String>,
+    #[serde(default)]
+    pub(super) function_call: Option<Map<String, Value>>,
+}
+
+/// The parts of a document as JSON, by candidate. They are read only if a part is data.
+#[derive(Debug, Deserialize)]
+pub(super) struct RawParts<'a> {
+    #[serde(borrow, default)]
+    candidates: Option<Vec<RawCandidate<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawCandidate<'a> {
+    #[serde(borrow, default)]
+    content: Option<RawContent<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawContent<'a> {
+    #[serde(borrow, default)]
+    parts: Option<Vec<&'a RawValue>>,
+}
+
+impl<'a> RawParts<'a> {
+    /// Returns the part at this position of a document.
+    pub(super) fn of(document: &'a str, candidate: usize, part: usize) -> Option<&'a RawValue> {
+        let document: Self = serde_json::from_str(document).ok()?;
+        let candidate = document.candidates?.into_iter().nth(candidate)?;
+        candidate.content?.parts?.get(part).copied()
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use helix_agents_core::llm::{LlmResponse, LlmSink, ReplyBuilder};
 use helix_agents_core::usage::Usage;
 
-use super::API;
 use super::calls::{Calls, TooManyParts};
 use super::details::Details;
 use super::outcome::{failure, stop_reason};
@@ -13,7 +12,6 @@ use super::profile::ServerProfile;
 use super::wire::{Choice, Chunk, Delta, Text};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
-use crate::reply_data;
 
 /// The reply so far.
 #[derive(Debug, Default)]
@@ -111,7 +109,8 @@ impl ReplyReader for Reply {
             return Err(reading.subject.protocol("sent a call without a name"));
         }
         parts.calls().iter().for_each(|call| sink.tool_call(call));
-        let layout = has_data.then(|| reply_data::layout(&parts, API, reading.subject));
+        let layout =
+            has_data.then(|| parts.layout(Arc::clone(reading.data_owner), reading.subject.model));
         let result = parts.into_result(stop_reason, reading.structured);
         let mut response = LlmResponse::new(result, self.usage);
         response.layout = layout.flatten();

@@ -7,7 +7,7 @@ use helix_agents_core::message::SharedMessage;
 use serde_json::Value;
 
 use super::profile::{MaxTokensField, ServerProfile};
-use super::{API, OpenAiChat, format, message, tools};
+use super::{OpenAiChat, format, message, tools};
 use crate::json_writer::{Object, optional, write_json};
 use crate::reply_data;
 use crate::wire_format::{Call, RequestBody};
@@ -16,7 +16,7 @@ use crate::wire_format::{Call, RequestBody};
 pub(super) fn assemble(profile: &ServerProfile, call: &Call<'_>) -> RequestBody {
     let Call { request, model, .. } = *call;
     let messages: Vec<Cow<'_, [u8]>> = std::iter::once(request.prompt)
-        .chain(reply_data::messages(call, API))
+        .chain(reply_data::messages(call))
         .map(|shared| encoded(shared, profile, call))
         .collect();
     let tools = request.tools.encoded(profile.tool_encoding(), |specs, out| {
@@ -52,7 +52,7 @@ fn encoded<'a>(
     profile: &ServerProfile,
     call: &Call<'_>,
 ) -> Cow<'a, [u8]> {
-    let keeps_data = !reply_data::is_foreign(shared, API, call.provider, Some(call.model));
+    let keeps_data = !reply_data::is_foreign(shared, call.data_owner, Some(call.model));
     shared.encoded(profile.message_encoding(keeps_data), |message, out| {
         message::encode(message, profile, keeps_data, out);
     })

@@ -8,9 +8,10 @@ use helix_agents_core::message::{
 
 use serde_json::json;
 
-use super::API;
+use super::OpenAiResponses;
 use crate::arguments;
 use crate::json_writer::{Object, write_json};
+use crate::wire_format::WireFormat as _;
 
 /// Writes the input items of a message, separated by commas. `keeps_data` is `false` if the data of the provider has to be
 /// left out.
@@ -53,7 +54,10 @@ impl Items<'_> {
 
     fn assistant(&mut self, message: &AssistantMessage, keeps_data: bool) {
         let is_own = keeps_data
-            && message.layout.as_ref().is_some_and(|layout| layout.provider.starts_with(API));
+            && message
+                .layout
+                .as_ref()
+                .is_some_and(|layout| layout.provider.starts_with(OpenAiResponses::API));
         let mut parts = message.parts().peekable();
         // The API rejects reasoning that nothing follows, such as that of a reply that was cut off.
         let (mut end, mut is_first) = (self.out.len(), self.is_first);

@@ -8,13 +8,11 @@ use helix_agents_core::llm::{LlmResponse, LlmSink, ReplyBuilder};
 use helix_agents_core::step::StopReason;
 use helix_agents_core::usage::Usage;
 
-use super::API;
 use super::item::Item;
 use super::open_item::OpenItem;
 use super::wire::{Event, ItemStart, Response, WireUsage};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
-use crate::reply_data;
 
 /// The maximum number of items of a reply.
 const MAX_ITEMS: usize = 10_000;
@@ -166,7 +164,7 @@ impl ReplyReader for Reply {
             Some("content_filter") => StopReason::ContentFilter,
             _ => StopReason::Unknown,
         };
-        let layout = reply_data::layout(&parts, API, reading.subject);
+        let layout = parts.layout(Arc::clone(reading.data_owner), reading.subject.model);
         let result = parts.into_result(Some(stop_reason), reading.structured);
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;

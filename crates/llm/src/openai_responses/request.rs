@@ -6,7 +6,7 @@ use helix_agents_core::llm::{Caching, LlmConfig, ThinkingAmount, ThinkingDisplay
 use helix_agents_core::message::{Message, SharedMessage};
 use serde_json::Value;
 
-use super::{API, OpenAiResponses, message, tools};
+use super::{OpenAiResponses, message, tools};
 use crate::call_id;
 use crate::json_writer::{Object, optional, write_json};
 use crate::reply_data;
@@ -22,9 +22,9 @@ const FORMAT_ENCODING: &str = "openai_responses.format";
 /// Writes the body of one call.
 pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     let Call { request, model, .. } = *call;
-    let messages: Vec<Cow<'_, [u8]>> = reply_data::messages(call, API)
+    let messages: Vec<Cow<'_, [u8]>> = reply_data::messages(call)
         .iter()
-        .map(|shared| encoded(shared, call.provider))
+        .map(|shared| encoded(shared, call))
         // A reply may have no content.
         .filter(|items| !items.is_empty())
         .collect();
@@ -59,8 +59,8 @@ pub(super) fn assemble(call: &Call<'_>) -> RequestBody {
     RequestBody { bytes: out.into(), streams: true, conversation: start..end }
 }
 
-fn encoded<'a>(shared: &'a SharedMessage, provider: &str) -> Cow<'a, [u8]> {
-    if reply_data::is_foreign(shared, API, provider, None) {
+fn encoded<'a>(shared: &'a SharedMessage, call: &Call<'_>) -> Cow<'a, [u8]> {
+    if reply_data::is_foreign(shared, call.data_owner, None) {
         return shared.encoded(REPLY_OF_ANOTHER_PROVIDER_ENCODING, |message, out| {
             message::encode(message, false, out);
         });

@@ -99,7 +99,7 @@ impl ReplyBuilder {
     /// Returns the layout of the reply. `provider` is the name of the API and `model` the name of the model in the
     /// request. Returns `None` if the reply is its reasoning, then its text, then its calls, without data of the provider.
     #[must_use]
-    pub fn layout(&self, provider: &str, model: &str) -> Option<ReplyLayout> {
+    pub fn layout(&self, provider: impl Into<Arc<str>>, model: &str) -> Option<ReplyLayout> {
         if self.is_plain() {
             return None;
         }
@@ -110,7 +110,7 @@ impl ReplyBuilder {
                 *index = order.get(*index).copied().unwrap_or(*index);
             }
         }
-        Some(ReplyLayout { provider: Arc::from(provider), model: Arc::from(model), parts })
+        Some(ReplyLayout { provider: provider.into(), model: Arc::from(model), parts })
     }
 
     /// Converts the parts into the result of a step. With `structured`, text that is JSON is a structured output.
