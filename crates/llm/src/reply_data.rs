@@ -9,8 +9,8 @@ use helix_agents_core::message::{Message, SharedMessage};
 
 use crate::wire_format::Call;
 
-/// Returns the name of the API and the provider in the layout of a reply. Each server creates it once: to compare it
-/// with that of a reply of this process, the text need not be read.
+/// Returns the text that names the API and the provider in the layout of a reply. Each server creates it once. The
+/// replies of its process share it, so most comparisons need only its address.
 pub(crate) fn data_owner(api: &str, provider: &str) -> Arc<str> {
     format!("{api}/{provider}").into()
 }

@@ -99,7 +99,7 @@ pub(crate) trait WireFormat: Copy + Send + Sync {
 pub(crate) struct Call<'a> {
     /// The provider's name.
     pub(crate) provider: &'a str,
-    /// The [owner](crate::reply_data::data_owner) of the data in replies that the provider can read.
+    /// The [owner](crate::reply_data::data_owner) of the reply data that the provider can read.
     pub(crate) data_owner: &'a Arc<str>,
     /// The model's name as the server knows it.
     pub(crate) model: &'a str,

@@ -39,7 +39,8 @@ pub(super) struct CallPart {
 }
 
 impl Part {
-    /// Creates a part from what arrived. `json` returns the part as JSON. Returns `None` if it is not valid.
+    /// Creates a part from its members. `json` returns the whole part as JSON, and is called only if the part is data.
+    /// Returns `None` if the part is not valid.
     pub(super) fn new<'a>(
         part: WirePart<'_>,
         json: impl FnOnce() -> Option<&'a RawValue>,

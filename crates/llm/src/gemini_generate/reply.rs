@@ -1,5 +1,6 @@
 //! A reply, assembled from the documents of a stream or from a single one.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use helix_agents_core::llm::{LlmResponse, LlmSink, ReplyBuilder};
@@ -138,11 +139,13 @@ impl Reply {
         let blocked = document.prompt_feedback.and_then(|feedback| feedback.block_reason);
         self.finish = self.finish.take().or(blocked.map(Into::into));
         // Other candidates are alternatives to the first.
+        // For all parts that are data: a document may have thousands.
+        let raw = LazyCell::new(|| serde_json::from_str::<RawParts<'_>>(json).ok());
         let candidates = document.candidates.into_iter().flatten().enumerate();
         for (place, candidate) in candidates.filter(|(_, other)| other.index.unwrap_or(0) == 0) {
             let parts = candidate.content.and_then(|content| content.parts);
             for (index, part) in parts.into_iter().flatten().enumerate() {
-                let part = Part::new(part, || RawParts::of(json, place, index));
+                let part = Part::new(part, || raw.as_ref()?.get(place, index));
                 let part = part.ok_or_else(garbage)?;
                 if self.parts.len() >= MAX_PARTS {
                     return Err(reading.subject.protocol("sent more parts than a reply can have"));

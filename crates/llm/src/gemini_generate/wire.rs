@@ -55,7 +55,7 @@ pub(super) struct WirePart<'a> {
     pub(super) function_call: Option<Map<String, Value>>,
 }
 
-/// The parts of a document as JSON, by candidate. They are read only if a part is data.
+/// The parts of a document as JSON. A document is decoded into them only if one of its parts is data.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawParts<'a> {
     #[serde(borrow, default)]
@@ -75,11 +75,10 @@ struct RawContent<'a> {
 }
 
 impl<'a> RawParts<'a> {
-    /// Returns the part at this position of a document.
-    pub(super) fn of(document: &'a str, candidate: usize, part: usize) -> Option<&'a RawValue> {
-        let document: Self = serde_json::from_str(document).ok()?;
-        let candidate = document.candidates?.into_iter().nth(candidate)?;
-        candidate.content?.parts?.get(part).copied()
+    /// Returns a part by the position of its candidate and its own position.
+    pub(super) fn get(&self, candidate: usize, part: usize) -> Option<&'a RawValue> {
+        let candidate = self.candidates.as_ref()?.get(candidate)?;
+        candidate.content.as_ref()?.parts.as_ref()?.get(part).copied()
     }
 }
 
