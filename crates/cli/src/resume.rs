@@ -11,7 +11,7 @@ use helix_agents::AnyStore;
 use helix_agents::executor::{AgentExecutor as _, Resumable, ResumeOptions};
 use helix_agents::id::SessionId;
 use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::load;
+use helix_agents::session::{START_OF_SESSION, load};
 use helix_agents::store::{Head, SessionStatus};
 use helix_agents::terminal::{Screen, notice};
 
@@ -46,7 +46,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
     /// Rewind to this checkpoint first, as `helix sessions checkpoints` shows it. Later events stay in
-    /// the log but leave the conversation.
+    /// the log but leave the conversation. 0 is the start of the session, and needs a message.
     #[arg(long, value_name = "VERSION")]
     checkpoint: Option<u64>,
     /// Continue with a message to the agent.
@@ -98,7 +98,7 @@ async fn resume_with(
     screen: &Screen,
 ) -> Result<Exit> {
     let started = Instant::now();
-    if let Some(version) = request.checkpoint {
+    if let Some(version) = request.checkpoint.filter(|version| *version != START_OF_SESSION) {
         // Fails before anything is waited for.
         let session = load(store, &head.session).await?;
         let found = session.checkpoint(version).map(|_| ());

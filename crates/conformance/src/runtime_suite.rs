@@ -401,6 +401,7 @@ macro_rules! runtime_suite {
             forks: checkpoints_are_a_sessions_own;
             rewinds: a_session_goes_back_to_a_checkpoint_and_on;
             rewinds: a_session_goes_back_and_on_with_a_message;
+            rewinds: a_session_goes_back_to_its_start;
             rewinds: a_failed_aborted_or_waiting_session_goes_back;
             rewinds: a_dead_session_goes_back;
             rewinds: a_restart_after_a_rewind_continues_from_the_checkpoint;

@@ -5,7 +5,7 @@ use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::Event;
 use helix_agents_core::executor::{AgentExecutor, ForkOptions, ResumeOptions, RunHandle};
-use helix_agents_core::session::{RunStatus, Submission, load_events};
+use helix_agents_core::session::{RunStatus, START_OF_SESSION, Submission, load_events};
 use helix_agents_core::store::SessionStatus;
 use helix_agents_core::tool::Tool;
 use helix_agents_test::{Gate, Reply, ScriptedLlm};
@@ -128,6 +128,46 @@ pub async fn a_session_goes_back_and_on_with_a_message(harness: &impl RuntimeHar
     .await;
     assert_eq!(fold(harness).await.turn(), 2);
     assert_eq!(trace.words(), "a b");
+}
+
+/// A rewind to the start of a session removes all messages and restores the initial state. It needs a message, which
+/// starts the first turn again.
+pub async fn a_session_goes_back_to_its_start(harness: &impl RuntimeHarness) {
+    let trace = Trace::default();
+    let agent = trace.scribe();
+    let executor = harness.boot(World::new(noted())).await;
+    run(&*executor, &agent, "go").await;
+    let before = log_of(harness, &S.into()).await;
+    let start = || back_to(START_OF_SESSION);
+    let refused = executor.resume(agent.erased(), &S.into(), start()).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InputInvalid);
+    assert_eq!(log_of(harness, &S.into()).await, before);
+    let gate = Gate::new();
+    let held = ScriptedLlm::new([notes("c"), Reply::text("Again.").at_gate(&gate)]);
+    let executor = harness.boot(World::new(held)).await;
+    rewound(&*executor, &agent, start().message("go again")).await;
+    gate.reached().await;
+    all_crashed(harness).await;
+    let llm = ScriptedLlm::new([notes("c"), Reply::text("Again.")]);
+    let executor = harness.boot(World::new(llm)).await;
+    assert_eq!(
+        end(&resume(&*executor, &agent).await.unwrap()).await.output.unwrap().text(),
+        "\"Again.\""
+    );
+    let fold = fold(harness).await;
+    assert_eq!(fold.state()["notes"], json!(["c"]));
+    let steps: Vec<_> = fold.checkpoints().iter().map(|checkpoint| checkpoint.step).collect();
+    assert_eq!((steps, fold.turn(), trace.words()), (vec![4, 5], 1, "a b c".to_owned()));
+    check_transcript(
+        harness,
+        &expect![[r#"
+            user "go again"
+            assistant None note({"word":"c"})
+            tool note "c"
+            assistant Some("Again.")
+        "#]],
+    )
+    .await;
 }
 
 /// A session can be rewound after it was suspended, failed or aborted. Its pending calls are discarded, and late

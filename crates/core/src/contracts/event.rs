@@ -224,7 +224,7 @@ pub enum Event {
     /// The session was rewound to a checkpoint (decision). Events after the checkpoint stay in the
     /// log but only count for usage.
     Rewound {
-        /// The checkpoint: a version of this log.
+        /// The checkpoint: a version of this log, or 0 for the start of the session.
         to: u64,
     },
 }

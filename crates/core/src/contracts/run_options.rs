@@ -205,7 +205,8 @@ pub struct ResumeOptions {
     pub message: Option<UserMessage>,
     /// Limits on the session's usage, replacing the previous ones.
     pub budget: Option<Budget>,
-    /// The checkpoint to rewind to first. Default: continue where the session stopped.
+    /// The checkpoint to rewind to first, or 0 for the start of the session. Default: continue where
+    /// the session stopped.
     pub checkpoint: Option<u64>,
     /// The maximum time to wait for another run's lease to expire. Default: zero. The call fails
     /// with [`ErrorCode::AlreadyRunning`](crate::error::ErrorCode::AlreadyRunning) at once if the
@@ -245,6 +246,9 @@ impl ResumeOptions {
     /// checkpoint, sessions that are complete, aborted or suspended can be resumed as well; one
     /// with an unfinished sub-agent cannot. If the step at the checkpoint ended the turn, it ends
     /// the turn again, unless a message is given.
+    ///
+    /// Version 0 is the start of the session, before its first message: the transcript is empty and
+    /// the state is the initial one. It needs a [`message`](Self::message).
     #[must_use]
     pub fn checkpoint(mut self, version: u64) -> Self {
         self.checkpoint = Some(version);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::session::{RunStatus, Session};
+use super::session::{RunStatus, START_OF_SESSION, Session};
 use super::step::heal;
 use crate::agent::AgentDefinition;
 use crate::budget::Budget;
@@ -229,11 +229,12 @@ pub fn terminate_events(
 /// new run starts.
 ///
 /// If the step at the checkpoint had ended the turn, it ends the turn again, unless there is a
-/// message.
+/// message. Version 0 is the start of the session and needs a message.
 ///
 /// # Errors
 /// Returns [`ErrorCode::AlreadyResumed`] if another run has started since,
-/// [`ErrorCode::CheckpointNotFound`], [`ErrorCode::ChildrenOpen`] if a sub-agent is not done,
+/// [`ErrorCode::CheckpointNotFound`], [`ErrorCode::InputInvalid`] for the start of the session
+/// without a message, [`ErrorCode::ChildrenOpen`] if a sub-agent is not done,
 /// [`ErrorCode::AgentMismatch`], and [`ErrorCode::StateInvalid`].
 pub fn rewind_events(
     session: &Session,
@@ -245,7 +246,13 @@ pub fn rewind_events(
 ) -> Result<Vec<Event>> {
     check_agent(session, agent)?;
     check_after(session, after)?;
-    session.checkpoint(to)?;
+    if to != START_OF_SESSION {
+        session.checkpoint(to)?;
+    } else if message.is_none() {
+        let message = "the start of a session has no message: give one to continue with";
+        return Err(Error::new(ErrorCode::InputInvalid, message)
+            .with_context("session", session.id()));
+    }
     let children: Vec<_> = session.open_children().map(|child| child.session.as_str()).collect();
     if !children.is_empty() {
         let message = "a sub-agent is not done: resume the session, or abort it first";

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::changes::{Change, Changes};
 use super::fold_state::{FoldState, Unpaired};
+use super::rewind::START_OF_SESSION;
 use super::step_record::StepRecord;
 use super::{Checkpoint, RunRecord};
 use crate::clock::Timestamp;
@@ -61,6 +62,14 @@ impl CheckpointState {
             model_failures: fold_state.model_failures,
         }
     }
+}
+
+/// The point to which a session is rewound.
+#[derive(Debug)]
+pub(super) enum RewindTarget {
+    /// The start of the session, before its first message.
+    Start,
+    Checkpoint(Checkpoint, CheckpointState),
 }
 
 /// The part of the history that an event removed, kept until the store acknowledges the event.
@@ -151,17 +160,17 @@ impl History {
         self.cut(version, left, Some(usage));
     }
 
-    /// Removes everything after the checkpoint at `to`. Returns that checkpoint and its state.
-    pub(super) fn rewind(
-        &mut self,
-        version: u64,
-        to: u64,
-    ) -> Option<(Checkpoint, CheckpointState)> {
+    /// Removes everything after the target of a rewind. Returns `None` if there is no such target.
+    pub(super) fn rewind(&mut self, version: u64, to: u64) -> Option<RewindTarget> {
+        if to == START_OF_SESSION {
+            self.cut(version, (0, 0, 0), None);
+            return Some(RewindTarget::Start);
+        }
         let index = self.checkpoints.partition_point(|checkpoint| checkpoint.version < to);
         let found = self.checkpoints.get(index).zip(self.checkpoint_states.get(index));
         let (checkpoint, saved) = found.map(|(at, saved)| (at.clone(), saved.clone()))?;
         self.cut(version, (checkpoint.messages, index + 1, saved.changes), None);
-        Some((checkpoint, saved))
+        Some(RewindTarget::Checkpoint(checkpoint, saved))
     }
 
     fn cut(&mut self, version: u64, left: (usize, usize, usize), usage: Option<Vec<UsageEntry>>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fold_state::{ForkOrigin, LastCheckpoint};
-use super::history::{History, HistorySink};
+use super::history::{History, HistorySink, RewindTarget};
 use super::step_record::StepRecord;
 use super::{Checkpoint, RunStatus, Session, SessionOverview};
 use crate::budget::BudgetUsage;
@@ -13,6 +13,10 @@ use crate::event::Event;
 use crate::id::{RunId, SessionId};
 use crate::store::SessionStatus;
 use crate::usage::UsageTotals;
+
+/// The version to which [`ResumeOptions::checkpoint`](crate::run_options::ResumeOptions::checkpoint)
+/// rewinds a session to its start, before its first message. No checkpoint has this version.
+pub const START_OF_SESSION: u64 = 0;
 
 impl Session {
     /// Returns the checkpoint at a version.
@@ -81,10 +85,10 @@ impl SessionOverview {
         } else if self.open_children().next().is_some() {
             "a child is open"
         } else if let Some(history) = history {
-            match history.checkpoint(&self.id, to) {
-                Err(_) => "no step was closed there",
-                Ok(_) => return Ok(()),
+            if to == START_OF_SESSION || history.checkpoint(&self.id, to).is_ok() {
+                return Ok(());
             }
+            "no step was closed there"
         } else {
             "it needs the history"
         };
@@ -138,27 +142,41 @@ impl SessionOverview {
         let Some(history) = sink.0.as_deref_mut() else { return };
         let fold_state = &mut self.fold_state;
         let version = fold_state.position.version;
-        let Some((checkpoint, saved)) = history.rewind(version, to) else { return };
+        let Some(target) = history.rewind(version, to) else { return };
         fold_state.rewound_at = version;
         // The time between the last append of the previous run and the start of the next one does
         // not count.
         fold_state.seen = None;
-        fold_state.messages = checkpoint.messages;
-        fold_state.checkpoint =
-            Some(LastCheckpoint { version: checkpoint.version, at: checkpoint.at });
         if let Some(step) = fold_state.step.take() {
             let open = step.pairs().filter(|(_, state)| state.finish.is_none());
             let open = open.map(|(call, _)| call.id.clone());
             Arc::make_mut(&mut fold_state.rare_mut().dropped).extend(open);
         }
-        fold_state.turn = checkpoint.turn;
-        fold_state.state = history.changes.state_after(saved.changes);
-        fold_state.turn_steps = saved.turn_steps;
-        fold_state.corrections = saved.corrections;
-        // A failed model call is retried, as when a failed run is resumed.
-        let failed = saved.closed.reply.error.is_some();
-        fold_state.model_failures = if failed { 0 } else { saved.model_failures };
-        fold_state.closed = (!failed).then_some(saved.closed);
+        match target {
+            RewindTarget::Checkpoint(checkpoint, saved) => {
+                fold_state.messages = checkpoint.messages;
+                fold_state.checkpoint =
+                    Some(LastCheckpoint { version: checkpoint.version, at: checkpoint.at });
+                fold_state.turn = checkpoint.turn;
+                fold_state.state = history.changes.state_after(saved.changes);
+                fold_state.turn_steps = saved.turn_steps;
+                fold_state.corrections = saved.corrections;
+                // A failed model call is retried, as when a failed run is resumed.
+                let failed = saved.closed.reply.error.is_some();
+                fold_state.model_failures = if failed { 0 } else { saved.model_failures };
+                fold_state.closed = (!failed).then_some(saved.closed);
+            }
+            RewindTarget::Start => {
+                fold_state.messages = 0;
+                fold_state.checkpoint = None;
+                fold_state.turn = 0;
+                fold_state.state = history.changes.state_after(0);
+                fold_state.turn_steps = 0;
+                fold_state.corrections = 0;
+                fold_state.model_failures = 0;
+                fold_state.closed = None;
+            }
+        }
         fold_state.rewound = true;
         if fold_state.run.as_ref().is_none_or(|run| run.status != RunStatus::Running) {
             fold_state.status = SessionStatus::Interrupted;

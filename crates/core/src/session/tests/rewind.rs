@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::ErrorCode;
 use crate::event::{Event, RecordedEvent, SCHEMA, ToolFinish, ToolOutcome, Trigger};
 use crate::id::{RunId, SessionId};
-use crate::session::{RunStatus, Session, StartRun, rewind_events};
+use crate::session::{RunStatus, START_OF_SESSION, Session, StartRun, rewind_events};
 use crate::store::SessionStatus;
 use crate::stream::Effect;
 use crate::testing::{Entry, Hand, builder, built, calls, echo, text, transcript_text};
@@ -165,9 +165,15 @@ fn an_illegal_rewind_is_refused_with_an_error_code() {
         refused(ask(session, None, at)),
         refused(ask(session, last.as_ref(), at + 1)),
         refused(ask(&Session::new("new".into()), None, 0)),
+        // Nothing is left that the model could reply to.
+        refused(ask(session, last.as_ref(), START_OF_SESSION)),
     ];
-    let expected =
-        [ErrorCode::AlreadyResumed, ErrorCode::CheckpointNotFound, ErrorCode::AgentMismatch];
+    let expected = [
+        ErrorCode::AlreadyResumed,
+        ErrorCode::CheckpointNotFound,
+        ErrorCode::AgentMismatch,
+        ErrorCode::InputInvalid,
+    ];
     assert_eq!(codes, expected);
 }
 
@@ -257,13 +263,13 @@ fn a_rewind_restores_the_state_of_every_checkpoint() {
     }
     let checkpoints = hand.session().checkpoints().to_vec();
     assert_eq!(checkpoints.len(), states.len());
-    for (checkpoint, state) in checkpoints.iter().zip(&states) {
+    let start = (START_OF_SESSION, Arc::new(shaper().initial_state().to_value()));
+    let targets = checkpoints.iter().map(|checkpoint| checkpoint.version).zip(states);
+    for (to, state) in targets.chain([start]) {
         let mut session = hand.session().clone();
         let savepoint = session.savepoint();
-        session
-            .apply(&Event::Rewound { to: checkpoint.version }, Some(&RunId::from("r99")))
-            .unwrap();
-        assert_eq!(session.state(), state, "at {}", checkpoint.version);
+        session.apply(&Event::Rewound { to }, Some(&RunId::from("r99"))).unwrap();
+        assert_eq!(*session.state(), state, "at {to}");
         session.rollback(savepoint);
         assert_eq!(format!("{session:?}"), format!("{:?}", hand.session()));
     }
