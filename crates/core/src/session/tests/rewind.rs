@@ -139,7 +139,7 @@ fn a_rewind_discards_the_open_step() {
 fn a_rewind_needs_a_checkpoint_and_a_new_run() {
     let mut hand = three_steps();
     let at = hand.session().checkpoints()[1].version;
-    for to in [0, 1, at - 1, at + 1, 1000] {
+    for to in [1, at - 1, at + 1, 1000] {
         assert_eq!(code(hand.go_back(to)), ErrorCode::LogInvalid, "to {to}");
     }
     let first = hand.session().checkpoints()[0].version;
