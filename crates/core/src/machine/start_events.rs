@@ -250,8 +250,9 @@ pub fn rewind_events(
         session.checkpoint(to)?;
     } else if message.is_none() {
         let message = "the start of a session has no message: give one to continue with";
-        return Err(Error::new(ErrorCode::InputInvalid, message)
-            .with_context("session", session.id()));
+        return Err(
+            Error::new(ErrorCode::InputInvalid, message).with_context("session", session.id())
+        );
     }
     let children: Vec<_> = session.open_children().map(|child| child.session.as_str()).collect();
     if !children.is_empty() {
