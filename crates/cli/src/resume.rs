@@ -11,7 +11,7 @@ use helix_agents::AnyStore;
 use helix_agents::executor::{AgentExecutor as _, Resumable, ResumeOptions};
 use helix_agents::id::SessionId;
 use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::{START_OF_SESSION, load};
+use helix_agents::session::load;
 use helix_agents::store::{Head, SessionStatus};
 use helix_agents::terminal::{Screen, notice};
 
@@ -46,7 +46,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
     /// Rewind to this checkpoint first, as `helix sessions checkpoints` shows it. Later events stay in
-    /// the log but leave the conversation. 0 is the start of the session, and needs a message.
+    /// the log but leave the conversation. Version 0 is the start of the session and needs `--message`.
     #[arg(long, value_name = "VERSION")]
     checkpoint: Option<u64>,
     /// Continue with a message to the agent.
@@ -98,10 +98,10 @@ async fn resume_with(
     screen: &Screen,
 ) -> Result<Exit> {
     let started = Instant::now();
-    if let Some(version) = request.checkpoint.filter(|version| *version != START_OF_SESSION) {
+    if let Some(version) = request.checkpoint {
         // Fails before anything is waited for.
         let session = load(store, &head.session).await?;
-        let found = session.checkpoint(version).map(|_| ());
+        let found = session.check_rewind_target(version);
         found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
     }
     // A checkpoint or a message starts something new, even in a completed session.

@@ -1,4 +1,4 @@
-//! `helix sessions fork`.
+//! `helix sessions fork`, and rewinds with `helix resume`.
 
 use crate::support::TestDir;
 
@@ -31,4 +31,16 @@ async fn a_fork_may_start_at_a_checkpoint_before_a_rewind() {
         ["sessions", "fork", "--last", "--checkpoint", &version(3), "--as", "copy", "--json"];
     let forked = dir.helix(&fork).await.json();
     assert_eq!((&forked["from"], &forked["at"]), (&session.into(), &checkpoints[3]["version"]));
+}
+
+#[tokio::test]
+async fn a_session_can_be_rewound_to_its_start() {
+    let (dir, session) = TestDir::after_demo().await;
+    let demo = dir.helix(&["sessions", "show", &session, "--json"]).await.json();
+    let rewind = ["resume", &session, "--checkpoint", "0", "--json"];
+    let refused = dir.helix(&rewind).await;
+    assert_eq!((refused.code, &refused.json_error()["code"]), (1, &"input_invalid".into()));
+    let again = [&rewind[..], &["--message", "Compare the planets."]].concat();
+    let resumed = dir.helix(&again).await.json();
+    assert_eq!((&resumed["status"], &resumed["output"]), (&"completed".into(), &demo["output"]));
 }

@@ -246,10 +246,9 @@ pub fn rewind_events(
 ) -> Result<Vec<Event>> {
     check_agent(session, agent)?;
     check_after(session, after)?;
-    if to != START_OF_SESSION {
-        session.checkpoint(to)?;
-    } else if message.is_none() {
-        let message = "the start of a session has no message: give one to continue with";
+    session.check_rewind_target(to)?;
+    if to == START_OF_SESSION && message.is_none() {
+        let message = "a rewind to the start of a session needs a message";
         return Err(
             Error::new(ErrorCode::InputInvalid, message).with_context("session", session.id())
         );

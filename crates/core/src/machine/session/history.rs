@@ -105,6 +105,14 @@ impl History {
         })
     }
 
+    /// Checks that a rewind can have this target.
+    pub(super) fn check_rewind_target(&self, session: &SessionId, version: u64) -> Result<()> {
+        if version == START_OF_SESSION {
+            return Ok(());
+        }
+        self.checkpoint(session, version).map(drop)
+    }
+
     /// Returns the step with that number as it was when it was closed, even if it no longer affects
     /// the turn.
     pub(super) fn closed_step(&self, step: u32) -> Option<&StepRecord> {

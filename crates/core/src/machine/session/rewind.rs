@@ -28,6 +28,15 @@ impl Session {
         self.history.checkpoint(self.id(), version)
     }
 
+    /// Checks that the session can be rewound to a version: that of a checkpoint, or
+    /// [`START_OF_SESSION`].
+    ///
+    /// # Errors
+    /// Returns the error of [`checkpoint`](Self::checkpoint).
+    pub fn check_rewind_target(&self, version: u64) -> Result<()> {
+        self.history.check_rewind_target(self.id(), version)
+    }
+
     /// Returns the checkpoint after a step.
     ///
     /// # Errors
@@ -85,10 +94,10 @@ impl SessionOverview {
         } else if self.open_children().next().is_some() {
             "a child is open"
         } else if let Some(history) = history {
-            if to == START_OF_SESSION || history.checkpoint(&self.id, to).is_ok() {
-                return Ok(());
+            match history.check_rewind_target(&self.id, to) {
+                Err(_) => "no step was closed there",
+                Ok(()) => return Ok(()),
             }
-            "no step was closed there"
         } else {
             "it needs the history"
         };
