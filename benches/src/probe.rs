@@ -27,6 +27,48 @@ pub(crate) enum ProbeKind {
     /// The appends per second that PostgreSQL accepts from this many connections: the same
     /// statement from pgbench and from the store, alternating. The result is [`Appends`].
     Pgbench { connections: u32, seconds: u32, rounds: u32 },
+    /// The routes of an agent server and of axum handlers that make the same calls, alternating. The
+    /// result is [`Http`].
+    Http(HttpLoad),
+}
+
+/// The requests to an agent server.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct HttpLoad {
+    /// The number of requests for a status.
+    pub(crate) requests: u32,
+    /// The number of runs to start.
+    pub(crate) starts: u32,
+    /// The number of clients that read one run.
+    pub(crate) readers: u32,
+    /// The number of chunks of that run.
+    pub(crate) chunks: u32,
+    /// The number of such runs.
+    pub(crate) rounds: u32,
+    /// The number of streams that wait.
+    pub(crate) idle: u32,
+}
+
+/// The cost of the routes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Http {
+    /// One request for the status of a session.
+    pub(crate) status: Compared,
+    /// The time from the request that starts a run until the first chunk of its text arrives.
+    pub(crate) first_chunk: Compared,
+    /// The same without a server.
+    pub(crate) first_chunk_in_process_ns: u64,
+    /// The time in which many clients read one run.
+    pub(crate) fan_out: Compared,
+    /// The memory of a stream that waits, with both ends of its connection.
+    pub(crate) bytes_per_idle_stream: f64,
+}
+
+/// The median times of an agent server and of bare handlers.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Compared {
+    pub(crate) ours_ns: u64,
+    pub(crate) bare_ns: u64,
 }
 
 /// The readers of streams, and the batches that a separate writer writes meanwhile.

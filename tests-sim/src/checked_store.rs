@@ -1,7 +1,7 @@
 //! The store and the streams themselves, without a network in between. Every operation is recorded and compared with
 //! the reference model, and every append is checked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -277,9 +277,17 @@ impl StateStore for CheckedStore {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
+        self.delete_if(session, &BTreeMap::new()).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
         let before = self.model().roots();
-        let expected = self.model().delete(session) > 0;
-        let answer = self.store.delete(session).await;
+        let expected = self.model().delete_if(session, required_tags) > 0;
+        let answer = self.store.delete_if(session, required_tags).await;
         self.agree("delete", session, &answer, Some(&expected));
         self.forget(&before);
         answer

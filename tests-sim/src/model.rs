@@ -242,7 +242,16 @@ impl Model {
         Some(Renewal { renewed, head: entry.head_at(now) })
     }
 
-    pub(crate) fn delete(&mut self, id: &SessionId) -> u64 {
+    pub(crate) fn delete_if(
+        &mut self,
+        id: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> u64 {
+        let has_tags = |entry: &Entry| entry.head.created.has_tags(required_tags);
+        if self.0.get(id).is_some_and(has_tags) { self.delete(id) } else { 0 }
+    }
+
+    fn delete(&mut self, id: &SessionId) -> u64 {
         if self.0.remove(id).is_none() {
             return 0;
         }
@@ -283,6 +292,7 @@ fn matches_filter(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
         wake_due,
         created_from,
         created_before,
+        tags,
     } = filter;
     let summary = &head.summary;
     agent.as_ref().is_none_or(|agent| *agent == head.created.agent)
@@ -295,4 +305,5 @@ fn matches_filter(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
         && (!wake_due || summary.wake_at.is_some_and(|at| at <= now))
         && created_from.is_none_or(|from| head.created_at >= from)
         && created_before.is_none_or(|before| head.created_at < before)
+        && tags.iter().all(|(key, value)| head.created.tags.get(key) == Some(value))
 }

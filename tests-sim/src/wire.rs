@@ -1,7 +1,7 @@
 //! The network between one process and the store. Requests and answers are late, lost or repeated, as far as the
 //! contracts of stores and streams permit.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -440,10 +440,18 @@ impl StateStore for Wire {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        let session = session.clone();
+        self.delete_if(session, &BTreeMap::new()).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        let (session, required_tags) = (session.clone(), required_tags.clone());
         self.send_request(Kind::Delete, move |store| {
-            let session = session.clone();
-            async move { store.delete(&session).await }
+            let (session, required_tags) = (session.clone(), required_tags.clone());
+            async move { store.delete_if(&session, &required_tags).await }
         })
         .await
     }

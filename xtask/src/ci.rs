@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 
 use crate::test::tier::Tier;
 use crate::{
-    behaviour, cassettes, compat, cycles, deny, docs, e2e, fmt, layers, lint, report, suites, test,
-    tidy, words,
+    behaviour, cassettes, compat, cycles, deny, docs, e2e, fmt, frontends, layers, lint, report,
+    suites, test, tidy, words,
 };
 
 struct Gate {
@@ -33,6 +33,7 @@ const GATES: &[Gate] = &[
     Gate { name: "cassettes", run: |_| cassettes::run(&[]) },
     Gate { name: "behaviour", run: |_| behaviour::run(&[]) },
     Gate { name: "e2e",       run: |_| e2e::run(&["--check"]) },
+    Gate { name: "frontends", run: frontends::run_for_ci },
     Gate { name: "docs",      run: |_| docs::run() },
 ];
 

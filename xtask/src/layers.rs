@@ -76,8 +76,15 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "helix-agents-llm",
-        may_use: &["helix-agents-core"],
+        may_use: &["helix-agents-core", "helix-agents-sse"],
         never: &["helix-agents-store-*", "helix-agents-runtime-*", "axum*"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-protocols",
+        may_use: &["helix-agents-core"],
+        // Pure translators: nothing that performs I/O.
+        never: &["helix-agents-store-*", "helix-agents-runtime*", "helix-agents-llm", "axum*", "reqwest*", "hyper*"],
         ..Layer::EMPTY
     },
     Layer {
@@ -99,6 +106,25 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
+        name: "helix-agents-server",
+        may_use: &["helix-agents-core", "helix-agents-protocols", "helix-agents-runtime"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "reqwest*", "expect-test"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-sse",
+        may_use: &["helix-agents-core"],
+        never: &["axum*", "reqwest*", "hyper*"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-client",
+        may_use: &["helix-agents-core", "helix-agents-sse"],
+        // A client needs no engine, no store and no server.
+        never: &["helix-agents-store-*", "helix-agents-runtime*", "helix-agents-llm", "helix-agents-server", "axum*"],
+        ..Layer::EMPTY
+    },
+    Layer {
         name: "helix-agents-runtime",
         may_use: &["helix-agents-core"],
         never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
@@ -114,6 +140,7 @@ const LAYERS: &[Layer] = &[
         name: "helix-agents",
         may_use: &[
             "helix-agents-agent-file",
+            "helix-agents-client",
             "helix-agents-terminal",
             "helix-agents-core",
             "helix-agents-llm",
@@ -121,6 +148,7 @@ const LAYERS: &[Layer] = &[
             "helix-agents-planner",
             "helix-agents-runtime",
             "helix-agents-runtime-*",
+            "helix-agents-server",
             "helix-agents-store-*",
             "helix-agents-test",
             "helix-agents-tools",

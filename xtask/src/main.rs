@@ -24,6 +24,7 @@ mod deny;
 mod docs;
 mod e2e;
 mod fmt;
+mod frontends;
 mod fuzz;
 mod imports;
 mod layers;
@@ -64,6 +65,8 @@ usage: cargo xtask <command>
   fuzz DIR [--minutes M | --cases N] [--seed N] [--format NAME] [--case N]
                       mutated replies through the adapters; inputs that break a rule are written to target/fuzz
   e2e --check         the guide has the results of the last run of the end-to-end tests
+  frontends [--only stories|ag-ui|chat] [--store S|all]
+                      the real clients of the AI SDK and of AG-UI, in Node and in Chromium; in `ci` only with --deep
   docs [--write]      rustdoc, the book and its links; --write updates the generated pages
 
   e2e [--store S|all] [--runtime R] [--scenario WORD] [--seed[s] N] [--full]
@@ -110,6 +113,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["behaviour", rest @ ..] => behaviour::run(rest),
         ["cassettes", rest @ ..] => cassettes::run(rest),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["frontends", rest @ ..] => frontends::run(rest),
         ["docs"] => docs::run(),
         ["docs", "--write"] => docs::write(),
         ["e2e", rest @ ..] => e2e::run(rest),

@@ -134,13 +134,23 @@ pub(crate) fn up() -> Result<()> {
     Ok(())
 }
 
+/// Returns the URL of a server that tests need, after [`up`].
+pub(crate) fn url(name: &str) -> Result<String> {
+    let kind = KINDS.iter().find(|kind| kind.name == name);
+    if let Some(url) = kind.and_then(|kind| kind.url_variable).and_then(url_from_environment) {
+        return Ok(url);
+    }
+    let record = daemon::running(name)?;
+    Ok(record.with_context(|| format!("{name} does not run"))?.url)
+}
+
 /// Returns the value of a variable, if it is set and not empty.
 fn url_from_environment(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
 /// Returns the first version, such as 7.0 or 1.18.0, in the output of a program.
-fn version(text: &str) -> Option<(u32, u32)> {
+pub(crate) fn version(text: &str) -> Option<(u32, u32)> {
     let words = text.split(|letter: char| letter.is_whitespace() || letter == '=');
     words.map(|word| word.trim_start_matches('v')).find_map(|word| {
         let mut numbers = word.split('.').map(|number| number.parse().ok());

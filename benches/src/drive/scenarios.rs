@@ -12,6 +12,7 @@ mod cold;
 mod durable;
 mod formats;
 mod growth;
+mod http;
 mod load;
 mod memory;
 mod pgbench;
@@ -22,9 +23,9 @@ mod stores;
 mod stream;
 
 /// The names of all groups, in order.
-pub(super) const NAMES: [&str; 13] = [
+pub(super) const NAMES: [&str; 14] = [
     "step", "growth", "stream", "formats", "memory", "cold", "load", "durable", "stores", "append",
-    "pgbench", "readers", "runtimes",
+    "pgbench", "readers", "http", "runtimes",
 ];
 
 /// Measures a group.
@@ -42,6 +43,7 @@ pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
         "append" => append::measure(bench).await,
         "pgbench" => pgbench::measure(bench).await,
         "readers" => readers::measure(bench).await,
+        "http" => http::measure(bench).await,
         "runtimes" => runtimes::measure(bench).await,
         _ => bail!("unknown group `{name}`"),
     }

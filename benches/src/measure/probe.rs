@@ -9,6 +9,7 @@ use crate::probe::{Probe, ProbeKind};
 
 mod append;
 mod commit;
+mod http;
 mod log;
 mod pgbench;
 mod readers;
@@ -35,6 +36,11 @@ async fn measure(probe: &Probe) -> Result<()> {
         ProbeKind::Readers(load) => {
             let place = place().await?;
             print(&readers::measure(&place, load).await?)?;
+            place.remove().await
+        }
+        ProbeKind::Http(load) => {
+            let place = place().await?;
+            print(&http::measure(&place, load).await?)?;
             place.remove().await
         }
         ProbeKind::Pgbench { connections, seconds, rounds } => {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The expected figures and their number of subjects, without those that need an instruction
 /// counter.
-const FIGURES: [(&str, usize); 43] = [
+const FIGURES: [(&str, usize); 48] = [
     ("step.wall", 10),
     ("step.cpu", 10),
     ("durable.cpu", 4),
@@ -44,6 +44,11 @@ const FIGURES: [(&str, usize); 43] = [
     ("readers.one stream each: memory", 4),
     ("readers.one stream for all: p50", 4),
     ("readers.one stream for all: chunks", 4),
+    ("http.status", 4),
+    ("http.first chunk", 4),
+    ("http.fan-out", 4),
+    ("http.first chunk without a server", 4),
+    ("http.memory of an idle stream", 4),
     ("runtimes.steps.2", 5),
     ("runtimes.step.2", 5),
     ("runtimes.cpu.2", 5),

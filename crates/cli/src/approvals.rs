@@ -6,15 +6,14 @@ mod call;
 mod list;
 mod show;
 
-use std::path::Path;
-
 use anyhow::Result;
 use clap::Subcommand;
 use helix_agents::terminal::Screen;
 
 use crate::exit::Exit;
+use crate::location::Location;
+use crate::place::{Access, Place};
 use crate::resume;
-use crate::storage;
 
 /// The subcommands of `helix approvals`.
 #[derive(Debug, Subcommand)]
@@ -34,25 +33,26 @@ pub(crate) enum ApprovalsCommand {
 }
 
 /// Runs a subcommand. None of them creates a database.
-pub(crate) async fn run(command: ApprovalsCommand, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = match command {
-        ApprovalsCommand::List(_) | ApprovalsCommand::Show(_) => storage::open_to_read(db).await?,
-        _ => storage::open(db).await?,
+pub(crate) async fn run(command: ApprovalsCommand, db: &Location, screen: &Screen) -> Result<Exit> {
+    let access = match command {
+        ApprovalsCommand::List(_) | ApprovalsCommand::Show(_) => Access::Read,
+        _ => Access::Write,
     };
-    let cx = answer::AnswerContext { store: &store, db, screen };
+    let place = Place::open(db, access).await?;
+    let cx = answer::AnswerContext { place: &place, db, screen };
     let answered = match command {
-        ApprovalsCommand::List(args) => list::run(&args, &store, screen).await.map(|()| None),
-        ApprovalsCommand::Show(which) => show::run(&which, &store, db, screen).await.map(|()| None),
+        ApprovalsCommand::List(args) => list::run(&args, &place, screen).await.map(|()| None),
+        ApprovalsCommand::Show(which) => show::run(&which, &place, db, screen).await.map(|()| None),
         ApprovalsCommand::Approve(args) => args.run(&cx).await,
         ApprovalsCommand::Deny(args) => args.run(&cx).await,
         ApprovalsCommand::Edit(args) => args.run(&cx).await,
         ApprovalsCommand::Answer(args) => args.run(&cx).await,
     };
     let exit = match answered {
-        Ok(Some(root)) => resume::session(&root, &store, db, screen).await,
+        Ok(Some(root)) => resume::session(&root, &place, db, screen).await,
         Ok(None) => Ok(Exit::Completed),
         Err(error) => Err(error),
     };
-    storage::close(&store).await;
+    place.close().await;
     exit
 }

@@ -4,14 +4,11 @@ mod keyboard;
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
 
 use anyhow::Result;
 use futures_util::FutureExt as _;
 use helix_agents::error::ErrorCode;
 use helix_agents::event::PendingKind;
-use helix_agents::executor::AgentExecutor as _;
-use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::{PendingCallView, Submission};
 use helix_agents::terminal::output::{self, Output};
 use helix_agents::terminal::{Screen, notice};
@@ -20,7 +17,9 @@ use self::keyboard::{Reply, read_line};
 use crate::edit::{self, Edited};
 use crate::env;
 use crate::follow_up;
+use crate::location::Location;
 use crate::pending_call::arguments;
+use crate::place::Place;
 use crate::signals::{Signal, Signals};
 use crate::text::{one_line, shortened};
 
@@ -64,9 +63,9 @@ impl Approver {
     /// run can continue.
     pub(crate) async fn ask_all(
         &mut self,
-        runtime: &LocalRuntime,
+        place: &Place,
         waiting: &[PendingCallView],
-        db: &Path,
+        db: &Location,
         signals: &mut Signals,
     ) -> Result<bool> {
         let mut settled = false;
@@ -77,7 +76,7 @@ impl Approver {
             if self.postponed.contains(&call.reference().to_string()) {
                 continue;
             }
-            match ask(runtime, call, db, signals).await? {
+            match ask(place, call, db, signals).await? {
                 Outcome::Settled => settled = true,
                 Outcome::Later => {
                     self.postponed.insert(call.reference().to_string());
@@ -93,9 +92,9 @@ impl Approver {
 }
 
 async fn ask(
-    runtime: &LocalRuntime,
+    place: &Place,
     waiting: &PendingCallView,
-    db: &Path,
+    db: &Location,
     signals: &mut Signals,
 ) -> Result<Outcome> {
     let pending = &waiting.pending;
@@ -141,7 +140,7 @@ async fn ask(
         if let Some(user) = env::USER.text() {
             answer = answer.by(user);
         }
-        let Err(error) = runtime.submit_tool_result(&waiting.root, answer).await else {
+        let Err(error) = place.submit(&waiting.root, answer).await else {
             return Ok(Outcome::Settled);
         };
         match error.code() {
@@ -164,7 +163,7 @@ async fn ask(
     }
 }
 
-fn question(waiting: &PendingCallView, editable: bool, db: &Path) -> String {
+fn question(waiting: &PendingCallView, editable: bool, db: &Location) -> String {
     let (pending, arguments) = (&waiting.pending, arguments(waiting));
     let (tool, seen) = (shortened(&pending.tool, 100), one_line(&arguments));
     let length = seen.chars().count();

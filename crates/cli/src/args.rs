@@ -1,7 +1,6 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::error::ContextValue;
 use clap::{Parser, Subcommand};
@@ -15,13 +14,16 @@ use crate::env;
 use crate::exit::Exit;
 use crate::failure;
 use crate::init::InitArgs;
+use crate::location::LocationArgs;
 use crate::man::ManArgs;
 use crate::resume::ResumeArgs;
 use crate::run::RunArgs;
+use crate::serve::ServeArgs;
 use crate::sessions::SessionsCommand;
 use crate::stop::{AbortArgs, InterruptArgs};
 use crate::tail::TailArgs;
 use crate::text::one_line;
+use crate::tokens::{TokenCommand, TokensFile};
 use crate::usage::UsageArgs;
 
 /// Durable agents: run an agent, kill it, resume it, and inspect what it recorded.
@@ -33,9 +35,9 @@ pub(crate) struct Args {
     /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// The database: a SQLite file, or a postgres://… or redis://… URL. Default: `HELIX_DB`, or helix.db in the current folder.
-    #[arg(long, global = true, value_name = "DATABASE")]
-    pub(crate) db: Option<PathBuf>,
+    /// The location of the sessions.
+    #[command(flatten)]
+    pub(crate) location: LocationArgs,
     /// Print only JSON; errors are one JSON object on standard error.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -72,6 +74,17 @@ pub(crate) enum Command {
     Tail(TailArgs),
     /// Show tokens, calls, failures, durations and cost of one session, or of all selected sessions.
     Usage(UsageArgs),
+    /// Serve the agents of agent files over HTTP, for `helix --server` and other clients.
+    Serve(ServeArgs),
+    /// Manage the tokens of a server's clients.
+    Token {
+        /// The file of tokens.
+        #[command(flatten)]
+        file: TokensFile,
+        /// The subcommand.
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
     /// Create or upgrade the tables of a PostgreSQL database.
     Migrate,
     /// Check the configuration: show what it guarantees and why, and report problems.

@@ -1,5 +1,6 @@
 //! `helix chat`: a conversation with an agent, with one turn per message.
 
+mod agent;
 mod commands;
 mod conversation;
 mod editor;
@@ -8,14 +9,14 @@ mod input;
 mod plain;
 
 use std::ops::ControlFlow::{Break, Continue};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::terminal::{Screen, notice};
 
+use self::agent::ChatAgent;
 use self::conversation::Conversation;
 use self::entry::Entry;
 use self::input::{HINT, Input, InputEvent};
@@ -23,14 +24,15 @@ use crate::approver;
 use crate::drive::OutputFailed;
 use crate::exit::Exit;
 use crate::failure;
-use crate::session_agent::{Overrides, SessionAgent};
-use crate::storage;
+use crate::location::Location;
+use crate::place::{Access, Place};
+use crate::session_agent::Overrides;
 
 /// The options of `helix chat`.
 #[derive(Debug, Args)]
 pub(crate) struct ChatArgs {
     /// The agent file. Default: the session's; else agent.toml in the current folder, if it exists;
-    /// else a small assistant.
+    /// else a small assistant. With --server, the name of the agent; default: the session's, or the only one.
     #[arg(value_name = "AGENT_FILE")]
     agent: Option<PathBuf>,
     /// Continue this session.
@@ -49,17 +51,17 @@ pub(crate) struct ChatArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: ChatArgs, db: &Path, screen: &Screen) -> Result<Exit> {
+pub(crate) async fn run(args: ChatArgs, db: &Location, screen: &Screen) -> Result<Exit> {
     let is_existing = args.last || args.session.is_some();
-    let store =
-        if is_existing { storage::open(db).await? } else { storage::open_or_create(db).await? };
-    let exit = chat(&args, &store, db, screen).await;
-    storage::close(&store).await;
+    let access = if is_existing { Access::Write } else { Access::Create };
+    let place = Place::open(db, access).await?;
+    let exit = chat(&args, &place, db, screen).await;
+    place.close().await;
     exit
 }
 
-async fn chat(args: &ChatArgs, store: &AnyStore, db: &Path, screen: &Screen) -> Result<Exit> {
-    let mut conversation = open(args, store, db, screen).await?;
+async fn chat(args: &ChatArgs, place: &Place, db: &Location, screen: &Screen) -> Result<Exit> {
+    let mut conversation = open(args, place, db, screen).await?;
     let mut input = Input::open(screen.is_json())?;
     if input.is_terminal() {
         conversation.introduce().await?;
@@ -115,8 +117,8 @@ async fn chat(args: &ChatArgs, store: &AnyStore, db: &Path, screen: &Screen) -> 
 /// Opens the conversation that the command line selects.
 async fn open<'a>(
     args: &ChatArgs,
-    store: &'a AnyStore,
-    db: &'a Path,
+    place: &'a Place,
+    db: &'a Location,
     screen: &'a Screen,
 ) -> Result<Conversation<'a>> {
     let overrides = Overrides {
@@ -125,17 +127,17 @@ async fn open<'a>(
         ..Overrides::default()
     };
     let head = match &args.session {
-        Some(session) => Some(storage::head(store, session).await?),
-        None if args.last => Some(storage::newest(store).await?),
+        Some(session) => Some(place.head(session).await?),
+        None if args.last => Some(place.newest().await?),
         None => None,
     };
-    let session_agent = match &head {
-        Some(head) => SessionAgent::of_session(head, overrides).await?,
-        None => SessionAgent::of_conversation(overrides).await?,
+    let agent = match &head {
+        Some(head) => ChatAgent::of_session(place, head, overrides).await?,
+        None => ChatAgent::of_conversation(place, overrides).await?,
     };
     let session = head.map(|head| head.session);
     let mut conversation =
-        Conversation::new(session_agent, args.agent.clone(), session, store, db, screen)?;
+        Conversation::new(agent, args.agent.clone(), session, place, db, screen)?;
     conversation.interactive = approver::is_possible(screen, args.no_input);
     Ok(conversation)
 }

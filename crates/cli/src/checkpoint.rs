@@ -1,16 +1,15 @@
 //! Checkpoints as selected on the command line.
 
-use std::path::Path;
-
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::id::SessionId;
 use helix_agents::message::Message;
 use helix_agents::session::Session;
 
 use crate::follow_up;
+use crate::location::Location;
 
 /// Adds the command that lists the checkpoints to an error about a missing checkpoint.
-pub(crate) fn with_hint(error: Error, session: &SessionId, db: &Path) -> Error {
+pub(crate) fn with_hint(error: Error, session: &SessionId, db: &Location) -> Error {
     if error.code() != ErrorCode::CheckpointNotFound {
         return error;
     }

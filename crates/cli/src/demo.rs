@@ -1,23 +1,24 @@
 //! `helix demo`: runs the research agent once.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents::executor::ExecuteOptions;
 use helix_agents::terminal::{Screen, Style, notice};
 use helix_agents_demo::{QUESTION, script};
 
 use crate::approver::Approver;
 use crate::drive;
 use crate::env;
+use crate::executor::Executor;
 use crate::exit::Exit;
+use crate::location::Location;
 use crate::model::{Model, is_script};
+use crate::place::{Access, Place};
 use crate::run_view::RunView;
 use crate::session_agent::SessionAgent;
-use crate::storage;
 
 /// The options of `helix demo`.
 #[derive(Debug, Args)]
@@ -39,7 +40,7 @@ pub(crate) struct DemoArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Exit> {
+pub(crate) async fn run(args: DemoArgs, db: &Location, screen: &Screen) -> Result<Exit> {
     let started = Instant::now();
     let pace = Duration::from_millis(args.pace);
     let named = args.model.clone().or_else(|| env::HELIX_MODEL.text());
@@ -57,35 +58,26 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
         );
     }
     let session_agent = SessionAgent::of_demo(model, pace, args.trace.as_deref())?;
-    let store = storage::open_or_create(db).await?;
-    let runtime = session_agent.runtime(store.clone())?;
+    let place = Place::open(db, Access::Create).await?;
+    let executor = Executor::local(&session_agent, &place)?;
     let mut options = ExecuteOptions::default();
     options.tags = session_agent.tags();
-    let agent = Arc::clone(session_agent.agent());
-    let handle = runtime.execute(agent, QUESTION.into(), options).await?;
+    let handle = executor.start(QUESTION.to_owned(), options).await?;
     let heading = format!(
         "model    {}\nsession  {} in {}\nquestion {}\n\n",
         session_agent.model(),
         handle.session(),
-        storage::shown(db),
+        db.shown(),
         screen.styled(Style::Bold, QUESTION)
     );
     let run_view = RunView {
         screen,
         db,
-        model: session_agent.model().name(),
+        model: Some(session_agent.model().name()),
         started: Some(started),
         interactive: false,
     };
-    let exit = drive::run_to_end(
-        &runtime,
-        session_agent.agent(),
-        handle,
-        Approver::default(),
-        run_view,
-        &heading,
-    )
-    .await;
-    storage::close(&store).await;
+    let exit = drive::run_to_end(&executor, handle, Approver::default(), run_view, &heading).await;
+    place.close().await;
     exit
 }

@@ -5,15 +5,12 @@ mod stopped;
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::{FutureExt as _, StreamExt as _};
-use helix_agents::agent::AnyAgent;
 use helix_agents::error::Error;
-use helix_agents::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
-use helix_agents::runtime_local::LocalRuntime;
+use helix_agents::executor::{AgentResult, ResumeOptions, RunHandle};
 use helix_agents::stream::ChunkKind;
 use helix_agents::terminal::{LiveView, ticks};
 use helix_agents::usage::Usage;
@@ -22,6 +19,7 @@ use tokio::time::timeout;
 use self::requests::Requests;
 use self::stopped::stopped;
 use crate::approver::Approver;
+use crate::executor::Executor;
 use crate::exit::Exit;
 use crate::follow_up;
 use crate::run_view::RunView;
@@ -32,21 +30,20 @@ use crate::summary::{self, EndedRun, Turn};
 const LAST_CHUNKS: Duration = Duration::from_millis(500);
 
 /// Shows a run below a heading until it ends, then shows its result. The first Ctrl-C interrupts the run
-/// at the next step boundary, the second aborts it. SIGTERM shuts the runtime down, and any further
-/// signal ends the program immediately.
+/// at the next step boundary, the second aborts it. SIGTERM shuts the runtime down (a run at a server continues), and any
+/// further signal ends the program immediately.
 ///
 /// # Errors
 /// Returns [`OutputFailed`] if the output fails. The runtime is shut down then.
 pub(crate) async fn run_to_end(
-    runtime: &LocalRuntime,
-    agent: &AnyAgent,
+    executor: &Executor,
     handle: RunHandle,
     approver: Approver,
     run_view: RunView<'_>,
     heading: &str,
 ) -> Result<Exit> {
     let mut followed =
-        FollowedRun { runtime, agent, handle, run_view, before: Usage::default(), approver };
+        FollowedRun { executor, handle, run_view, before: Usage::default(), approver };
     let mut signals = Signals::listen()?;
     let shown = async {
         if !run_view.screen.is_json() {
@@ -68,14 +65,13 @@ pub(crate) async fn run_to_end(
 /// # Errors
 /// Returns [`OutputFailed`] if the output fails. The runtime is shut down then.
 pub(crate) async fn turn(
-    runtime: &LocalRuntime,
-    agent: &AnyAgent,
+    executor: &Executor,
     handle: RunHandle,
     approver: Approver,
     run_view: RunView<'_>,
     before: Usage,
 ) -> Result<Exit> {
-    let mut followed = FollowedRun { runtime, agent, handle, run_view, before, approver };
+    let mut followed = FollowedRun { executor, handle, run_view, before, approver };
     let mut signals = Signals::listen()?;
     let shown = async {
         let mut view = LiveView::new(run_view.screen).within_conversation();
@@ -105,8 +101,7 @@ impl fmt::Display for OutputFailed {
 
 /// A run that is followed.
 struct FollowedRun<'a> {
-    runtime: &'a LocalRuntime,
-    agent: &'a AnyAgent,
+    executor: &'a Executor,
     /// The handle of the run; replaced when the run is resumed after an answer.
     handle: RunHandle,
     run_view: RunView<'a>,
@@ -128,15 +123,14 @@ impl FollowedRun<'_> {
                 Ok(result) => result,
                 Err(error) => return Ok(Err(error)),
             };
-            let ended = EndedRun::new(result, self.runtime, &self.handle).await?;
+            let place = self.executor.place();
+            let ended = EndedRun::new(result, place, &self.handle).await?;
             let RunView { db, interactive, .. } = self.run_view;
-            if !interactive
-                || !self.approver.ask_all(self.runtime, &ended.waiting, db, signals).await?
-            {
+            if !interactive || !self.approver.ask_all(place, &ended.waiting, db, signals).await? {
                 return Ok(Ok(ended));
             }
-            let (agent, session) = (Arc::clone(self.agent), self.handle.session().clone());
-            self.handle = self.runtime.resume(agent, &session, ResumeOptions::default()).await?;
+            let session = self.handle.session().clone();
+            self.handle = self.executor.resume(&session, ResumeOptions::default()).await?;
         }
     }
 
@@ -152,7 +146,7 @@ impl FollowedRun<'_> {
         let mut chunks = self.handle.stream().await?;
         let mut follows = !is_json;
         let mut result = pin!(self.handle.result());
-        let mut shutdown = pin!(self.runtime.shutdown().fuse());
+        let mut shutdown = pin!(self.executor.shutdown().fuse());
         let ended = loop {
             tokio::select! {
                 biased;
@@ -165,7 +159,9 @@ impl FollowedRun<'_> {
                     None => follows = false,
                 },
                 result = &mut result => break result,
-                () = &mut shutdown, if requests.is_terminating() => {}
+                left = &mut shutdown, if requests.is_terminating() => if let Some(error) = left {
+                    break Err(error);
+                },
                 _ = ticks.tick(), if view.has_status() => view.tick(),
             }
         };
@@ -190,7 +186,7 @@ impl FollowedRun<'_> {
     async fn or_shut_down(&self, shown: Result<Exit>, signals: &mut Signals) -> Result<Exit> {
         let Err(error) = shown else { return shown };
         tokio::select! {
-            () = self.runtime.shutdown() => {}
+            _ = self.executor.shutdown() => {}
             _ = signals.next() => requests::leave(&self.handle, self.run_view),
         }
         let resume = follow_up::command("resume", self.handle.session(), self.run_view.db);

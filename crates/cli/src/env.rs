@@ -13,6 +13,14 @@ pub(crate) const HELIX_DB: EnvVar = EnvVar {
     is_secret: false,
 };
 
+/// The variable for the token of a server.
+pub(crate) const HELIX_TOKEN: EnvVar = EnvVar {
+    name: "HELIX_TOKEN",
+    doc: "The token for `--server`, without `--token-file`.",
+    since: "0.1.0",
+    is_secret: true,
+};
+
 /// The variable for the log filter.
 pub(crate) const HELIX_LOG: EnvVar = EnvVar {
     name: "HELIX_LOG",
@@ -87,8 +95,19 @@ pub(crate) const CARGO: EnvVar = EnvVar {
 };
 
 /// All variables of this module.
-pub(crate) const ALL: &[EnvVar] =
-    &[HELIX_DB, HELIX_LOG, NO_COLOR, TERM, XDG_STATE_HOME, HOME, VISUAL, EDITOR, USER, CARGO];
+pub(crate) const ALL: &[EnvVar] = &[
+    HELIX_DB,
+    HELIX_TOKEN,
+    HELIX_LOG,
+    NO_COLOR,
+    TERM,
+    XDG_STATE_HOME,
+    HOME,
+    VISUAL,
+    EDITOR,
+    USER,
+    CARGO,
+];
 
 /// The command that runs this program, as the user called it.
 pub(crate) fn program() -> &'static str {

@@ -14,21 +14,25 @@ mod doctor;
 mod drive;
 mod edit;
 mod env;
+mod executor;
 mod exit;
 mod failure;
 mod follow_up;
 mod init;
 mod input;
 mod lease_wait;
+mod location;
 mod logging;
 mod man;
 mod migrate;
 mod model;
 mod pending_call;
+mod place;
 mod resume;
 mod run;
 mod run_view;
 mod schema;
+mod serve;
 mod session_agent;
 mod session_tags;
 mod sessions;
@@ -38,7 +42,9 @@ mod storage;
 mod summary;
 mod tail;
 mod text;
+mod tokens;
 mod usage;
+mod which;
 
 use std::process::ExitCode;
 
@@ -47,6 +53,7 @@ use helix_agents::terminal::Screen;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
+use crate::location::Location;
 
 fn main() -> ExitCode {
     let args = match Args::read() {
@@ -63,10 +70,14 @@ fn main() -> ExitCode {
 }
 
 /// Runs the command on a single-threaded tokio runtime, which is enough because only one agent runs at a
-/// time.
+/// time, except in a server.
 fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let db = storage::path(args.db);
+    let mut builder = match args.command {
+        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder.enable_all().build()?;
+    let db = Location::of(args.location)?;
     let exit = runtime.block_on(async {
         match args.command {
             Command::Demo(args) => demo::run(args, &db, screen).await,
@@ -79,8 +90,10 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Sessions { command } => sessions::run(command, &db, screen).await,
             Command::Tail(args) => tail::run(args, &db, screen).await,
             Command::Usage(args) => usage::run(args, &db, screen).await,
-            Command::Migrate => migrate::run(&db, screen).await,
-            Command::Doctor => doctor::run(&db, screen).await,
+            Command::Serve(args) => serve::run(args, &db, screen).await,
+            Command::Token { file, command } => tokens::run(command, &file, screen),
+            Command::Migrate => migrate::run(db.database()?, screen).await,
+            Command::Doctor => doctor::run(db.database()?, screen).await,
             Command::Init(args) => init::run(&args, screen),
             Command::Completions(args) => completions::run(&args, Args::command(), screen),
             Command::Man(args) => man::run(&args, Args::command(), screen),

@@ -1,31 +1,32 @@
 //! `helix resume`: resumes a session that was interrupted, failed or answered, or whose process crashed.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use helix_agents::AnyStore;
-use helix_agents::executor::{AgentExecutor as _, Resumable, ResumeOptions};
+use helix_agents::client::Client;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::executor::{Resumable, ResumeOptions};
 use helix_agents::id::SessionId;
-use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::load;
 use helix_agents::store::{Head, SessionStatus};
 use helix_agents::terminal::{Screen, notice};
 
 use crate::approver::{self, Approver};
 use crate::checkpoint;
 use crate::drive;
+use crate::executor::Executor;
 use crate::exit::Exit;
 use crate::lease_wait;
-use crate::model::{self, is_script};
+use crate::location::Location;
+use crate::model::is_script;
+use crate::place::{Access, Place};
 use crate::run_view::RunView;
 use crate::session_agent::{self, Overrides, SessionAgent};
 use crate::signals::Signals;
-use crate::storage::{self, Which};
 use crate::summary::{self, EndedRun};
+use crate::which::Which;
 
 /// The options of `helix resume`.
 #[derive(Debug, Args)]
@@ -67,40 +68,40 @@ struct ResumeRequest<'a> {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: ResumeArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::open(db).await?;
-    let exit = resume(&args, &store, db, screen).await;
-    storage::close(&store).await;
+pub(crate) async fn run(args: ResumeArgs, db: &Location, screen: &Screen) -> Result<Exit> {
+    let place = Place::open(db, Access::Write).await?;
+    let exit = resume(&args, &place, db, screen).await;
+    place.close().await;
     exit
 }
 
 /// Resumes a session after an answer, with its recorded agent and model.
 pub(crate) async fn session(
     session: &SessionId,
-    store: &AnyStore,
-    db: &Path,
+    place: &Place,
+    db: &Location,
     screen: &Screen,
 ) -> Result<Exit> {
-    let head = storage::head(store, session.as_str()).await?;
-    resume_with(&head, ResumeRequest::default(), store, db, screen).await
+    let head = place.head(session.as_str()).await?;
+    resume_with(&head, ResumeRequest::default(), place, db, screen).await
 }
 
-async fn resume(args: &ResumeArgs, store: &AnyStore, db: &Path, screen: &Screen) -> Result<Exit> {
-    let head = args.which.head(store).await?;
-    resume_with(&head, args.request(), store, db, screen).await
+async fn resume(args: &ResumeArgs, place: &Place, db: &Location, screen: &Screen) -> Result<Exit> {
+    let head = args.which.head(place).await?;
+    resume_with(&head, args.request(), place, db, screen).await
 }
 
 async fn resume_with(
     head: &Head,
     request: ResumeRequest<'_>,
-    store: &AnyStore,
-    db: &Path,
+    place: &Place,
+    db: &Location,
     screen: &Screen,
 ) -> Result<Exit> {
     let started = Instant::now();
     if let Some(version) = request.checkpoint {
         // Fails before anything is waited for.
-        let session = load(store, &head.session).await?;
+        let session = place.load(&head.session).await?;
         let found = session.check_rewind_target(version);
         found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
     }
@@ -112,19 +113,27 @@ async fn resume_with(
             let status = head.summary.status;
             notice(&format!("session {} is {status}: there is nothing to resume", head.session));
         }
-        return show_status(head, store, db, screen).await;
+        return show_status(head, place, db, screen).await;
     }
     let interactive = approver::is_possible(screen, request.no_input);
-    let runtime_without_model = session_agent::runtime_without_model(store.clone())?;
     let mut approver = Approver::default();
     if is_plain
-        && runtime_without_model.can_resume(&head.session).await? == Resumable::Waiting
-        && !(interactive && is_answered(&mut approver, &runtime_without_model, head, db).await?)
+        && place.can_resume(&head.session).await? == Resumable::Waiting
+        && !(interactive && is_answered(&mut approver, place, head, db).await?)
     {
-        return show_status(head, store, db, screen).await;
+        return show_status(head, place, db, screen).await;
     }
+    let store = match place {
+        Place::Store(store) => store,
+        Place::Server(client) => {
+            let executor = remote_executor(client, head, request.overrides)?;
+            let handle = executor.resume(&head.session, request.options()).await?;
+            let run_view = RunView { screen, db, model: None, started: Some(started), interactive };
+            return drive::run_to_end(&executor, handle, approver, run_view, "").await;
+        }
+    };
     let session_agent = SessionAgent::of_session(head, request.overrides).await?;
-    let runtime = session_agent.runtime(store.clone())?;
+    let executor = Executor::local(&session_agent, place)?;
     let model = session_agent.model().name();
     session_agent.show_warnings(screen);
     if !screen.is_json() {
@@ -133,32 +142,42 @@ async fn resume_with(
         }
         lease_wait::messages(head, store).await?.iter().for_each(|message| notice(message));
     }
-    let agent = Arc::clone(session_agent.agent());
-    let handle = runtime.resume(agent, &head.session, request.options()).await?;
-    let run_view = RunView { screen, db, model, started: Some(started), interactive };
-    drive::run_to_end(&runtime, session_agent.agent(), handle, approver, run_view, "").await
+    let handle = executor.resume(&head.session, request.options()).await?;
+    let run_view = RunView { screen, db, model: Some(model), started: Some(started), interactive };
+    drive::run_to_end(&executor, handle, approver, run_view, "").await
+}
+
+/// Returns the executor of a session at a server.
+///
+/// # Errors
+/// Returns [`ErrorCode::InputInvalid`] if the command line changes the agent.
+fn remote_executor(client: &Client, head: &Head, overrides: Overrides<'_>) -> Result<Executor> {
+    if !overrides.is_empty() {
+        let message = "the server determines the agent of the session; omit --agent, --model, --files and --trace";
+        return Err(Error::new(ErrorCode::InputInvalid, message).into());
+    }
+    Ok(Executor::remote(client, &head.created.agent))
 }
 
 /// Asks the user at the terminal about the pending calls. Returns `true` if one of them was settled.
 async fn is_answered(
     approver: &mut Approver,
-    runtime: &LocalRuntime,
+    place: &Place,
     head: &Head,
-    db: &Path,
+    db: &Location,
 ) -> Result<bool> {
-    let handle = runtime.handle(&head.session).await?;
-    let ended = EndedRun::new(handle.result().await?, runtime, &handle).await?;
+    let handle = place.handle(&head.session).await?;
+    let ended = EndedRun::new(handle.result().await?, place, &handle).await?;
     let mut signals = Signals::listen()?;
-    approver.ask_all(runtime, &ended.waiting, db, &mut signals).await
+    approver.ask_all(place, &ended.waiting, db, &mut signals).await
 }
 
 /// Shows the result or the pending calls of a session. It needs neither its agent nor its model.
-async fn show_status(head: &Head, store: &AnyStore, db: &Path, screen: &Screen) -> Result<Exit> {
-    let runtime = session_agent::runtime_without_model(store.clone())?;
-    let handle = runtime.handle(&head.session).await?;
-    let ended = EndedRun::new(handle.result().await?, &runtime, &handle).await?;
-    let model = model::of(head, store).await?;
-    let model = model.as_deref().unwrap_or("not recorded");
+async fn show_status(head: &Head, place: &Place, db: &Location, screen: &Screen) -> Result<Exit> {
+    let handle = place.handle(&head.session).await?;
+    let ended = EndedRun::new(handle.result().await?, place, &handle).await?;
+    let model = place.model(head).await?;
+    let model = model.as_deref();
     summary::show(&handle, &ended, RunView { screen, db, model, started: None, interactive: false })
         .await
 }

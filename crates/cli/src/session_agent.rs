@@ -64,6 +64,14 @@ pub(crate) struct Overrides<'a> {
     pub(crate) trace: Option<&'a Path>,
 }
 
+impl Overrides<'_> {
+    /// Returns `true` if nothing is overridden.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { model, agent, files, trace } = self;
+        model.is_none() && agent.is_none() && files.is_none() && trace.is_none()
+    }
+}
+
 impl SessionAgent {
     /// Creates the agent of `helix demo`.
     ///
@@ -189,6 +197,11 @@ impl SessionAgent {
         &self.model
     }
 
+    /// Returns the adapter of the model, with the planner of the agent if it has one.
+    pub(crate) fn adapter(&self) -> Arc<dyn LlmAdapter> {
+        Arc::clone(&self.adapter)
+    }
+
     /// The tags of a new session, from which [`of_session`](Self::of_session) recreates the agent.
     pub(crate) fn tags(&self) -> BTreeMap<String, String> {
         self.tags.clone()
@@ -254,9 +267,9 @@ pub(crate) fn wait_for_lease() -> ResumeOptions {
 ///
 /// # Errors
 /// Returns an error if the configuration is inconsistent, which is a bug.
-pub(crate) fn runtime_without_model(store: AnyStore) -> Result<LocalRuntime> {
+pub(crate) fn runtime_without_model(store: AnyStore) -> Result<LocalRuntime, Error> {
     let no_models = Arc::new(ProviderRegistry::new());
-    Ok(LocalRuntime::builder().store(store).llm_adapter(no_models).build()?)
+    LocalRuntime::builder().store(store).llm_adapter(no_models).build()
 }
 
 /// Creates a runtime without a model for operations that need the agent of the session.

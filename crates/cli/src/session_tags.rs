@@ -1,4 +1,4 @@
-//! The tags with which sessions of this program record their agent and their model.
+//! Tags of sessions: those with which this program records agent and model, and tags on the command line.
 
 use std::collections::BTreeMap;
 
@@ -21,4 +21,10 @@ pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
 pub(crate) fn is_supported(agent: &str, tags: &BTreeMap<String, String>) -> bool {
     let is_built_in = [helix_agents_demo::NAME, ASSISTANT].contains(&agent);
     tags.contains_key(MODEL) && (is_built_in || RecordedFile::of_tags(tags).is_some())
+}
+
+/// Parses a tag on the command line. The value may contain `=`.
+pub(crate) fn parse(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it like `key=value`")?;
+    Ok((key.to_owned(), value.to_owned()))
 }

@@ -10,14 +10,14 @@ pub(crate) mod log;
 pub(crate) mod purge;
 mod show;
 
-use std::path::Path;
-
 use anyhow::Result;
 use clap::Subcommand;
 use helix_agents::terminal::Screen;
 
 use crate::exit::Exit;
-use crate::storage::{self, Which};
+use crate::location::Location;
+use crate::place::{Access, Place};
+use crate::which::Which;
 
 /// The subcommands of `helix sessions`.
 #[derive(Debug, Subcommand)]
@@ -45,25 +45,35 @@ pub(crate) enum SessionsCommand {
 }
 
 /// Runs a subcommand. Only an import creates a database.
-pub(crate) async fn run(command: SessionsCommand, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = match command {
+pub(crate) async fn run(command: SessionsCommand, db: &Location, screen: &Screen) -> Result<Exit> {
+    let access = match command {
         SessionsCommand::Delete(_) | SessionsCommand::Purge(_) | SessionsCommand::Fork(_) => {
-            storage::open(db).await?
+            Access::Write
         }
-        SessionsCommand::Import(_) => storage::open_or_create(db).await?,
-        _ => storage::open_to_read(db).await?,
+        SessionsCommand::Import(_) => Access::Create,
+        _ => Access::Read,
     };
-    let done = match command {
-        SessionsCommand::List(args) => list::run(&args, &store, screen).await,
-        SessionsCommand::Show(which) => show::run(&which, &store, db, screen).await,
-        SessionsCommand::Log(args) => log::run(&args, &store, screen).await,
-        SessionsCommand::Checkpoints(which) => checkpoints::run(&which, &store, screen).await,
-        SessionsCommand::Fork(args) => fork::run(&args, &store, db, screen).await,
-        SessionsCommand::Export(which) => export::run(&which, &store, screen).await,
-        SessionsCommand::Import(args) => import::run(&args, &store, screen).await,
-        SessionsCommand::Delete(args) => delete::run(&args, &store, screen).await,
-        SessionsCommand::Purge(args) => purge::run(&args, &store, screen).await,
-    };
-    storage::close(&store).await;
+    let place = Place::open(db, access).await?;
+    let done = execute(command, &place, db, screen).await;
+    place.close().await;
     done.map(|()| Exit::Completed)
+}
+
+async fn execute(
+    command: SessionsCommand,
+    place: &Place,
+    db: &Location,
+    screen: &Screen,
+) -> Result<()> {
+    match command {
+        SessionsCommand::List(args) => list::run(&args, place, screen).await,
+        SessionsCommand::Show(which) => show::run(&which, place, db, screen).await,
+        SessionsCommand::Log(args) => log::run(&args, place, screen).await,
+        SessionsCommand::Checkpoints(which) => checkpoints::run(&which, place, screen).await,
+        SessionsCommand::Fork(args) => fork::run(&args, place, db, screen).await,
+        SessionsCommand::Export(which) => export::run(&which, place, screen).await,
+        SessionsCommand::Import(args) => import::run(&args, place.store()?, screen).await,
+        SessionsCommand::Delete(args) => delete::run(&args, place, screen).await,
+        SessionsCommand::Purge(args) => purge::run(&args, place.store()?, screen).await,
+    }
 }

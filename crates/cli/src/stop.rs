@@ -1,11 +1,13 @@
 //! `helix interrupt` and `helix abort`: stop a run from another process.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use futures_util::StreamExt as _;
 use helix_agents::AnyStore;
+use helix_agents::client::{Client, StopRequest};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
@@ -15,8 +17,10 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::follow_up;
+use crate::location::Location;
+use crate::place::{Access, Place};
 use crate::session_agent::{self, SessionAgent};
-use crate::storage::{self, Which};
+use crate::which::Which;
 
 /// How long to wait for an aborted run to stop. Its tools get some seconds, and the lease of a process
 /// that crashed meanwhile takes some more to expire.
@@ -49,20 +53,20 @@ pub(crate) struct AbortArgs {
 }
 
 /// Runs `helix interrupt`.
-pub(crate) async fn interrupt(args: InterruptArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::open(db).await?;
-    let requested = request_interrupt(&args, &store, db, screen).await;
-    storage::close(&store).await;
+pub(crate) async fn interrupt(args: InterruptArgs, db: &Location, screen: &Screen) -> Result<Exit> {
+    let place = Place::open(db, Access::Write).await?;
+    let requested = request_interrupt(&args, &place, db, screen).await;
+    place.close().await;
     requested.map(|()| Exit::Completed)
 }
 
 async fn request_interrupt(
     args: &InterruptArgs,
-    store: &AnyStore,
-    db: &Path,
+    place: &Place,
+    db: &Location,
     screen: &Screen,
 ) -> Result<()> {
-    let head = args.which.head(store).await?;
+    let head = args.which.head(place).await?;
     if !head.is_leased() {
         let reason = match (&head.summary.run, head.summary.status) {
             (Some(_), _) => {
@@ -76,9 +80,8 @@ async fn request_interrupt(
         };
         return Err(nothing_runs("interrupted", reason, &head).into());
     }
-    let runtime = session_agent::runtime_without_model(store.clone())?;
-    runtime.interrupt(&head.session, args.reason.clone()).await?;
-    let resume = follow_up::resume_root(&head.created.root, store, db).await?;
+    place.interrupt(&head.session, args.reason.clone()).await?;
+    let resume = follow_up::resume_root(&head.created.root, place, db).await?;
     if screen.is_json() {
         screen.json(&json!({
             "session": head.session,
@@ -94,26 +97,53 @@ async fn request_interrupt(
 }
 
 /// Runs `helix abort`.
-pub(crate) async fn abort(args: AbortArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::open(db).await?;
-    let ended = end(&args, &store, screen).await;
-    storage::close(&store).await;
+pub(crate) async fn abort(args: AbortArgs, db: &Location, screen: &Screen) -> Result<Exit> {
+    let place = Place::open(db, Access::Write).await?;
+    let ended = match &place {
+        Place::Store(store) => end(&args, &place, store, screen).await,
+        Place::Server(client) => end_at_server(&args, &place, client, screen).await,
+    };
+    place.close().await;
     ended.map(|()| Exit::Completed)
 }
 
-async fn end(args: &AbortArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
-    let mut head = args.which.head(store).await?;
-    let has_ended = |head: &Head| match head.summary.status {
+fn has_ended(head: &Head) -> bool {
+    match head.summary.status {
         SessionStatus::Completed | SessionStatus::Aborted => true,
         SessionStatus::Interrupted | SessionStatus::Failed | SessionStatus::Active => false,
+    }
+}
+
+fn already_ended(head: &Head) -> Error {
+    nothing_runs("aborted", "the last run of the session has already ended", head)
+}
+
+/// Aborts a run at a server, which also aborts one whose process has crashed.
+async fn end_at_server(
+    args: &AbortArgs,
+    place: &Place,
+    client: &Client,
+    screen: &Screen,
+) -> Result<()> {
+    let head = args.which.head(place).await?;
+    let mut request = StopRequest::new(head.session.clone());
+    request.reason.clone_from(&args.reason);
+    if !client.abort(request).await.map_err(Error::from)? {
+        return Err(already_ended(&head).into());
+    }
+    let rest = async {
+        let mut chunks = client.follow(&head.session);
+        while let Some(Ok(_)) = chunks.next().await {}
     };
+    let has_stopped = tokio::time::timeout(ABORT_TIMEOUT, rest).await.is_ok();
+    let head = place.head(head.session.as_str()).await?;
+    report(screen, &head.session, has_stopped && head.summary.status == SessionStatus::Aborted)
+}
+
+async fn end(args: &AbortArgs, place: &Place, store: &AnyStore, screen: &Screen) -> Result<()> {
+    let mut head = args.which.head(place).await?;
     if has_ended(&head) {
-        return Err(nothing_runs(
-            "aborted",
-            "the last run of the session has already ended",
-            &head,
-        )
-        .into());
+        return Err(already_ended(&head).into());
     }
     let session = head.session.clone();
     if head.is_leased() {
@@ -127,7 +157,7 @@ async fn end(args: &AbortArgs, store: &AnyStore, screen: &Screen) -> Result<()> 
         let started = Instant::now();
         while head.is_leased() && started.elapsed() < ABORT_TIMEOUT {
             tokio::time::sleep(PAUSE).await;
-            head = storage::head(store, session.as_str()).await?;
+            head = place.head(session.as_str()).await?;
         }
         if head.is_leased() {
             return report(screen, &session, false);
@@ -144,7 +174,7 @@ async fn end(args: &AbortArgs, store: &AnyStore, screen: &Screen) -> Result<()> 
         let runtime = session_agent::runtime_for_agent(agent, store.clone())?;
         runtime.abort(&session, args.reason.clone()).await?;
     }
-    head = storage::head(store, session.as_str()).await?;
+    head = place.head(session.as_str()).await?;
     if head.summary.status == SessionStatus::Aborted {
         return report(screen, &session, true);
     }

@@ -1,11 +1,10 @@
-//! The database of a command, and the session that the command selects in it.
+//! The database of a command.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::Args;
 use helix_agents::clock::{Clock, IdSource};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::id::SessionId;
@@ -106,27 +105,6 @@ pub(crate) async fn close(store: &AnyStore) {
     let _late = tokio::time::timeout(CLOSING, store.close()).await;
 }
 
-/// The command line arguments that select a session.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(crate) struct Which {
-    /// The session, as `helix sessions list` shows it.
-    session: Option<String>,
-    /// Use the newest root session.
-    #[arg(long)]
-    last: bool,
-}
-
-impl Which {
-    /// Loads the head of the session.
-    pub(crate) async fn head(&self, store: &AnyStore) -> Result<Head> {
-        match &self.session {
-            Some(session) => head(store, session).await,
-            None => newest(store).await,
-        }
-    }
-}
-
 /// Loads the head of a session.
 pub(crate) async fn head(store: &AnyStore, session: &str) -> Result<Head> {
     let id = SessionId::from(session);
@@ -148,7 +126,7 @@ pub(crate) async fn newest(store: &AnyStore) -> Result<Head> {
             return Ok(head);
         }
         if last.is_none() {
-            let message = "the database has no sessions yet";
+            let message = "there are no sessions yet";
             return Err(Error::new(ErrorCode::SessionNotFound, message).into());
         }
         page.after = last;

@@ -1,15 +1,13 @@
 //! The summary of a run that has ended, as text or JSON.
 
 use std::io;
-use std::path::Path;
 
 use anyhow::Result;
 use helix_agents::clock::short_duration;
 use helix_agents::error::{ErrorCode, ErrorRecord};
 use helix_agents::event::PendingKind;
-use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
+use helix_agents::executor::{AgentResult, RunHandle};
 use helix_agents::json::Json;
-use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::{PendingCallView, RunStatus, Session};
 use helix_agents::terminal::output::{self, Output};
 use helix_agents::terminal::{Screen, Style};
@@ -19,11 +17,13 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::follow_up::{self, ELSEWHERE, command};
+use crate::location::Location;
 use crate::model::is_script;
 use crate::pending_call::{arguments, kind};
+use crate::place::Place;
 use crate::run_view::RunView;
+use crate::session_tags;
 use crate::text::{count, one_line, shortened};
-use crate::{session_tags, storage};
 
 /// The maximum length of a pending call's arguments.
 const MAX_CHARS: usize = 200;
@@ -39,16 +39,16 @@ impl EndedRun {
     /// Loads the pending calls of the session and its sub-agents.
     ///
     /// # Errors
-    /// Returns the errors of the store.
+    /// Returns the errors of the place.
     pub(crate) async fn new(
         result: AgentResult,
-        runtime: &LocalRuntime,
+        place: &Place,
         handle: &RunHandle,
     ) -> Result<Self> {
         if !result.status.is_suspended() {
             return Ok(Self { result, waiting: Vec::new() });
         }
-        let waiting = runtime.pending_calls(handle.session()).await?;
+        let waiting = place.pending_calls(handle.session()).await?;
         Ok(Self { result, waiting })
     }
 }
@@ -91,14 +91,14 @@ fn as_json(
         "error": result.error,
         "reason": result.reason,
         "suspended": suspended,
-        "model": run_view.model,
-        "scripted": is_script(run_view.model),
+        "model": run_view.model.map(str::to_owned).or_else(|| used_models(session)),
+        "scripted": run_view.model.is_some_and(is_script),
         "runs": session.runs().count(),
         "steps": session.checkpoints().len(),
         "tool_calls": session.usage().tool_calls,
         "usage": session.usage().tokens,
         "took_ms": run_view.took().map(|took| took.as_millis()),
-        "db": storage::shown(run_view.db),
+        "db": run_view.db.shown(),
         "log_command": command("sessions log", session.id(), run_view.db),
     })
 }
@@ -126,15 +126,17 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
     let steps = count(session.checkpoints().len() as u64, "step");
     let calls = count(usage.tool_calls, "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
-    if is_script(model) {
+    if model.is_some_and(is_script) {
         screen.field("tokens", "none: no model was called")?;
     } else {
         let Usage { input_tokens, cached_tokens, output_tokens, .. } = usage.tokens;
         let tokens = format!("{input_tokens} in ({cached_tokens} cached), {output_tokens} out");
         screen.field("tokens", tokens)?;
     }
-    screen.field("model", model)?;
-    screen.field("session", format!("{} in {}", session.id(), storage::shown(db)))?;
+    let used = used_models(session);
+    screen.field("model", model.or(used.as_deref()).unwrap_or("not recorded"))?;
+    let place = if db.is_server() { "at" } else { "in" };
+    screen.field("session", format!("{} {place} {}", session.id(), db.shown()))?;
     screen.field("log", command("sessions log", session.id(), db))?;
     for call in waiting {
         show_waiting(screen, call, db)?;
@@ -153,8 +155,14 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
     Ok(())
 }
 
+/// The models that the session has used, as their providers name them.
+fn used_models(session: &Session) -> Option<String> {
+    let names: Vec<_> = session.usage().models.names().map(|name| &**name).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 /// Shows a pending call and the command that answers it.
-fn show_waiting(screen: &Screen, call: &PendingCallView, db: &Path) -> io::Result<()> {
+fn show_waiting(screen: &Screen, call: &PendingCallView, db: &Location) -> io::Result<()> {
     let reference = call.reference();
     let (tool, arguments) = (&call.pending.tool, shortened(&arguments(call), MAX_CHARS));
     screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(call)))?;

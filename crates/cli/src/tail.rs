@@ -1,21 +1,25 @@
 //! `helix tail`: follows the output of a session from any process.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 use futures_util::StreamExt as _;
 use helix_agents::AnyStore;
+use helix_agents::client::{Client, FollowOptions};
+use helix_agents::error::Error;
 use helix_agents::id::SessionId;
 use helix_agents::store::StateStore as _;
-use helix_agents::stream::StreamManager;
+use helix_agents::stream::{StoredChunk, StreamManager};
 use helix_agents::terminal::LiveView;
 use helix_agents::terminal::{Screen, notice};
 use tokio::time::timeout;
 
 use crate::exit::Exit;
-use crate::storage::{self, Which};
+use crate::location::Location;
+use crate::place::{Access, Place};
+use crate::storage;
+use crate::which::Which;
 
 /// How long the stream may be silent before the session itself is checked.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -31,15 +35,49 @@ pub(crate) struct TailArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: TailArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::with_retries(storage::open_to_read(db).await?);
-    let done = follow(&args, &store, screen).await;
-    storage::close(&store).await;
+pub(crate) async fn run(args: TailArgs, db: &Location, screen: &Screen) -> Result<Exit> {
+    let place = match Place::open(db, Access::Read).await? {
+        Place::Store(store) => Place::Store(storage::with_retries(store)),
+        server => server,
+    };
+    let done = match &place {
+        Place::Store(store) => follow(&args, &place, store, screen).await,
+        Place::Server(client) => follow_server(&args, &place, client, screen).await,
+    };
+    place.close().await;
     done.map(|()| Exit::Completed)
 }
 
-async fn follow(args: &TailArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
-    let session = args.which.head(store).await?.session;
+/// Follows a session of a server, whose stream ends by itself.
+async fn follow_server(
+    args: &TailArgs,
+    place: &Place,
+    client: &Client,
+    screen: &Screen,
+) -> Result<()> {
+    let session = args.which.head(place).await?.session;
+    let mut chunks = client.follow_with(&session, FollowOptions::default().from(args.from));
+    let mut view = LiveView::new(screen).with_outcomes();
+    while !screen.is_closed()
+        && let Some(chunk) = view.waiting(chunks.next()).await
+    {
+        show(&chunk.map_err(Error::from)?, &mut view, screen)?;
+    }
+    view.finish()?;
+    Ok(())
+}
+
+fn show(chunk: &StoredChunk, view: &mut LiveView<'_>, screen: &Screen) -> Result<()> {
+    if screen.is_json() {
+        screen.json(chunk)?;
+    } else {
+        view.show(chunk)?;
+    }
+    Ok(())
+}
+
+async fn follow(args: &TailArgs, place: &Place, store: &AnyStore, screen: &Screen) -> Result<()> {
+    let session = args.which.head(place).await?.session;
     let mut chunks = StreamManager::read(store, &session, args.from).await?;
     let seen = args.from.saturating_sub(1);
     let mut watch = Watch { store, session: &session, seen, warned: screen.is_json() };
@@ -51,11 +89,7 @@ async fn follow(args: &TailArgs, store: &AnyStore, screen: &Screen) -> Result<()
         match next {
             Ok(Some(chunk)) => {
                 let chunk = chunk?;
-                if screen.is_json() {
-                    screen.json(&chunk)?;
-                } else {
-                    view.show(&chunk)?;
-                }
+                show(&chunk, &mut view, screen)?;
                 watch.seen = chunk.seq;
                 if chunk.chunk.kind.ends_run() && watch.is_over().await? {
                     break;

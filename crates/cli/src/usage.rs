@@ -1,6 +1,5 @@
 //! `helix usage`: tokens, calls and cost of one or more sessions.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -15,9 +14,10 @@ use helix_agents::usage::{UsageGroup, UsageRollup};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::location::Location;
 use crate::sessions::purge::{age, status};
-use crate::storage;
 use crate::text::{count, table};
+use crate::{session_tags, storage};
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<SessionStatus>,
     /// Only sessions with this tag; can be repeated.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = session_tags::parse)]
     tag: Vec<(String, String)>,
     /// Only sessions created at or after this time: a timestamp such as `2026-01-31T12:00:00Z`, or an age
     /// such as `30d`.
@@ -55,8 +55,8 @@ enum Moment {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: UsageArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::open_to_read(db).await?;
+pub(crate) async fn run(args: UsageArgs, db: &Location, screen: &Screen) -> Result<Exit> {
+    let store = storage::open_to_read(db.database()?).await?;
     let done = show(args, &store, screen).await;
     storage::close(&store).await;
     done.map(|()| Exit::Completed)
@@ -108,7 +108,7 @@ impl UsageArgs {
         query.filter.status = self.status;
         query.filter.created_from = self.since.as_ref().map(at);
         query.filter.created_before = self.before.as_ref().map(at);
-        query.tags = self.tag.iter().cloned().collect();
+        query.filter.tags = self.tag.iter().cloned().collect();
         query
     }
 }
@@ -148,11 +148,6 @@ fn totals(used: &UsageRollup) -> String {
     let model_calls = count(*steps, "model call");
     let tool_calls = count(*tool_calls, "tool call");
     format!("{model_calls}, {input} tokens in, {output} out, {tool_calls}, {cost}")
-}
-
-fn tag(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write it like `key=value`")?;
-    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn moment(text: &str) -> Result<Moment, String> {

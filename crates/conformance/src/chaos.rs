@@ -1,5 +1,6 @@
 //! Stores with random faults: replies are late or lost, and requests do not arrive.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -168,6 +169,14 @@ impl StateStore for ChaosStore {
     /// Deletions reach the store once, because only the first one reports that the session existed.
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.inner.delete(session).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        self.inner.delete_if(session, required_tags).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -1,5 +1,6 @@
 //! A store with chosen faults: holds an append, loses its reply, or fails it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -252,8 +253,16 @@ impl StateStore for FaultStore {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
+        self.delete_if(session, &BTreeMap::new()).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
         let fault = self.take_of(DELETE);
-        self.faulty(fault, self.inner.delete(session)).await
+        self.faulty(fault, self.inner.delete_if(session, required_tags)).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

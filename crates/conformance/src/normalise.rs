@@ -359,7 +359,7 @@ fn chunk_text(kind: &ChunkKind) -> Option<String> {
         ChunkKind::Thinking { content, .. } => format!("thinking {content}"),
         ChunkKind::ToolArgStart { index, tool } => format!("tool_arg {index} {tool}"),
         ChunkKind::ToolArgDelta { delta, .. } => format!("args {delta}"),
-        ChunkKind::ToolStart { call, tool, arguments } => {
+        ChunkKind::ToolStart { call, tool, arguments, .. } => {
             format!("tool_start {call} {tool} {arguments}")
         }
         ChunkKind::ToolProgress { call, message, .. } => format!("progress {call} {message}"),
@@ -377,8 +377,8 @@ fn chunk_text(kind: &ChunkKind) -> Option<String> {
         ChunkKind::Checkpoint { .. } => "checkpoint".to_owned(),
         ChunkKind::Output { output } => format!("output {output}"),
         ChunkKind::Error { error } => format!("error {}", error_text(error)),
-        ChunkKind::RunStarted => "run_started".to_owned(),
-        ChunkKind::RunEnded { status } => format!("run_ended {status}"),
+        ChunkKind::RunStarted { .. } => "run_started".to_owned(),
+        ChunkKind::RunEnded { status, .. } => format!("run_ended {status}"),
         ChunkKind::RunInterrupted { reason } => format!("run_interrupted {reason:?}"),
         ChunkKind::RunSuspended { calls, .. } => {
             let calls: Vec<_> = calls.iter().map(|call| call.as_str()).collect();

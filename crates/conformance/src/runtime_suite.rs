@@ -33,6 +33,7 @@ pub mod rewinds;
 pub mod stream_outages;
 pub mod streams;
 mod support;
+pub mod tags;
 pub mod takeovers;
 pub mod tools;
 pub mod usage;
@@ -351,6 +352,8 @@ macro_rules! runtime_suite {
             hooks: a_hooks_state_change_rides_in_the_step;
             aborts: an_overtaken_abort_calls_hooks_once;
             aborts: an_abort_after_another_run_reports_its_open_calls;
+            aborts: a_stop_of_an_earlier_run_leaves_the_next_one;
+            aborts: an_abort_of_a_run_that_was_resumed_leaves_the_next_one;
             hooks: a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does;
             hooks: after_tool_runs_for_calls_that_failed_or_were_refused;
             hooks: hooks_run_when_a_child_is_suspended;
@@ -418,6 +421,11 @@ macro_rules! runtime_suite {
             ownership: results_are_recorded_before_their_hooks_run;
             ownership: a_start_is_recorded_when_its_call_has_a_slot;
             ownership: a_takeover_has_a_greater_fencing_token;
+            tags: a_session_without_the_required_tag_is_not_found;
+            tags: a_label_does_not_replace_a_required_tag;
+            tags: every_operation_requires_its_tag;
+            tags: an_operation_does_not_reach_the_session_of_another_owner;
+            tags: sessions_and_their_forks_are_listed_by_tag;
             stream_outages: unavailable_streams_cost_a_moment;
             stream_outages: streams_that_never_answer_cost_a_moment;
             interleavings: a_lost_reply_is_resolved_by_asking_again;

@@ -24,6 +24,7 @@ mod repetition;
 mod similar_ids;
 mod snapshot;
 pub(crate) mod support;
+mod tags;
 mod usage;
 mod visibility;
 
@@ -41,6 +42,7 @@ pub use read::*;
 pub use repetition::*;
 pub use similar_ids::*;
 pub use snapshot::*;
+pub use tags::*;
 pub use usage::*;
 pub use visibility::*;
 
@@ -184,6 +186,18 @@ macro_rules! store_suite {
             a_page_after_a_session_that_is_gone_is_an_error,
             a_page_has_a_largest_size,
             sessions_are_listed_by_when_they_were_created,
+            // Tags
+            sessions_are_listed_by_a_tag,
+            all_tags_of_a_filter_hold_together,
+            tags_hold_together_with_other_conditions,
+            a_list_by_tag_can_be_read_in_pages,
+            tags_go_with_their_session,
+            a_fork_has_tags_of_its_own,
+            a_refused_creation_leaves_the_tags,
+            a_session_and_its_tags_become_visible_together,
+            tags_are_any_text,
+            the_longest_tags_are_listed,
+            tags_beyond_the_limits_are_refused,
             // Usage
             usage_is_that_of_the_last_append,
             an_append_without_usage_keeps_the_stored_usage,
@@ -198,6 +212,7 @@ macro_rules! store_suite {
             nothing_of_a_deleted_session_is_kept,
             deleting_again_is_no_error,
             a_deleted_session_can_be_created_anew,
+            only_a_session_with_the_required_tags_is_deleted,
             // Purge
             purging_forgets_whole_trees_by_the_state_of_their_root,
             recent_sessions_are_not_purged,

@@ -17,6 +17,7 @@ pub mod llm;
 pub mod message;
 pub mod mutants;
 pub mod panics;
+pub(crate) mod request_options;
 pub(crate) mod run_options;
 pub mod schema;
 pub mod state;

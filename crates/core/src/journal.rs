@@ -18,6 +18,7 @@ mod page;
 mod pending_views;
 mod repair;
 mod request;
+mod required_tags;
 mod shared_stream;
 mod start_run;
 mod stream_cache;
@@ -47,7 +48,7 @@ use hold::Oversize;
 pub use cache::{MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, SessionCache, SessionReader};
 pub use committed::Committed;
 pub use conflicts::{MAX_CONFLICTS, too_many_conflicts};
-pub use delete::{clear_stream, delete_session};
+pub use delete::{clear_stream, delete_session, delete_session_if};
 pub use family::{
     CompletionNotice, Lineage, child_status, deliver_missed_notices, has_ready_child, has_waiter,
     is_already_done, lineage, overview_and_status, session_and_status,
@@ -60,6 +61,7 @@ pub use page::{SessionPage, StreamStatus, session_page};
 pub use pending_views::{PendingCallView, all_pending_calls, pending_call, pending_calls};
 pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
 pub use request::{RequestContext, pass_down, queue_message, queue_message_in_turn, request};
+pub use required_tags::root_has_tags;
 pub use shared_stream::{CachedStream, SharedStream, StreamLookup, write_shared};
 pub use start_run::StartOutcome;
 pub use stream_cache::{BatchPosition, CacheEntry, PendingBatch, Receipts, StreamCache};

@@ -1,5 +1,6 @@
 //! A store of any kind.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -174,6 +175,14 @@ impl StateStore for AnyStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.state.delete(session).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        self.state.delete_if(session, required_tags).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

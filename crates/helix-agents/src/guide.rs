@@ -14,6 +14,8 @@ macro_rules! pages {
 pages! {
     agents = "agents.md",
     budgets = "budgets.md",
+    #[cfg(feature = "client")]
+    client = "client.md",
     #[cfg(all(feature = "store-postgres", feature = "store-redis"))]
     configuration = "configuration.md",
     errors = "errors.md",
@@ -34,6 +36,8 @@ pages! {
     runtime_durable = "runtime-durable.md",
     #[cfg(feature = "runtime-temporal")]
     runtime_temporal = "runtime-temporal.md",
+    #[cfg(feature = "server")]
+    serving = "serving.md",
     sessions = "sessions.md",
     state = "state.md",
     streaming = "streaming.md",

@@ -9,6 +9,10 @@ pub use helix_agents_core::{
 #[cfg(feature = "agent-file")]
 pub use helix_agents_agent_file as agent_file;
 
+/// Client of an agent server.
+#[cfg(feature = "client")]
+pub use helix_agents_client as client;
+
 /// Runs on a terminal: the live view of a stream, and output that untrusted text cannot imitate.
 #[cfg(feature = "terminal")]
 pub use helix_agents_terminal as terminal;
@@ -32,6 +36,10 @@ pub use helix_agents_runtime_local as runtime_local;
 /// The runtime that runs agents as Temporal workflows.
 #[cfg(feature = "runtime-temporal")]
 pub use helix_agents_runtime_temporal as runtime_temporal;
+
+/// Agents behind HTTP.
+#[cfg(feature = "server")]
+pub use helix_agents_server as server;
 
 /// The store that keeps sessions and streams in memory.
 #[cfg(feature = "store-memory")]

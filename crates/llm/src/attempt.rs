@@ -6,6 +6,7 @@ use std::time::Duration;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::llm::{LlmResponse, LlmSink};
 use helix_agents_core::usage::Usage;
+use helix_agents_sse::Decoder;
 use reqwest::Response;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +14,6 @@ use crate::exchange::{BodyKind, Exchange};
 use crate::failure::{FailedAttempt, Failure, Redactor, Subject};
 use crate::frames::FrameDecoder;
 use crate::http::Timeouts;
-use crate::sse::Decoder;
 
 /// The maximum size of a stream event.
 const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
@@ -97,11 +97,11 @@ trait StreamDecoder: Send {
 
 impl StreamDecoder for Decoder {
     fn feed(&mut self, piece: &[u8], on_event: &mut OnEvent<'_>) -> Result<(), Failure> {
-        self.feed(piece, on_event)
+        self.feed(piece, &mut |event| on_event(event.data))
     }
 
     fn finish(&mut self, on_event: &mut OnEvent<'_>) -> Result<(), Failure> {
-        self.finish(on_event)
+        self.finish(&mut |event| on_event(event.data))
     }
 }
 

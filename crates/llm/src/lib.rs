@@ -31,7 +31,6 @@ mod reply_data;
 mod retry;
 mod secret;
 mod server;
-mod sse;
 mod strict;
 mod wire_format;
 

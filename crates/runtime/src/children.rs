@@ -7,7 +7,9 @@ use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ToolFinish};
-use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
+use helix_agents_core::executor::{
+    AgentExecutor as _, AgentResult, ResumeOptions, RunHandle, StopOptions,
+};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookCall, HookContext};
 use helix_agents_core::id::{CallId, RequestId, SessionId};
@@ -339,11 +341,11 @@ impl ChildWait {
             biased;
             result = handle.result() => result,
             () = self.cancel.cancelled() => {
-                match self.runtime.append_request(&self.start.session, StopKind::Abort, None).await {
+                let (session, options) = (&self.start.session, StopOptions::default());
+                match self.runtime.append_request(session, StopKind::Abort, &options).await {
                     Ok(()) => {}
                     Err(error) if is_already_done(&error) => {}
                     Err(error) => {
-                        let session = &self.start.session;
                         tracing::warn!(%session, %error, "the abort request was not passed to the child");
                     }
                 }

@@ -59,6 +59,7 @@ impl Driver {
                     call: call.id.clone(),
                     tool: Arc::clone(&call.name),
                     arguments: input.text().to_owned(),
+                    client: false,
                 },
             );
             self.unsettled.push(attempt);

@@ -73,7 +73,12 @@ pub(crate) struct LocalRunContext {
 impl RuntimeContext {
     /// Returns the store and id source for appending requests from outside a run.
     pub(crate) fn request_context(&self) -> RequestContext<'_> {
-        RequestContext { store: &*self.store, ids: &*self.ids, folds: Some(&self.folds) }
+        RequestContext {
+            store: &*self.store,
+            ids: &*self.ids,
+            folds: Some(&self.folds),
+            required_tags: None,
+        }
     }
 
     /// Returns a session reader that uses the session cache and reads only new events.

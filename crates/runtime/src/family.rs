@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::Result;
 use helix_agents_core::event::ChildStart;
+use helix_agents_core::executor::StopOptions;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
     CompletionNotice, MAX_CONFLICTS, Session, SessionOverview, StopAction, StopKind, StopRequest,
@@ -30,7 +31,9 @@ pub(crate) fn stop<'a>(
 ) -> BoxFuture<'a, Result<()>> {
     async move {
         for _ in 0..MAX_CONFLICTS {
-            let (agent, reason) = (Arc::clone(&agent), reason.clone());
+            let agent = Arc::clone(&agent);
+            let mut options = StopOptions::default();
+            options.reason.clone_from(&reason);
             let status = child_status(runtime.context().logs(), child).await?;
             let stopped = match status.stop_action(permanently) {
                 StopAction::None => {
@@ -38,9 +41,11 @@ pub(crate) fn stop<'a>(
                     runtime.context().show_end(child).await;
                     return Ok(());
                 }
-                StopAction::Request => runtime.append_request(child, StopKind::Abort, reason).await,
+                StopAction::Request => {
+                    runtime.append_request(child, StopKind::Abort, &options).await
+                }
                 StopAction::Abort => {
-                    start::abort(runtime, agent, child, reason, permanently, above).await
+                    start::abort(runtime, agent, child, &options, permanently, above).await
                 }
             };
             match stopped {

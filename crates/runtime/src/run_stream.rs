@@ -78,7 +78,8 @@ impl RunStream {
 
     /// Returns `true` if the chunk starts another run of the session.
     fn is_other_start(&self, stored: &StoredChunk) -> bool {
-        let is_start = matches!(stored.chunk.kind, ChunkKind::RunStarted | ChunkKind::RunResumed);
+        let is_start =
+            matches!(stored.chunk.kind, ChunkKind::RunStarted { .. } | ChunkKind::RunResumed);
         is_start && stored.chunk.session == self.session && stored.chunk.run != self.run
     }
 

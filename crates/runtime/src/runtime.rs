@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::executor::StopOptions;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{StopKind, request};
 use helix_agents_core::store::Head;
@@ -80,9 +81,11 @@ impl<E: ?Sized> Runtime<E> {
         &self,
         session: &SessionId,
         kind: StopKind,
-        reason: Option<String>,
+        options: &StopOptions,
     ) -> Result<()> {
-        let sessions = request(self.context.request_context(), session, None, kind, reason).await?;
+        let request_context = self.context.request_context().requiring(&options.required_tags);
+        let (run, reason) = (options.run.as_ref(), options.reason.clone());
+        let sessions = request(request_context, session, run, kind, reason).await?;
         sessions.iter().for_each(|session| self.context.wakeups.notify(session));
         Ok(())
     }

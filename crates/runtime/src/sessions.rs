@@ -276,6 +276,6 @@ impl Sessions {
     }
 
     fn request_context(&self) -> RequestContext<'_> {
-        RequestContext { store: &*self.store, ids: &*self.ids, folds: None }
+        RequestContext { store: &*self.store, ids: &*self.ids, folds: None, required_tags: None }
     }
 }

@@ -1,6 +1,8 @@
 //! Starts runs. The core crate decides which starts are legal; the journal appends a start
 //! under the condition that no other process has the lease (`Guard::LeaseFree`), so exactly one start succeeds.
 
+mod started_by;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +13,12 @@ use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ParentRef};
-use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle};
-use helix_agents_core::id::{RequestId, RunId, SessionId};
+use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle, StopOptions};
+use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
-    Journal, JournalConfig, MAX_CONFLICTS, RunRecord, RunStatus, Session, StartOutcome, StartRun,
-    abort_events, execute_events, has_ready_child, is_already_done, resume_events, rewind_events,
+    Journal, JournalConfig, MAX_CONFLICTS, Session, StartOutcome, StartRun, abort_events,
+    execute_events, has_ready_child, is_already_done, resume_events, rewind_events, root_has_tags,
     terminate_events, too_many_conflicts,
 };
 use helix_agents_core::step::UndeliveredResults;
@@ -33,6 +35,7 @@ use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::stream_writer::StreamWriter;
+pub(crate) use started_by::StartedBy;
 
 /// The poll interval while waiting for a lease, which may be released before it expires.
 const LEASE_POLL: Duration = Duration::from_millis(200);
@@ -46,6 +49,7 @@ struct TurnRequest {
     run: RunId,
     target: TurnTarget,
     tags: BTreeMap<String, String>,
+    required_tags: BTreeMap<String, String>,
     parent: Option<ParentRef>,
     budget: Option<Budget>,
     hooks: HookChain,
@@ -61,40 +65,6 @@ enum TurnTarget {
     Any,
     /// An existing session.
     Existing,
-}
-
-/// The initiator of a run. It determines which interrupt the run clears (`clears`) and which sessions may be resumed
-/// (`check`).
-#[derive(Debug, Clone)]
-pub(crate) enum StartedBy {
-    /// An explicit `execute` or `resume`. It clears a pending interrupt.
-    Caller,
-    /// The run of the session's parent, with the interrupt that was cleared for the parent.
-    Parent { cleared: Option<RequestId> },
-    /// An answer to a call that the session waits for.
-    Answer,
-    /// A sweep. It does not resume a session that has failed or was interrupted after the sweep found it.
-    Sweep,
-}
-
-impl StartedBy {
-    fn clears(&self, fold: &Session) -> Option<RequestId> {
-        match self {
-            Self::Caller => fold.interrupt_request().map(|request| request.id.clone()),
-            Self::Parent { cleared } => cleared.clone(),
-            Self::Answer | Self::Sweep => None,
-        }
-    }
-
-    fn check(&self, fold: &Session) -> Result<()> {
-        let unfinished =
-            |run: &RunRecord| run.status == RunStatus::Running || run.status.is_suspended();
-        if !matches!(self, Self::Sweep) || fold.last_run().is_some_and(unfinished) {
-            return Ok(());
-        }
-        let message = format!("the session is {}: a sweep does not resume it", fold.status());
-        Err(Error::new(ErrorCode::NothingToResume, message).with_context("session", fold.id()))
-    }
 }
 
 pub(crate) async fn execute(
@@ -114,9 +84,10 @@ pub(crate) async fn execute(
     };
     let target = if options.session.is_some() { TurnTarget::Any } else { TurnTarget::New };
     let hooks = HookChain::new(&HookChain::none(), &agent, &options.hooks);
-    let (tags, budget) = (options.tags, options.budget);
-    let by = StartedBy::Caller;
-    let turn = TurnRequest { session, run, target, tags, parent: None, budget, hooks, by };
+    let ExecuteOptions { mut tags, required_tags, budget, .. } = options;
+    tags.extend(required_tags.clone());
+    let (parent, by) = (None, StartedBy::Caller);
+    let turn = TurnRequest { session, run, target, tags, required_tags, parent, budget, hooks, by };
     start_turn(runtime, agent, &input, turn).await
 }
 
@@ -142,6 +113,7 @@ pub(crate) async fn execute_child(
             run: context.ids.run(),
             target: TurnTarget::New,
             tags: BTreeMap::new(),
+            required_tags: BTreeMap::new(),
             parent: Some(parent.clone()),
             budget,
             hooks,
@@ -177,6 +149,7 @@ pub(crate) async fn continue_child(
         run: run.clone(),
         target: TurnTarget::Existing,
         tags: BTreeMap::new(),
+        required_tags: BTreeMap::new(),
         parent: None,
         budget: None,
         hooks: HookChain::new(above, &agent, &[]),
@@ -193,7 +166,7 @@ async fn start_turn(
 ) -> Result<RunHandle> {
     let context = runtime.context();
     check_model(context, &agent)?;
-    let TurnRequest { session, run, target, tags, parent, budget, hooks, by } = turn;
+    let TurnRequest { session, run, target, tags, required_tags, parent, budget, hooks, by } = turn;
     let may_exist = target != TurnTarget::New;
     for _ in 0..MAX_CONFLICTS {
         let found = if may_exist { context.logs().find(&session).await? } else { None };
@@ -203,6 +176,9 @@ async fn start_turn(
             None if target == TurnTarget::Existing => return Err(not_found(&session)),
             None => (None, Session::new(session.clone())),
         };
+        if head.as_ref().is_some_and(|head| !head.created.has_tags(&required_tags)) {
+            return Err(not_found(&session));
+        }
         // A chosen id may have belonged to an earlier session.
         if may_exist && head.is_none() && parent.is_none() {
             context.clear_stream(&session).await;
@@ -231,6 +207,7 @@ async fn start_turn(
             Ok(Launched::Changed) => {}
             Ok(Launched::Leased { .. }) => return Err(running(&session)),
             Err(error) if error.code() == ErrorCode::SessionExists && may_exist => {}
+            Err(error) if may_be_replaced(&error, &required_tags) => {}
             Err(error) => return Err(error),
         }
     }
@@ -253,7 +230,10 @@ pub(crate) async fn resume(
     let mut waited = Duration::ZERO;
     let mut cleared = None;
     for _ in 0..MAX_CONFLICTS {
-        let (_, fold) = context.logs().find(session).await?.ok_or_else(|| not_found(session))?;
+        let (head, fold) = context.logs().find(session).await?.ok_or_else(|| not_found(session))?;
+        if !root_has_tags(&*context.store, &head, &options.required_tags).await? {
+            return Err(not_found(session));
+        }
         // An interrupt that is requested while this function waits for the lease is not cleared.
         let cleared = cleared.get_or_insert_with(|| by.clears(&fold));
         if after.is_none() {
@@ -277,10 +257,12 @@ pub(crate) async fn resume(
         let journal = journal(context, &agent, fold, &run);
         let (agent, hooks) = (Arc::clone(&agent), hooks.clone());
         let launch = Launch { runtime: runtime.clone(), agent, journal, hooks, events, new: None };
-        match launch.launch().await? {
-            Launched::Started(handle) => return Ok(handle),
-            Launched::Changed => {}
-            Launched::Leased { until, now } => {
+        match launch.launch().await {
+            Err(error) if may_be_replaced(&error, &options.required_tags) => {}
+            Err(error) => return Err(error),
+            Ok(Launched::Started(handle)) => return Ok(handle),
+            Ok(Launched::Changed) => {}
+            Ok(Launched::Leased { until, now }) => {
                 let wait = until.since(now) + CLOCK_MARGIN;
                 waited += wait;
                 if waited > options.wait {
@@ -344,7 +326,7 @@ pub(crate) async fn abort(
     runtime: &Runtime,
     agent: AnyAgent,
     session: &SessionId,
-    reason: Option<String>,
+    options: &StopOptions,
     permanently: bool,
     above: &HookChain,
 ) -> Result<()> {
@@ -353,6 +335,16 @@ pub(crate) async fn abort(
     let mut progress = HookProgress::default();
     for _ in 0..MAX_CONFLICTS {
         let (head, fold) = context.logs().find(session).await?.ok_or_else(|| not_found(session))?;
+        if !root_has_tags(&*context.store, &head, &options.required_tags).await? {
+            return Err(not_found(session));
+        }
+        let is_last = |run: &RunId| fold.last_run().is_some_and(|last| last.id == *run);
+        if !options.run.as_ref().is_none_or(is_last) {
+            let message = "another run has started since; there is nothing to stop";
+            return Err(
+                Error::new(ErrorCode::NothingToStop, message).with_context("session", session)
+            );
+        }
         if head.is_leased() {
             return Err(running(session));
         }
@@ -362,7 +354,7 @@ pub(crate) async fn abort(
         let start = prepare_start(runtime, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
         let has_crashed = fold.current_run().is_some();
-        let (request, reason) = (context.ids.request(), reason.clone());
+        let (request, reason) = (context.ids.request(), options.reason.clone());
         let events = if permanently {
             terminate_events(&fold, &start, request, reason)
         } else {
@@ -373,18 +365,26 @@ pub(crate) async fn abort(
         let hooks = HookChain::new(above, &agent, &[]);
         let mut driver = driver(runtime, Arc::clone(&agent), journal, hooks);
         driver.answer_aborted(&mut progress, has_crashed).await?;
-        match context.tasks.detach(Box::pin(start_and_end(driver))).await? {
-            StartOutcome::Started => {
+        match context.tasks.detach(Box::pin(start_and_end(driver))).await {
+            Err(error) if may_be_replaced(&error, &options.required_tags) => {}
+            Err(error) => return Err(error),
+            Ok(StartOutcome::Started) => {
                 for pending in waiting {
                     tracing::info!(%session, call = %pending.call, "client_tool.aborted");
                 }
                 return Ok(());
             }
-            StartOutcome::Changed => {}
-            StartOutcome::Leased { .. } => return Err(running(session)),
+            Ok(StartOutcome::Changed) => {}
+            Ok(StartOutcome::Leased { .. }) => return Err(running(session)),
         }
     }
     Err(too_many_conflicts(session))
+}
+
+/// Returns `true` if the session was replaced by another one with its id, which may lack the required tags. The caller
+/// then checks them again. Without required tags, a replaced session is an error.
+fn may_be_replaced(error: &Error, required_tags: &BTreeMap<String, String>) -> bool {
+    error.code() == ErrorCode::HistoryLost && !required_tags.is_empty()
 }
 
 async fn prepare_start(

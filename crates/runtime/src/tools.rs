@@ -124,6 +124,7 @@ impl CallRun {
                     call: self.call.id.clone(),
                     tool: Arc::clone(&self.call.name),
                     arguments: self.input.text().to_owned(),
+                    client: false,
                 },
             );
             let Some(done) = self.run_attempt(attempt_number, attempt).await else {

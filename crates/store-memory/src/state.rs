@@ -1,6 +1,6 @@
 //! The state store: all sessions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -117,6 +117,7 @@ impl Sessions {
     }
 
     fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        filter.check()?;
         let after = match &page.after {
             None => None,
             Some(id) => Some(self.with(id, |log| (log.head().created_at, id.clone()))?),
@@ -130,10 +131,17 @@ impl Sessions {
         Ok(found)
     }
 
-    /// Deletes a session and its descendants. Returns the deleted sessions.
-    fn delete(&self, id: &SessionId) -> Vec<SessionId> {
+    /// Deletes a session that has these tags, and its descendants. Returns the deleted sessions.
+    fn delete_if(
+        &self,
+        id: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Vec<SessionId> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        Self::remove(&mut table, id)
+        let has_tags = |session: &Arc<Session>| {
+            session.lock().as_ref().is_some_and(|log| log.head().created.has_tags(required_tags))
+        };
+        if table.get(id).is_some_and(has_tags) { Self::remove(&mut table, id) } else { Vec::new() }
     }
 
     /// Deletes the sessions that `purge` selects. Returns the deleted sessions.
@@ -192,6 +200,7 @@ fn passes(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
         && (!filter.lease_expired || expired())
         && (!filter.wake_due || due())
         && filter.is_created_in_range(head.created_at)
+        && head.created.has_tags(&filter.tags)
 }
 
 fn not_found(session: &SessionId) -> Error {
@@ -291,8 +300,12 @@ impl StateStore for MemoryStore {
             .and_then(|session| session.lock().as_ref().and_then(|log| log.snapshot().cloned())))
     }
 
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
-        let deleted = self.inner.sessions.delete(session);
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        let deleted = self.inner.sessions.delete_if(session, required_tags);
         if !mutant!("stream-left") {
             self.inner.streams.forget(&deleted);
         }

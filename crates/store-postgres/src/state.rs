@@ -1,5 +1,6 @@
 //! The state store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -216,15 +217,23 @@ impl StateStore for PostgresStore {
         detached(lookup).await
     }
 
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
         if session.check().is_err() {
             return Ok(false);
         }
         let (store, session) = (self.clone(), session.clone());
+        let required_tags = required_tags.clone();
         let deletion = async move {
             let statements = &store.inner.state.delete;
-            let result = drive!(store.inner.connections, |connection| delete::delete(
-                connection, statements, &session
+            let result = drive!(store.inner.connections, |connection| delete::delete_if(
+                connection,
+                statements,
+                &session,
+                &required_tags
             ));
             let deleted = located(result, "store::delete", &session)?;
             deleted.iter().for_each(|session| store.wake(session));

@@ -9,6 +9,7 @@ use helix_agents_core::stream::StreamCache;
 use crate::config::Config;
 use crate::connection::Server;
 use crate::location::Location;
+use crate::settings::SCHEMA;
 use crate::streams::watch::Watch;
 use crate::{Inner, Inspection, RedisStore, inspect, settings};
 
@@ -68,7 +69,8 @@ impl RedisBuilder {
         self.config.streams.retention
     }
 
-    /// Connects to the server and checks that its settings are safe for the store.
+    /// Connects to the server and checks that its settings are safe for the store. Data of an older
+    /// version is migrated: each session is read once.
     ///
     /// # Errors
     /// Returns [`ConfigInvalid`] for an invalid URL or prefix, a wrong password, certificates that
@@ -93,13 +95,16 @@ impl RedisBuilder {
         settings.check()?;
         let server = Server::connect(&location, settings.is_cluster, timeout).await?;
         let Location { keys, client, .. } = location;
-        settings::check_schema(&server, &keys).await?;
+        let schema = settings::schema(&server, &keys).await?;
+        settings::check_version(schema)?;
         let watch = Arc::new(Watch::new(client, keys.clone(), timeout));
         let streams = self.config.streams;
         let stream_cache = StreamCache::default();
-        Ok(RedisStore {
-            inner: Arc::new(Inner { server, keys, settings, streams, stream_cache, watch }),
-        })
+        let inner = Inner { server, keys, settings, streams, stream_cache, watch };
+        if schema.is_some_and(|found| found < SCHEMA) {
+            inner.migrate().await?;
+        }
+        Ok(RedisStore { inner: Arc::new(inner) })
     }
 
     /// Inspects the server and the store's data without changing anything.

@@ -114,6 +114,12 @@ impl Server {
         self.send(cmd.clone()).await?.map_err(classify)
     }
 
+    /// Returns the number of members of an index.
+    pub(crate) async fn size(&self, index: &str) -> Result<u64> {
+        let value = self.run(redis::cmd("ZCARD").arg(index)).await?;
+        redis::from_redis_value(value).map_err(|error| classify(error.into()))
+    }
+
     /// Removes all keys that match a pattern. Only for a single server.
     pub(crate) async fn remove_all(&self, pattern: &str) -> Result<()> {
         let mut cursor = "0".to_owned();

@@ -7,9 +7,9 @@ use helix_agents_core::guarantee::Guarantee;
 
 use crate::config::Config;
 use crate::connection::Server;
+use crate::guarantees;
 use crate::location::Location;
 use crate::settings::{self, SCHEMA, ServerSettings};
-use crate::{error, guarantees};
 
 /// The settings of a server and the store's data on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -20,7 +20,8 @@ pub struct Inspection {
     pub settings: ServerSettings,
     /// The schema version of the data, or `None` if there is no data.
     pub schema: Option<u32>,
-    /// The schema version that this version of the store writes.
+    /// The schema version that this version of the store writes. Opening an older schema migrates
+    /// it.
     pub newest_schema: u32,
     /// The number of sessions.
     pub sessions: u64,
@@ -53,13 +54,8 @@ pub(crate) async fn inspect(config: &Config) -> Result<Inspection> {
     Ok(Inspection {
         schema: settings::schema(&server, keys).await?,
         newest_schema: SCHEMA,
-        sessions: count(&server, &keys.sessions()).await?,
-        runs: count(&server, &keys.runs()).await?,
+        sessions: server.size(&keys.sessions()).await?,
+        runs: server.size(&keys.runs()).await?,
         settings,
     })
-}
-
-async fn count(server: &Server, key: &str) -> Result<u64> {
-    let value = server.run(redis::cmd("ZCARD").arg(key)).await?;
-    redis::from_redis_value(value).map_err(|error| error::classify(error.into()))
 }

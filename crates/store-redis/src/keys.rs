@@ -45,6 +45,13 @@ impl Keys {
         format!("{}:{{index}}:wakes", self.prefix)
     }
 
+    /// The index of the sessions with a tag, by creation time. Tags are distributed over the nodes of
+    /// a cluster. No session has a key with this name.
+    pub(crate) fn tagged(&self, key: &str, value: &str) -> String {
+        let key = tag(key).replace('=', "%3D");
+        format!("{}:{{{key}={}}}:tagged", self.prefix, tag(value))
+    }
+
     pub(crate) fn of(&self, session: &SessionId) -> SessionKeys {
         SessionKeys { begin: format!("{}:{{{}}}:", self.prefix, tag(session.as_str())) }
     }

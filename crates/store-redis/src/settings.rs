@@ -17,7 +17,7 @@ use crate::keys::Keys;
 const OLDEST: (u32, u32) = (6, 2);
 
 /// The schema version that this version of the store writes.
-pub(crate) const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 2;
 
 /// The data that survive a restart of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,11 +146,6 @@ async fn fsync_policy(connection: &mut MultiplexedConnection) -> Persistence {
     }
 }
 
-/// Rejects data with an unknown schema version. The first session records the version.
-pub(crate) async fn check_schema(server: &Server, keys: &Keys) -> Result<()> {
-    check_version(schema(server, keys).await?)
-}
-
 /// Rejects an unknown schema version.
 pub(crate) fn check_version(schema: Option<u32>) -> Result<()> {
     match schema {
@@ -164,7 +159,8 @@ pub(crate) fn check_version(schema: Option<u32>) -> Result<()> {
     }
 }
 
-/// Returns the schema version of the data with this prefix, if there is any.
+/// Returns the schema version of the data with this prefix, if there is any. The first session
+/// records the version.
 pub(crate) async fn schema(server: &Server, keys: &Keys) -> Result<Option<u32>> {
     let mut get = redis::cmd("GET");
     get.arg(keys.schema());

@@ -1,5 +1,6 @@
 //! The state store.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,6 +22,7 @@ pub(crate) mod head;
 mod index;
 mod list;
 mod log;
+mod migration;
 mod snapshot;
 mod write;
 
@@ -106,8 +108,13 @@ impl StateStore for RedisStore {
         self.inner.find_snapshot(session).await.map_err(of("store::snapshot", session))
     }
 
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
-        self.inner.delete(session).await.map_err(of("store::delete", session))
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        let deleted = self.inner.delete_if(session, required_tags).await;
+        deleted.map_err(of("store::delete", session))
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -1,5 +1,6 @@
 //! The state store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ mod list;
 mod log;
 mod purge;
 mod snapshot;
+mod tags;
 pub(crate) mod write;
 
 impl SqliteStore {
@@ -158,9 +160,13 @@ impl StateStore for SqliteStore {
         self.read_state("store::snapshot", session, find).await
     }
 
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
-        let of = session.clone();
-        let deleted = self.forget(move |tables| delete::delete(tables, &of)).await;
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        let (of, required) = (session.clone(), required_tags.clone());
+        let deleted = self.forget(move |tables| delete::delete_if(tables, &of, &required)).await;
         let deleted = deleted.map_err(|error| of_session(error, session));
         Ok(deleted.map_err(|error| error.with_operation("store::delete"))? > 0)
     }

@@ -170,13 +170,13 @@ impl<'a> LiveView<'a> {
             }
             // Ends the text, because the model may take long to write a call.
             ChunkKind::ToolArgStart { .. } => self.finish(),
-            ChunkKind::ToolStart { call, tool, arguments } => {
+            ChunkKind::ToolStart { call, tool, arguments, .. } => {
                 self.started.insert(call_key(call, chunk), chunk.at);
                 let tool = shortened(tool, MAX_NAME);
                 self.open.insert(call_key(call, chunk), tool.clone());
                 self.line(format!("  → {tool} {}", shortened(arguments, MAX_CHARS)))
             }
-            ChunkKind::SubagentStart { call, subagent, child } => {
+            ChunkKind::SubagentStart { call, subagent, child, .. } => {
                 self.started.insert(call_key(call, chunk), chunk.at);
                 let subagent = shortened(subagent, MAX_NAME);
                 self.line(format!(
@@ -222,8 +222,8 @@ impl<'a> LiveView<'a> {
                 ))
             }
             ChunkKind::RunResumed => self.dim(format!("run {} resumed", chunk.run)),
-            ChunkKind::RunStarted => self.dim(format!("run {} started", chunk.run)),
-            ChunkKind::RunEnded { status } => self.dim(format!("run {} {status}", chunk.run)),
+            ChunkKind::RunStarted { .. } => self.dim(format!("run {} started", chunk.run)),
+            ChunkKind::RunEnded { status, .. } => self.dim(format!("run {} {status}", chunk.run)),
             ChunkKind::RunInterrupted { .. } => self.dim(format!("run {} interrupted", chunk.run)),
             ChunkKind::RunSuspended { calls, deadline } => {
                 let named: Vec<_> = calls.iter().map(|call| self.named(call, chunk)).collect();
@@ -331,7 +331,7 @@ fn is_boundary(kind: &ChunkKind) -> bool {
     kind.ends_run()
         || matches!(
             kind,
-            ChunkKind::RunStarted | ChunkKind::RunResumed | ChunkKind::Checkpoint { .. }
+            ChunkKind::RunStarted { .. } | ChunkKind::RunResumed | ChunkKind::Checkpoint { .. }
         )
 }
 

@@ -1,6 +1,7 @@
 //! The state store: the contract for sessions.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -88,9 +89,14 @@ impl StateStore for FileStore {
         self.with("store::renew", move |inner| inner.renew(session, &run, ttl)).await
     }
 
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
-        let session = session.clone();
-        let deleted = self.with("store::delete", move |inner| inner.delete(session)).await?;
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        let (session, required) = (session.clone(), required_tags.clone());
+        let delete = move |inner: &mut Inner| inner.delete_if(session, &required);
+        let deleted = self.with("store::delete", delete).await?;
         self.forget_streams(&deleted).await?;
         Ok(!deleted.is_empty())
     }
@@ -161,6 +167,7 @@ impl Inner {
     }
 
     fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        filter.check()?;
         let after = match &page.after {
             Some(session) => Some(place(&self.log(session)?.head)),
             None => None,
@@ -178,9 +185,18 @@ impl Inner {
         Ok(found)
     }
 
-    /// Deletes a session and its descendants. Returns the deleted sessions.
-    fn delete(&mut self, session: SessionId) -> Result<Vec<SessionId>> {
-        if self.sessions.contains_key(&session) { self.remove(session) } else { Ok(Vec::new()) }
+    /// Deletes a session that has these tags, and its descendants. Returns the deleted sessions.
+    fn delete_if(
+        &mut self,
+        session: SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<Vec<SessionId>> {
+        let has_tags = |log: &Log| log.head.created.has_tags(required_tags);
+        if self.sessions.get(&session).is_some_and(has_tags) {
+            self.remove(session)
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     fn purge(&mut self, purge: &Purge) -> Result<Vec<SessionId>> {
@@ -249,4 +265,5 @@ fn passes(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
         && (!filter.lease_expired || expired())
         && (!filter.wake_due || due())
         && filter.is_created_in_range(head.created_at)
+        && head.created.has_tags(&filter.tags)
 }

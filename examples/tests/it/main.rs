@@ -2,11 +2,13 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod approval;
+mod clerk;
 mod client_tools;
 mod critic;
 #[cfg(feature = "servers")]
 mod durable;
 mod fork;
+mod jwt;
 mod order_desk;
 mod own_loop;
 mod own_store;

@@ -16,6 +16,7 @@ pub(crate) enum Tier {
 const QUICK: &[&str] = &[
     "helix-agents",
     "helix-agents-agent-file",
+    "helix-agents-client",
     "helix-agents-conformance",
     "helix-agents-core",
     "helix-agents-llm",
@@ -23,6 +24,8 @@ const QUICK: &[&str] = &[
     "helix-agents-planner",
     "helix-agents-runtime",
     "helix-agents-runtime-local",
+    "helix-agents-server",
+    "helix-agents-sse",
     "helix-agents-store-memory",
     "helix-agents-store-sqlite",
     "helix-agents-terminal",
@@ -33,7 +36,8 @@ const QUICK: &[&str] = &[
 ];
 
 /// The features of the facade in the quick tier, besides the default ones. Pages of the guide use them.
-const FEATURES: &str = "helix-agents/planner,helix-agents/test";
+const FEATURES: &str =
+    "helix-agents/client,helix-agents/planner,helix-agents/server,helix-agents/test";
 
 impl Tier {
     pub(crate) const ALL: [Self; 3] = [Self::Quick, Self::Gate, Self::Deep];

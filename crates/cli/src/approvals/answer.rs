@@ -1,15 +1,11 @@
 //! `helix approvals approve`, `deny`, `edit` and `answer`.
 
-use std::path::Path;
-
 use anyhow::{Context as _, Result};
 use clap::Args;
-use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
-use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
-use helix_agents::session::{SessionReader, Submission, pending_calls};
+use helix_agents::session::Submission;
 use helix_agents::terminal::Screen;
 use serde_json::json;
 
@@ -18,15 +14,16 @@ use crate::edit::{self, Edited};
 use crate::env;
 use crate::follow_up;
 use crate::input;
+use crate::location::Location;
+use crate::place::Place;
 use crate::session_agent;
-use crate::storage;
 use crate::text::{count, quoted};
 
-/// The store that records an answer and the screen that reports it.
+/// The place that records an answer and the screen that reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerContext<'a> {
-    pub(super) store: &'a AnyStore,
-    pub(super) db: &'a Path,
+    pub(super) place: &'a Place,
+    pub(super) db: &'a Location,
     pub(super) screen: &'a Screen,
 }
 
@@ -90,7 +87,7 @@ pub(crate) struct AnswerArgs {
 impl ApproveArgs {
     /// Runs the command. Returns the session to resume, if any.
     pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(cx.store).await?;
+        let named = self.common.which.find(cx.place).await?;
         let answer = Submission::approve(named.call.clone());
         self.common.submit(&named, answer, "approved", cx).await
     }
@@ -99,7 +96,7 @@ impl ApproveArgs {
 impl DenyArgs {
     /// Runs the command. Returns the session to resume, if any.
     pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(cx.store).await?;
+        let named = self.common.which.find(cx.place).await?;
         let answer = Submission::deny(named.call.clone(), self.reason);
         self.common.submit(&named, answer, "denied", cx).await
     }
@@ -108,7 +105,7 @@ impl DenyArgs {
 impl AnswerArgs {
     /// Runs the command. Returns the session to resume, if any.
     pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(cx.store).await?;
+        let named = self.common.which.find(cx.place).await?;
         let call = named.call.clone();
         let (answer, label) = match (&self.result, self.error) {
             (Some(result), _) => {
@@ -123,14 +120,14 @@ impl AnswerArgs {
 impl EditArgs {
     /// Runs the command. Returns the session to resume, if any.
     pub(super) async fn run(self, cx: &AnswerContext<'_>) -> Result<Option<SessionId>> {
-        let named = self.common.which.find(cx.store).await?;
+        let named = self.common.which.find(cx.place).await?;
         let call = named.call.clone();
         if let Some(arguments) = &self.arguments {
             let arguments = input::json(arguments, "the arguments")?;
             let answer = Submission::approve_edited(call, &arguments)?;
             return self.common.submit(&named, answer, "approved with changed arguments", cx).await;
         }
-        let waiting = named.pending(cx.store).await?;
+        let waiting = named.pending(cx.place).await?;
         // Fails before the editor opens, so that the user does not write something that is rejected.
         if waiting.pending.kind != (PendingKind::Approval { editable: true }) {
             let message = "the arguments of the call are not editable";
@@ -176,24 +173,23 @@ impl CommonArgs {
         label: &str,
         cx: &AnswerContext<'_>,
     ) -> Result<Option<SessionId>> {
-        let AnswerContext { store, db, screen } = *cx;
+        let AnswerContext { place, db, screen } = *cx;
         if let Some(by) = self.by.or_else(user) {
             answer = answer.by(by);
         }
         if let Some(digest) = self.digest {
             answer = answer.digest(digest);
         }
-        let resume = follow_up::resume_root(&named.root, store, db).await?;
+        let resume = follow_up::resume_root(&named.root, place, db).await?;
         if self.resume && resume.is_none() {
             // Fails before anything is recorded.
             return Err(session_agent::unsupported_session(
-                &storage::head(store, named.root.as_str()).await?,
+                &place.head(named.root.as_str()).await?,
             )
             .into());
         }
-        let runtime = session_agent::runtime_without_model(store.clone())?;
-        runtime.submit_tool_result(&named.root, answer).await?;
-        let left = pending_calls(SessionReader::of(store), &named.root).await;
+        place.submit(&named.root, answer).await?;
+        let left = place.pending_calls(&named.root).await;
         let left = left
             .context("the answer was recorded, but the remaining calls could not be listed")?
             .len();

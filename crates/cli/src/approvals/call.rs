@@ -2,14 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::id::SessionId;
-use helix_agents::session::{
-    CallRef, PendingCallView, SessionReader, all_pending_calls, pending_call,
-};
+use helix_agents::session::{CallRef, PendingCallView};
 
-use crate::storage;
+use crate::place::Place;
 
 /// The maximum number of calls that an error lists.
 const MAX_NAMED: usize = 10;
@@ -38,13 +35,13 @@ pub(super) struct NamedCall {
 
 impl WhichCall {
     /// Resolves the call. It does not check that the call is pending.
-    pub(super) async fn find(&self, store: &AnyStore) -> Result<NamedCall> {
+    pub(super) async fn find(&self, place: &Place) -> Result<NamedCall> {
         let given = CallRef::from(self.call.as_str());
         let head = match (&self.session, &given.session) {
-            (Some(session), _) => storage::head(store, session).await?,
-            (None, _) if self.last => storage::newest(store).await?,
-            (None, Some(session)) => storage::head(store, session.as_str()).await?,
-            (None, None) => return Err(self.ambiguous(store).await?.into()),
+            (Some(session), _) => place.head(session).await?,
+            (None, _) if self.last => place.newest().await?,
+            (None, Some(session)) => place.head(session.as_str()).await?,
+            (None, None) => return Err(self.ambiguous(place).await?.into()),
         };
         let root = head.created.root;
         // With a child session given, the call is the child's. With a root session, it may be any child's.
@@ -55,8 +52,8 @@ impl WhichCall {
 
     /// The error for a call id without a session. Call ids are short and repeat in every session, so an
     /// id alone is never enough.
-    async fn ambiguous(&self, store: &AnyStore) -> Result<Error> {
-        let all = all_pending_calls(SessionReader::of(store), usize::MAX).await?;
+    async fn ambiguous(&self, place: &Place) -> Result<Error> {
+        let all = place.all_pending_calls(usize::MAX).await?;
         let same_id = all.iter().filter(|view| view.pending.call.as_str() == self.call);
         let named: Vec<_> =
             same_id.take(MAX_NAMED).map(|view| view.reference().to_string()).collect();
@@ -76,7 +73,7 @@ impl NamedCall {
     ///
     /// # Errors
     /// Returns an error with the reason if the call is not pending.
-    pub(super) async fn pending(&self, store: &AnyStore) -> Result<PendingCallView> {
-        Ok(pending_call(SessionReader::of(store), &self.root, &self.call).await?)
+    pub(super) async fn pending(&self, place: &Place) -> Result<PendingCallView> {
+        place.pending_call(&self.root, &self.call).await
     }
 }

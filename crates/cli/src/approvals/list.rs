@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::AnyStore;
-use helix_agents::session::{PendingCallView, SessionReader, all_pending_calls, pending_calls};
+use helix_agents::session::PendingCallView;
 use helix_agents::terminal::{Screen, notice};
 
 use crate::pending_call::{arguments, kind};
-use crate::storage;
+use crate::place::Place;
 use crate::text::{shortened, table};
 
 /// The maximum length of the arguments in the table. `show` and `--json` print them in full.
@@ -25,16 +24,16 @@ pub(crate) struct ListArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ListArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
-    let (logs, most) = (SessionReader::of(store), usize::from(args.limit));
+pub(crate) async fn run(args: &ListArgs, place: &Place, screen: &Screen) -> Result<()> {
+    let most = usize::from(args.limit);
     let mut waiting = match &args.session {
         Some(session) => {
-            let head = storage::head(store, session).await?;
-            let mut waiting = pending_calls(logs, &head.created.root).await?;
+            let head = place.head(session).await?;
+            let mut waiting = place.pending_calls(&head.created.root).await?;
             waiting.retain(|call| head.session == call.root || head.session == call.session);
             waiting
         }
-        None => all_pending_calls(logs, most + 1).await?,
+        None => place.all_pending_calls(most + 1).await?,
     };
     let is_cut = waiting.len() > most;
     waiting.truncate(most);

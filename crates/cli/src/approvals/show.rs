@@ -1,25 +1,24 @@
 //! `helix approvals show`.
 
-use std::path::Path;
-
 use anyhow::Result;
-use helix_agents::AnyStore;
 use helix_agents::event::PendingKind;
 use helix_agents::terminal::Screen;
 use serde_json::Value;
 
 use super::call::WhichCall;
 use crate::follow_up;
+use crate::location::Location;
 use crate::pending_call::kind;
+use crate::place::Place;
 
 /// Runs the command.
 pub(crate) async fn run(
     which: &WhichCall,
-    store: &AnyStore,
-    db: &Path,
+    place: &Place,
+    db: &Location,
     screen: &Screen,
 ) -> Result<()> {
-    let waiting = which.find(store).await?.pending(store).await?;
+    let waiting = which.find(place).await?.pending(place).await?;
     if screen.is_json() {
         screen.json(&waiting)?;
         return Ok(());
@@ -61,7 +60,7 @@ pub(crate) async fn run(
         let command = follow_up::answer(word, &waiting.reference(), db);
         screen.field(name, format!("{command}{digest}{options}"))?;
     }
-    let resume = follow_up::resume_root(&waiting.root, store, db).await?;
+    let resume = follow_up::resume_root(&waiting.root, place, db).await?;
     screen.field("resume", resume.as_deref().unwrap_or(follow_up::ELSEWHERE))?;
     Ok(())
 }

@@ -4,17 +4,17 @@ use std::ops::ControlFlow::Continue;
 
 use anyhow::Result;
 use helix_agents::id::SessionId;
-use helix_agents::session::load;
-use helix_agents::store::Page;
+use helix_agents::store::{Page, SessionFilter};
 use serde_json::json;
 
+use super::agent::ChatAgent;
 use super::conversation::{Conversation, Flow, stopped_by, unusable};
 use super::entry::{self, Command};
 use crate::exit::Exit;
-use crate::session_agent::{Overrides, SessionAgent};
+use crate::model::Model;
+use crate::session_agent::Overrides;
 use crate::sessions::{list, log};
 use crate::signals::Signals;
-use crate::storage;
 
 /// The number of sessions that `/sessions` lists.
 const LISTED: u32 = 20;
@@ -34,14 +34,17 @@ impl Conversation<'_> {
             (Command::Help, _) => self.screen.line(entry::help())?,
             (Command::Resume, None) => return self.resume(signals).await,
             (Command::Resume, Some(session)) => return self.switch(session, signals).await,
-            (Command::Log, _) => log::show(self.session()?, 0, self.store, self.screen).await?,
+            (Command::Log, _) => log::show(self.session()?, 0, self.place, self.screen).await?,
             (Command::Sessions, _) => {
                 let page = Page { after: None, limit: LISTED };
-                list::show(page, self.store, self.screen).await?;
+                list::show(&SessionFilter::new(), &page, self.place, self.screen).await?;
             }
             (Command::State, _) => self.show_state().await?,
             (Command::Model, None) if self.screen.is_json() => self.show_model_as_json()?,
-            (Command::Model, None) => self.screen.line(self.session_agent.model())?,
+            (Command::Model, None) => match self.agent.model() {
+                Some(model) => self.screen.line(model)?,
+                None => self.screen.line("the server chooses the model")?,
+            },
             (Command::Model, Some(model)) => {
                 // A model server may respond slowly.
                 tokio::select! {
@@ -67,15 +70,15 @@ impl Conversation<'_> {
 
     /// Switches to another session and resumes its unfinished run.
     async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Flow> {
-        let head = storage::head(self.store, session).await?;
-        let session_agent = tokio::select! {
-            session_agent = SessionAgent::of_session(&head, Overrides::default()) => session_agent?,
+        let head = self.place.head(session).await?;
+        let agent = tokio::select! {
+            agent = ChatAgent::of_session(self.place, &head, Overrides::default()) => agent?,
             signal = signals.next() => return Ok(stopped_by(signal)),
         };
-        self.set_agent(session_agent)?;
+        self.set_agent(agent)?;
         self.file = None;
         self.session = Some(head.session.clone());
-        self.session_agent.show_warnings(self.screen);
+        self.agent.show_warnings(self.screen);
         self.show_status().await?;
         if self.is_open().await? {
             return self.resume(signals).await;
@@ -87,26 +90,29 @@ impl Conversation<'_> {
     async fn choose(&mut self, model: &str) -> Result<()> {
         let agent = self.file.as_deref();
         let overrides = Overrides { model: Some(model), agent, ..Overrides::default() };
-        let session_agent = match &self.session {
+        let agent = match &self.session {
             Some(session) => {
-                let head = storage::head(self.store, session.as_str()).await?;
-                SessionAgent::of_session(&head, overrides).await?
+                let head = self.place.head(session.as_str()).await?;
+                ChatAgent::of_session(self.place, &head, overrides).await?
             }
-            None => SessionAgent::of_conversation(overrides).await?,
+            None => ChatAgent::of_conversation(self.place, overrides).await?,
         };
-        self.set_agent(session_agent)?;
+        self.set_agent(agent)?;
         if self.screen.is_json() {
             return self.show_model_as_json();
         }
-        Ok(self.screen.note(&format!("model: {}", self.session_agent.model()))?)
+        match self.agent.model() {
+            Some(model) => Ok(self.screen.note(&format!("model: {model}"))?),
+            None => Ok(()),
+        }
     }
 
     fn show_model_as_json(&self) -> Result<()> {
-        Ok(self.screen.json(&json!({ "model": self.session_agent.model().name() }))?)
+        Ok(self.screen.json(&json!({ "model": self.agent.model().map(Model::name) }))?)
     }
 
     async fn show_state(&self) -> Result<()> {
-        let fold = load(self.store, self.session()?).await?;
+        let fold = self.place.load(self.session()?).await?;
         if self.screen.is_json() {
             self.screen.json(&**fold.state())?;
         } else if fold.state().is_null() {

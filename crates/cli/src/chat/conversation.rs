@@ -1,40 +1,41 @@
 //! A conversation: its agent, its session and its turns.
 
 use std::ops::ControlFlow::{self, Break, Continue};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, Resumable};
+use helix_agents::executor::{ExecuteOptions, Resumable};
 use helix_agents::id::SessionId;
-use helix_agents::prelude::LocalRuntime;
-use helix_agents::session::load;
 use helix_agents::terminal::{Screen, Style, notice};
 use helix_agents::usage::Usage;
 
+use super::agent::ChatAgent;
 use super::plain::MAX_MESSAGE_BYTES;
 use crate::approver::Approver;
 use crate::drive;
+use crate::executor::Executor;
 use crate::exit::Exit;
+use crate::location::Location;
+use crate::model::Model;
+use crate::place::Place;
 use crate::run_view::RunView;
-use crate::session_agent::{self, SessionAgent};
+use crate::session_agent;
 use crate::signals::{Signal, Signals};
 use crate::summary::{EndedRun, Turn};
-use crate::{follow_up, lease_wait, storage, summary};
+use crate::{follow_up, lease_wait, summary};
 
 /// A conversation with an agent.
 pub(super) struct Conversation<'a> {
-    pub(super) session_agent: SessionAgent,
+    pub(super) agent: ChatAgent,
     /// The agent file named on the command line.
     pub(super) file: Option<PathBuf>,
-    runtime: LocalRuntime,
+    executor: Executor,
     /// The session; `None` before the first message.
     pub(super) session: Option<SessionId>,
-    pub(super) store: &'a AnyStore,
-    pub(super) db: &'a Path,
+    pub(super) place: &'a Place,
+    pub(super) db: &'a Location,
     pub(super) screen: &'a Screen,
     /// Whether the user can be asked for approvals.
     pub(super) interactive: bool,
@@ -43,39 +44,42 @@ pub(super) struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     /// Creates a conversation that continues `session`, or starts a session with the first message.
     pub(super) fn new(
-        session_agent: SessionAgent,
+        agent: ChatAgent,
         file: Option<PathBuf>,
         session: Option<SessionId>,
-        store: &'a AnyStore,
-        db: &'a Path,
+        place: &'a Place,
+        db: &'a Location,
         screen: &'a Screen,
     ) -> Result<Self> {
-        let runtime = session_agent.runtime(store.clone())?;
-        Ok(Self { session_agent, file, runtime, session, store, db, screen, interactive: false })
+        let executor = agent.executor(place)?;
+        Ok(Self { agent, file, executor, session, place, db, screen, interactive: false })
     }
 
     /// Replaces the agent and its model for the following turns.
-    pub(super) fn set_agent(&mut self, session_agent: SessionAgent) -> Result<()> {
-        self.runtime = session_agent.runtime(self.store.clone())?;
-        self.session_agent = session_agent;
+    pub(super) fn set_agent(&mut self, agent: ChatAgent) -> Result<()> {
+        self.executor = agent.executor(self.place)?;
+        self.agent = agent;
         Ok(())
     }
 
     /// Shows the agent, the model and the status of the session.
     pub(super) async fn introduce(&self) -> Result<()> {
-        let name = self.screen.styled(Style::Bold, self.session_agent.agent().name());
-        self.screen.line(format!("{name} with {}", self.session_agent.model()))?;
+        let name = self.screen.styled(Style::Bold, self.agent.name());
+        self.screen.line(match self.agent.model() {
+            Some(model) => format!("{name} with {model}"),
+            None => format!("{name} at {}", self.db.shown()),
+        })?;
         self.screen.note("/help lists the commands, Ctrl-D leaves")?;
-        self.session_agent.show_warnings(self.screen);
+        self.agent.show_warnings(self.screen);
         self.show_status().await
     }
 
     /// Shows the status of the session, if there is one.
     pub(super) async fn show_status(&self) -> Result<()> {
         let Some(session) = &self.session else { return Ok(()) };
-        let head = storage::head(self.store, session.as_str()).await?;
+        let head = self.place.head(session.as_str()).await?;
         let status = head.summary.status;
-        let text = match (self.runtime.can_resume(session).await?, &head.summary.run) {
+        let text = match (self.place.can_resume(session).await?, &head.summary.run) {
             (Resumable::Running, _) => {
                 "its last run may still be running in another process".into()
             }
@@ -99,7 +103,7 @@ impl<'a> Conversation<'a> {
     /// Returns `true` if the session has a run that can be resumed.
     pub(super) async fn is_open(&self) -> Result<bool> {
         let Some(session) = &self.session else { return Ok(false) };
-        Ok(self.runtime.can_resume(session).await? != Resumable::Ended)
+        Ok(self.place.can_resume(session).await? != Resumable::Ended)
     }
 
     /// Shows the command that continues the session.
@@ -119,11 +123,10 @@ impl<'a> Conversation<'a> {
             )));
         }
         let mut options = ExecuteOptions::default();
-        options.tags = self.session_agent.tags();
+        options.tags = self.agent.tags();
         options.session.clone_from(&self.session);
         let before = self.usage().await?;
-        let agent = Arc::clone(self.session_agent.agent());
-        let execution = self.runtime.execute(agent, message.into(), options).await;
+        let execution = self.executor.start(message, options).await;
         let handle = execution.map_err(|error| match error.code() {
             ErrorCode::AlreadyRunning => unusable(
                 "the last run may still be running in another process; /resume waits for its lease to \
@@ -139,8 +142,7 @@ impl<'a> Conversation<'a> {
         })?;
         self.session = Some(handle.session().clone());
         let (approver, run_view) = (Approver::default(), self.run_view(started));
-        drive::turn(&self.runtime, self.session_agent.agent(), handle, approver, run_view, before)
-            .await
+        drive::turn(&self.executor, handle, approver, run_view, before).await
     }
 
     /// Resumes the last run if it was interrupted, failed or killed.
@@ -149,24 +151,23 @@ impl<'a> Conversation<'a> {
         let Some(session) = &self.session else {
             return Err(unusable("there is no session yet; /resume SESSION continues another one"));
         };
-        let head = storage::head(self.store, session.as_str()).await?;
-        for line in lease_wait::messages(&head, self.store).await? {
-            self.screen.note(&line)?;
+        let head = self.place.head(session.as_str()).await?;
+        if let Place::Store(store) = self.place {
+            for line in lease_wait::messages(&head, store).await? {
+                self.screen.note(&line)?;
+            }
         }
         let before = self.usage().await?;
-        if self.runtime.can_resume(session).await? == Resumable::Waiting {
+        if self.place.can_resume(session).await? == Resumable::Waiting {
             return self.resume_waiting(session, before, started, signals).await;
         }
-        let agent = Arc::clone(self.session_agent.agent());
-        let resumed = self.runtime.resume(agent, session, session_agent::wait_for_lease());
+        let resumed = self.executor.resume(session, session_agent::wait_for_lease());
         let handle = tokio::select! {
             handle = resumed => handle?,
             signal = signals.next() => return Ok(stopped_by(signal)),
         };
         let (approver, run_view) = (Approver::default(), self.run_view(started));
-        drive::turn(&self.runtime, self.session_agent.agent(), handle, approver, run_view, before)
-            .await
-            .map(Continue)
+        drive::turn(&self.executor, handle, approver, run_view, before).await.map(Continue)
     }
 
     /// Asks the user about the pending calls of the last turn and resumes it. If the user cannot be asked,
@@ -178,24 +179,15 @@ impl<'a> Conversation<'a> {
         started: Instant,
         signals: &mut Signals,
     ) -> Result<Flow> {
-        let handle = self.runtime.handle(session).await?;
-        let ended = EndedRun::new(handle.result().await?, &self.runtime, &handle).await?;
+        let handle = self.place.handle(session).await?;
+        let ended = EndedRun::new(handle.result().await?, self.place, &handle).await?;
         let mut approver = Approver::default();
         let run_view = self.run_view(started);
         if self.interactive
-            && approver.ask_all(&self.runtime, &ended.waiting, self.db, signals).await?
+            && approver.ask_all(self.place, &ended.waiting, self.db, signals).await?
         {
-            let agent = Arc::clone(self.session_agent.agent());
-            let handle =
-                self.runtime.resume(agent, session, session_agent::wait_for_lease()).await?;
-            let turn = drive::turn(
-                &self.runtime,
-                self.session_agent.agent(),
-                handle,
-                approver,
-                run_view,
-                before,
-            );
+            let handle = self.executor.resume(session, session_agent::wait_for_lease()).await?;
+            let turn = drive::turn(&self.executor, handle, approver, run_view, before);
             return turn.await.map(Continue);
         }
         let turn = Turn { before, text_shown: true };
@@ -205,11 +197,11 @@ impl<'a> Conversation<'a> {
     /// The token usage of the session so far.
     async fn usage(&self) -> Result<Usage> {
         let Some(session) = &self.session else { return Ok(Usage::default()) };
-        Ok(load(self.store, session).await?.usage().tokens)
+        Ok(self.place.load(session).await?.usage().tokens)
     }
 
     fn run_view(&self, started: Instant) -> RunView<'_> {
-        let model = self.session_agent.model().name();
+        let model = self.agent.model().map(Model::name);
         RunView {
             screen: self.screen,
             db: self.db,

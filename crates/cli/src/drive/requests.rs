@@ -37,7 +37,10 @@ impl<'a> Requests<'a> {
         }
         if signal == Signal::Terminate {
             self.terminating = true;
-            self.say("terminating: the session can be resumed");
+            self.say(match self.run_view.db.is_server() {
+                true => "leaving: the run continues at the server",
+                false => "terminating: the session can be resumed",
+            });
             view.set_request("terminating");
             return Ok(());
         }

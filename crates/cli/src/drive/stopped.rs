@@ -14,8 +14,11 @@ pub(super) fn stopped(error: Error, handle: &RunHandle, run_view: RunView<'_>) -
     let is_requested = error.code() == ErrorCode::Closed;
     let is_json = run_view.screen.is_json();
     if is_requested && !is_json {
-        let resume = follow_up::command("resume", handle.session(), run_view.db);
-        notice(&format!("stopped; to resume: {resume}"));
+        let command = |words| follow_up::command(words, handle.session(), run_view.db);
+        notice(&match run_view.db.is_server() {
+            true => format!("the run continues at the server; to follow it: {}", command("tail")),
+            false => format!("stopped; to resume: {}", command("resume")),
+        });
     } else {
         failure::report(&error.into(), is_json);
     }

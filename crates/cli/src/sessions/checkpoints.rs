@@ -1,21 +1,20 @@
 //! `helix sessions checkpoints`.
 
 use anyhow::Result;
-use helix_agents::AnyStore;
-use helix_agents::session::load;
 use helix_agents::terminal::Screen;
 
 use crate::checkpoint;
-use crate::storage::Which;
+use crate::place::Place;
 use crate::text::{shortened, table};
+use crate::which::Which;
 
 /// The maximum length of a reply in the table.
 const MAX_CHARS: usize = 80;
 
 /// Runs the command.
-pub(crate) async fn run(which: &Which, store: &AnyStore, screen: &Screen) -> Result<()> {
-    let head = which.head(store).await?;
-    let session = load(store, &head.session).await?;
+pub(crate) async fn run(which: &Which, place: &Place, screen: &Screen) -> Result<()> {
+    let head = which.head(place).await?;
+    let session = place.load(&head.session).await?;
     if screen.is_json() {
         screen.json(&session.checkpoints())?;
         return Ok(());

@@ -2,13 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::AnyStore;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::store::StateStore as _;
 use helix_agents::terminal::Screen;
 use serde_json::json;
 
-use crate::storage;
+use crate::place::Place;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -21,14 +19,14 @@ pub(crate) struct DeleteArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &DeleteArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
-    let head = storage::head(store, &args.session).await?;
+pub(crate) async fn run(args: &DeleteArgs, place: &Place, screen: &Screen) -> Result<()> {
+    let head = place.head(&args.session).await?;
     if head.is_leased() && !args.force {
         let message = "the session is running; interrupt it first, or use --force";
         let error = Error::new(ErrorCode::AlreadyRunning, message);
         return Err(error.with_context("session", &head.session).into());
     }
-    store.delete(&head.session).await?;
+    place.delete(&head.session).await?;
     if screen.is_json() {
         screen.json(&json!({ "deleted": head.session }))?;
     } else {

@@ -1,18 +1,15 @@
 //! `helix sessions fork`.
 
-use std::path::Path;
-
 use anyhow::Result;
 use clap::Args;
-use helix_agents::AnyStore;
-use helix_agents::executor::{AgentExecutor as _, ForkOptions};
-use helix_agents::session::load;
+use helix_agents::executor::ForkOptions;
 use helix_agents::terminal::Screen;
 use serde_json::json;
 
 use crate::checkpoint;
-use crate::session_agent;
-use crate::storage::Which;
+use crate::location::Location;
+use crate::place::Place;
+use crate::which::Which;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -33,26 +30,25 @@ pub(crate) struct ForkArgs {
 /// Runs the command.
 pub(crate) async fn run(
     args: &ForkArgs,
-    store: &AnyStore,
-    db: &Path,
+    place: &Place,
+    db: &Location,
     screen: &Screen,
 ) -> Result<()> {
-    let head = args.which.head(store).await?;
+    let head = args.which.head(place).await?;
     let mut options = ForkOptions::default();
     options.checkpoint = match args.step {
         // A checkpoint before a rewind is valid, too, although `checkpoints` does not list it.
         None => args.checkpoint,
         Some(step) => {
-            let session = load(store, &head.session).await?;
+            let session = place.load(&head.session).await?;
             let found = session.checkpoint_after(step).map(|checkpoint| checkpoint.version);
             Some(found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?)
         }
     };
     options.session = args.name.as_deref().map(Into::into);
-    let fork =
-        session_agent::runtime_without_model(store.clone())?.fork(&head.session, options).await;
+    let fork = place.fork(&head.session, options).await;
     let fork = fork.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
-    let origin = load(store, &fork).await?;
+    let origin = place.load(&fork).await?;
     let at = origin.forked().map(|origin| origin.version);
     if screen.is_json() {
         screen.json(&json!({ "session": fork, "from": head.session, "at": at }))?;

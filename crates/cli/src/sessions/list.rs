@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::AnyStore;
-use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
+use helix_agents::store::{Head, Page, SessionFilter};
 use helix_agents::terminal::Screen;
 use serde_json::json;
 
-use crate::model;
+use crate::place::Place;
+use crate::session_tags;
 use crate::text::table;
 
 /// The options of the command.
@@ -19,20 +19,30 @@ pub(crate) struct ListArgs {
     /// Start after this session, the last one of the previous page.
     #[arg(long, value_name = "SESSION")]
     after: Option<String>,
+    /// Only sessions with this tag; can be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = session_tags::parse)]
+    tag: Vec<(String, String)>,
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ListArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &ListArgs, place: &Place, screen: &Screen) -> Result<()> {
     let after = args.after.as_deref().map(Into::into);
-    show(Page { after, limit: args.limit }, store, screen).await
+    let tags = args.tag.iter().cloned();
+    let filter = tags.fold(SessionFilter::new(), |filter, (key, value)| filter.tag(key, value));
+    show(&filter, &Page { after, limit: args.limit }, place, screen).await
 }
 
-/// Shows a page of sessions.
-pub(crate) async fn show(page: Page, store: &AnyStore, screen: &Screen) -> Result<()> {
-    let heads = store.list(&SessionFilter::default(), &page).await?;
+/// Shows a page of the sessions that a filter selects.
+pub(crate) async fn show(
+    filter: &SessionFilter,
+    page: &Page,
+    place: &Place,
+    screen: &Screen,
+) -> Result<()> {
+    let heads = place.list(filter, page).await?;
     let mut listed = Vec::new();
     for head in heads {
-        let model = model::of(&head, store).await?;
+        let model = place.model(&head).await?;
         listed.push((head, model));
     }
     if screen.is_json() {

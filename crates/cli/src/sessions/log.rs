@@ -2,14 +2,13 @@
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::AnyStore;
 use helix_agents::event::RecordedEvent;
 use helix_agents::id::SessionId;
-use helix_agents::session::load_events;
 use helix_agents::terminal::{Screen, Style};
 
-use crate::storage::Which;
+use crate::place::Place;
 use crate::text::shortened;
+use crate::which::Which;
 
 /// The maximum length of a text. `--json` prints it in full.
 const MAX_CHARS: usize = 120;
@@ -25,20 +24,20 @@ pub(crate) struct LogArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &LogArgs, store: &AnyStore, screen: &Screen) -> Result<()> {
-    let head = args.which.head(store).await?;
-    show(&head.session, args.after, store, screen).await
+pub(crate) async fn run(args: &LogArgs, place: &Place, screen: &Screen) -> Result<()> {
+    let head = args.which.head(place).await?;
+    show(&head.session, args.after, place, screen).await
 }
 
 /// Shows the events of a session after one of them.
 pub(crate) async fn show(
     session: &SessionId,
     after: u64,
-    store: &AnyStore,
+    place: &Place,
     screen: &Screen,
 ) -> Result<()> {
     // The store can read only from the start of an append, so the events are filtered here.
-    let events = load_events(store, session, 0).await?;
+    let events = place.events(session).await?;
     for event in events.iter().filter(|event| event.seq > after) {
         if screen.is_json() {
             screen.json(event)?;

@@ -1,27 +1,31 @@
 //! `helix sessions show`.
 
-use std::path::Path;
-
 use anyhow::Result;
-use helix_agents::AnyStore;
 use helix_agents::clock::short_duration;
-use helix_agents::session::{PendingCallView, Session, SessionReader, load, pending_calls};
+use helix_agents::session::{PendingCallView, Session};
 use helix_agents::terminal::Screen;
 use serde_json::json;
 
 use crate::follow_up;
+use crate::location::Location;
 use crate::pending_call::kind;
-use crate::storage::Which;
+use crate::place::Place;
 use crate::text::{shortened, table};
+use crate::which::Which;
 
 /// The maximum length of the custom state. `--json` prints it in full.
 const MAX_STATE: usize = 500;
 
 /// Runs the command.
-pub(crate) async fn run(which: &Which, store: &AnyStore, db: &Path, screen: &Screen) -> Result<()> {
-    let head = which.head(store).await?;
-    let session = load(store, &head.session).await?;
-    let waiting = pending_calls(SessionReader::of(store), &head.created.root).await?;
+pub(crate) async fn run(
+    which: &Which,
+    place: &Place,
+    db: &Location,
+    screen: &Screen,
+) -> Result<()> {
+    let head = which.head(place).await?;
+    let session = place.load(&head.session).await?;
+    let waiting = place.pending_calls(&head.created.root).await?;
     let is_related =
         |call: &PendingCallView| call.session == head.session || head.session == call.root;
     let waiting: Vec<_> = waiting.into_iter().filter(is_related).collect();

@@ -130,7 +130,7 @@ async fn a_database_is_described_and_not_changed() {
     let sqlite = &report["stores"]["sqlite"];
     assert_eq!((code, &sqlite["exists"]), (0, &true.into()), "{sqlite}");
     let file = &sqlite["file"];
-    assert_eq!((&file["schema"], &file["newest_schema"]), (&6.into(), &6.into()));
+    assert_eq!((&file["schema"], &file["newest_schema"]), (&7.into(), &7.into()));
     assert_eq!((&file["journal_mode"], &file["sessions"]["completed"]), (&"wal".into(), &1.into()));
     assert!(file["chunks"].as_u64().unwrap() > 10, "{file}");
     assert!(std::fs::read(dir.path("helix.db")).unwrap() == before, "the file was changed");

@@ -78,10 +78,10 @@ async fn tables_are_created_by_migrate_or_the_first_run_only() {
     assert_eq!((looked.code, &looked.json_error()["code"]), (1, &"store_older".into()));
     let doctor = dir.helix(&["doctor", "--db", &url]).await;
     assert!(doctor.stdout.contains("no tables yet"), "{doctor:?}");
-    for before in [0, 4] {
+    for before in [0, 5] {
         let done = dir.helix(&["migrate", "--db", &url, "--json"]).await;
         let shown = url.replace(&format!(":{}", password(&url)), "");
-        let expected = json!({ "db": shown, "before": before, "schema": 4 });
+        let expected = json!({ "db": shown, "before": before, "schema": 5 });
         assert_eq!((done.code, done.json()), (0, expected));
     }
     assert_eq!(dir.helix(&["sessions", "list", "--db", &url]).await.code, 0);

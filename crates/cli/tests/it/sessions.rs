@@ -28,6 +28,25 @@ async fn sessions_are_listed_newest_first() {
 }
 
 #[tokio::test]
+async fn sessions_are_listed_by_tag() {
+    let (dir, session) = TestDir::after_demo().await;
+    dir.helix(&["demo", "--scripted", "--pace", "1", "--json"]).await.json();
+    for (tags, sessions) in [
+        (&["--tag", "model=script"][..], 2),
+        (&["--tag", "model=script", "--tag", "pace_ms=1"], 1),
+        (&["--tag", "model=script", "--tag", "pace_ms=1=2"], 0),
+        (&["--tag", "model=script", "--after", &session], 0),
+    ] {
+        let list = dir.helix(&[&["sessions", "list", "--json"], tags].concat()).await.json();
+        assert_eq!(list.as_array().unwrap().len(), sessions, "{tags:?}");
+    }
+    let refused = dir.helix(&["sessions", "list", "--tag", "model"]).await;
+    assert_eq!((refused.code, &*refused.stdout), (2, ""));
+    let invalid = dir.helix(&["sessions", "list", "--tag", "=script", "--json"]).await;
+    assert_eq!((invalid.code, &invalid.json_error()["code"]), (1, &"tag_invalid".into()));
+}
+
+#[tokio::test]
 async fn show_has_the_status_of_a_session() {
     let (dir, session) = TestDir::after_demo().await;
     let shown = dir.helix(&["sessions", "show", "--last", "--json"]).await.json();

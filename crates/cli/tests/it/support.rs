@@ -1,6 +1,7 @@
 //! Runs the binary in a separate folder for each test.
 
 mod model;
+mod served;
 pub(crate) mod server;
 
 use std::io::ErrorKind;
@@ -13,11 +14,21 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 pub(crate) use self::model::{ModelServer, Scripted};
+pub(crate) use self::served::Served;
 use self::server::Server;
 
 /// The environment variables that would change the behaviour of the binary, besides those of the providers.
-const AMBIENT: [&str; 8] =
-    ["CARGO", "EDITOR", "HELIX_DB", "HELIX_LOG", "NO_COLOR", "TERM", "USER", "VISUAL"];
+const AMBIENT: [&str; 9] = [
+    "CARGO",
+    "EDITOR",
+    "HELIX_DB",
+    "HELIX_LOG",
+    "HELIX_TOKEN",
+    "NO_COLOR",
+    "TERM",
+    "USER",
+    "VISUAL",
+];
 
 /// A temporary folder in which the binary runs and creates its database.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! The reports of a writer, and the expected content of the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Page, Position, SessionFilter, StateStore,
-    StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, NewSession, Page, Position, SessionFilter,
+    StateStore, StoredAppend, list_all,
 };
 
 use crate::rng::Rng;
@@ -39,6 +39,14 @@ pub(super) enum Operation {
     Delete { session: String },
 }
 
+/// The tag of all sessions.
+const TAG: (&str, &str) = ("suite", "durable");
+
+fn tagged(session: &SessionId) -> NewSession {
+    let tags = [(TAG.0.to_owned(), TAG.1.to_owned())].into();
+    NewSession { tags, ..root_session(session) }
+}
+
 /// Returns the body of an append: always the same for one id, of random length.
 fn body(id: &str) -> Bytes {
     let mut rng = Rng::of(("body", id));
@@ -67,7 +75,7 @@ impl Operation {
             Self::Create { session } => {
                 let session = id(session);
                 let first = Append { body: body("first"), ..first(&session, "first") };
-                let outcome = store.create_session(root_session(&session), first).await.unwrap();
+                let outcome = store.create_session(tagged(&session), first).await.unwrap();
                 assert!(matches!(outcome, CreateOutcome::Created { .. }), "{self:?}: {outcome:?}");
             }
             Self::Append { session, expected, id: append_id, count } => {
@@ -80,7 +88,7 @@ impl Operation {
                 let session = id(session);
                 let own = append(&session, expected, "fork");
                 let own = Append { summary: Some(idle()), body: body("fork"), ..own };
-                let outcome = store.fork(&id(from), root_session(&session), own).await.unwrap();
+                let outcome = store.fork(&id(from), tagged(&session), own).await.unwrap();
                 assert!(matches!(outcome, ForkOutcome::Created { .. }), "{self:?}: {outcome:?}");
             }
             Self::Delete { session } => drop(store.delete(&id(session)).await.unwrap()),
@@ -128,13 +136,25 @@ impl Model {
     }
 
     /// Reads the content of a store. Every log must be complete: without gaps, with the bodies that were
-    /// written, and with a head at its end. Otherwise the error says where it is not.
+    /// written, and with a head at its end. The list by tag must contain the same sessions. Otherwise the error says where
+    /// it is not.
     pub(super) async fn read(store: &dyn StateStore) -> Result<Self, String> {
+        let sessions = Self::logs(store).await?;
+        let tagged = list_all(store, &SessionFilter::new().tag(TAG.0, TAG.1)).await.unwrap();
+        let tagged: BTreeSet<_> = tagged.iter().map(|head| head.session.as_str()).collect();
+        if !sessions.keys().map(String::as_str).eq(tagged.iter().copied()) {
+            let all = sessions.keys();
+            return Err(format!("by tag: {tagged:?}, in all: {all:?}"));
+        }
+        Ok(Self(sessions))
+    }
+
+    async fn logs(store: &dyn StateStore) -> Result<BTreeMap<String, Vec<(String, u32)>>, String> {
         let mut sessions = BTreeMap::new();
         let mut page = Page { after: None, limit: 1000 };
         loop {
             let heads = store.list(&SessionFilter::default(), &page).await.unwrap();
-            let Some(last) = heads.last() else { return Ok(Self(sessions)) };
+            let Some(last) = heads.last() else { return Ok(sessions) };
             page.after = Some(last.session.clone());
             for head in heads {
                 let log = store.read_log(&head.session, 0, u32::MAX).await.unwrap();

@@ -73,7 +73,7 @@ pub async fn leftovers_of_an_earlier_session_hide_no_chunks_of_the_next(
         run: "earlier".into(),
         step: 1,
         at: Timestamp(0),
-        kind: ChunkKind::RunStarted,
+        kind: ChunkKind::RunStarted { turn: 1 },
     };
     let streams = harness.streams();
     streams.append_chunks(batch_id(), &S.into(), None, vec![origin.clone()]).await.unwrap();

@@ -396,7 +396,10 @@ async fn aborted_after_its_child_ended(harness: &impl RuntimeHarness) -> Agent {
     let owner = harness.boot(World::new(llm()).with_store(held(&child_ended))).await;
     start_run(&*owner, &agent, "go").await;
     within(reported.reached()).await;
-    until_shown(&found(&*owner, &child("1.0")).await, |kind| *kind == ChunkKind::RunStarted).await;
+    until_shown(&found(&*owner, &child("1.0")).await, |kind| {
+        matches!(kind, ChunkKind::RunStarted { .. })
+    })
+    .await;
     reported.open();
     within(child_ended.reached()).await;
     all_crashed(harness).await;

@@ -103,7 +103,7 @@ pub async fn usage_over_sessions_is_what_their_logs_say(harness: &impl RuntimeHa
     assert_eq!((of_fork.sessions, of_fork.usage), (1, UsageRollup::default()));
     let of_helper = SessionFilter::new().agent("helper");
     assert_eq!(query(&*executor, of_helper).await.usage.tools["shout"].calls, 1);
-    let tagged = other.usage(&UsageQuery::new().tag("team", "b")).await.unwrap();
+    let tagged = query(&*other, SessionFilter::new().tag("team", "b")).await;
     assert_eq!((tagged.sessions, tagged.usage.custom["tool:read"]["pages"]), (1, 1.5));
 }
 

@@ -1,12 +1,13 @@
 //! Scenarios for deleting sessions.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::{
-    Append, AppendOutcome, Page, Position, Purge, SessionFilter, SessionStatus,
+    Append, AppendOutcome, NewSession, Page, Position, Purge, SessionFilter, SessionStatus,
 };
 
 use super::StoreHarness;
@@ -122,4 +123,35 @@ pub async fn a_deleted_session_can_be_created_anew(harness: &impl StoreHarness) 
     let late = append(&old.session, &Position { version: 1, append: "first".into() }, "a");
     assert_eq!(store.append(late).await.unwrap(), AppendOutcome::HistoryLost);
     assert_eq!(new.ids().await, ["new"]);
+}
+
+/// A conditional deletion deletes a session with all required tags, together with its descendants. A session that
+/// lacks one of them stays, with its log.
+pub async fn only_a_session_with_the_required_tags_is_deleted(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let session = id("s");
+    let tags = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let new = NewSession {
+        tags: tags(&[("owner", "ann"), ("topic", "tides")]),
+        ..root_session(&session)
+    };
+    let mut writer = Writer::create_as(&store, new, first(&session, "first")).await;
+    writer.add("a").await;
+    Writer::create_as(&store, child(&session, &session), first(&id("child"), "first")).await;
+    for lacking in [
+        tags(&[("owner", "bob")]),
+        tags(&[("owner", "")]),
+        tags(&[("own", "ann")]),
+        tags(&[("owner", "ann"), ("topic", "rivers")]),
+    ] {
+        assert!(!store.delete_if(&session, &lacking).await.unwrap(), "{lacking:?}");
+    }
+    assert_eq!(writer.ids().await, ["first", "a"]);
+    assert!(store.head(&id("child")).await.unwrap().is_some());
+    assert!(!store.delete_if(&id("never"), &tags(&[("owner", "ann")])).await.unwrap());
+    assert!(store.delete_if(&session, &tags(&[("owner", "ann")])).await.unwrap());
+    assert_eq!(store.head(&session).await.unwrap(), None);
+    assert_eq!(store.head(&id("child")).await.unwrap(), None);
 }

@@ -33,7 +33,7 @@ pub async fn ids_are_any_text(harness: &impl StoreHarness) {
             agent: text.into(),
             root: session.clone(),
             parent: None,
-            tags: [(text.to_owned(), text.to_owned())].into(),
+            tags: [("text".to_owned(), text.to_owned())].into(),
         };
         let first = Append {
             run: Some(RunId::from(text)),

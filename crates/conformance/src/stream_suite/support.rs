@@ -47,7 +47,7 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
 
 /// Returns the chunk that announcements of a writer equal, except for their kind.
 pub(crate) fn origin(session: &SessionId) -> Chunk {
-    chunk(session, ChunkKind::RunStarted)
+    chunk(session, ChunkKind::RunStarted { turn: 1 })
 }
 
 pub(crate) fn model(step: u32) -> Effect {

@@ -32,13 +32,18 @@ pub async fn chunks_come_back_as_they_were_written(harness: &impl StreamHarness)
     let session = id("it's \"s\" 🦀");
     let error = ErrorRecord::new(ErrorCode::ToolFailed, "no\nsuch 'thing'");
     let kinds = vec![
-        ChunkKind::RunStarted,
+        ChunkKind::RunStarted { turn: 1 },
         ChunkKind::RunResumed,
         ChunkKind::TextDelta { delta: "\u{0} \"quoted\" 日本 🦀\r\n".to_owned() },
         ChunkKind::Thinking { content: String::new(), complete: true },
         ChunkKind::ToolArgStart { index: 3, tool: "t".into() },
         ChunkKind::ToolArgDelta { index: 3, delta: "{\"a\":".to_owned() },
-        ChunkKind::ToolStart { call: "1.0".into(), tool: "t".into(), arguments: "{}".to_owned() },
+        ChunkKind::ToolStart {
+            call: "1.0".into(),
+            tool: "t".into(),
+            arguments: "{}".to_owned(),
+            client: true,
+        },
         ChunkKind::ToolProgress {
             call: "1.0".into(),
             message: "half".to_owned(),
@@ -57,7 +62,7 @@ pub async fn chunks_come_back_as_they_were_written(harness: &impl StreamHarness)
         ChunkKind::Output { output: "{\"a\":1}".to_owned() },
         ChunkKind::Error { error },
         ChunkKind::RunInterrupted { reason: Some("x".to_owned()) },
-        ChunkKind::RunEnded { status: "completed".to_owned() },
+        ChunkKind::RunEnded { status: "completed".to_owned(), usage: None },
     ];
     let written: Vec<_> = kinds.into_iter().map(|kind| chunk(&session, kind)).collect();
     streams.append_chunks(batch_id(), &session, None, written.clone()).await.unwrap();

@@ -2,6 +2,7 @@
 
 mod state;
 mod streams;
+mod tags;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -66,6 +67,8 @@ pub(crate) enum Breakage {
     ListedByName,
     /// The age of a session is counted from its creation.
     PurgedByCreation,
+    /// A deletion does not check the required tags.
+    TagsNotRequired,
     /// Bodies stay when their session is deleted.
     BodiesKept,
     /// Streams stay when their session is purged.
@@ -96,6 +99,8 @@ pub(crate) enum Breakage {
     QueueOvertaken,
     /// A mistake with the writers of batches.
     Writers(Mistake),
+    /// A mistake with the index of tags.
+    Tags(TagMistake),
 }
 
 /// A mistake with the writers of batches.
@@ -125,6 +130,33 @@ pub(crate) enum Mistake {
     SessionsUnchecked,
     /// Watermarks of a deleted session count for its successor.
     CreationIgnored,
+}
+
+/// A mistake with the index of tags.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TagMistake {
+    /// Tags of a filter are ignored.
+    Ignored,
+    /// Only the first tag of a filter is compared.
+    FirstOnly,
+    /// A list by tag ignores the other conditions of its filter.
+    OthersIgnored,
+    /// Each page of a list by tag starts at the newest session.
+    Unpaged,
+    /// Values whose mapped texts are equal are the same value.
+    Values(Loss),
+    /// A session is added to the index after it was created.
+    Later,
+    /// A fork has the tags of its original as well.
+    Forked,
+    /// Tags stay when their session is deleted.
+    Kept,
+    /// The tags of a refused creation count.
+    OfRefused,
+    /// At most this many tags of a session are kept.
+    UpTo(usize),
+    /// Tags are not checked.
+    Unchecked,
 }
 
 impl fmt::Debug for Breakage {
@@ -164,6 +196,8 @@ impl fmt::Debug for Breakage {
             Self::UsageKept => "usage that is kept",
             Self::UsageLater => "usage that comes later",
             Self::QueueOvertaken => "batches that are overtaken",
+            Self::TagsNotRequired => "deletions that do not check the tags",
+            Self::Tags(mistake) => return write!(f, "a mistake with tags: {mistake:?}"),
             Self::Writers(mistake) => return write!(f, "a mistake with writers: {mistake:?}"),
         })
     }
@@ -191,7 +225,9 @@ struct Shared {
     snapshots: Mutex<HashMap<SessionId, Snapshot>>,
     /// Usage that is kept wrongly.
     usages: Mutex<HashMap<SessionId, Option<Arc<UsageRollup>>>>,
-    /// Number of usage lists.
+    /// The index of tags.
+    tags: Mutex<HashMap<SessionId, Vec<(String, String)>>>,
+    /// Number of lists of usage, and by tag.
     looks: AtomicU32,
     /// The highest fencing token, by stream and by session.
     tokens: Mutex<HashMap<(SessionId, SessionId), u64>>,
@@ -270,6 +306,7 @@ impl Harness {
             written: Mutex::default(),
             snapshots: Mutex::default(),
             usages: Mutex::default(),
+            tags: Mutex::default(),
             looks: AtomicU32::new(0),
             tokens: Mutex::default(),
             write_queue: WriteQueue::new(),

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use helix_agents_conformance::{backend_suite, scenario, store_suite, stream_suite};
 
-use crate::broken::{Breakage, Harness, Mistake};
+use crate::broken::{Breakage, Harness, Mistake, TagMistake};
 
 /// One test per breakage: the scenario fails on a store with it.
 macro_rules! noticed {
@@ -90,6 +90,8 @@ noticed! {
         ListedByName, store_suite::sessions_are_listed_by_creation_whatever_is_appended_later;
     a_purge_by_creation:
         PurgedByCreation, store_suite::an_old_session_with_a_late_append_is_not_purged;
+    a_deletion_without_its_condition:
+        TagsNotRequired, store_suite::only_a_session_with_the_required_tags_is_deleted;
     bodies_that_outlive_their_session:
         BodiesKept, store_suite::nothing_of_a_deleted_session_is_kept;
     streams_that_outlive_their_session:
@@ -120,6 +122,30 @@ noticed! {
         SnapshotsForked, store_suite::a_fork_has_no_snapshot_of_its_original;
     snapshots_that_others_do_not_see:
         SnapshotsPerHandle, store_suite::a_snapshot_is_read_back_as_it_was_saved;
+    tags_that_are_ignored:
+        Tags(TagMistake::Ignored), store_suite::sessions_are_listed_by_a_tag;
+    tags_of_which_the_first_is_compared:
+        Tags(TagMistake::FirstOnly), store_suite::all_tags_of_a_filter_hold_together;
+    tags_that_replace_other_conditions:
+        Tags(TagMistake::OthersIgnored), store_suite::tags_hold_together_with_other_conditions;
+    lists_by_tag_without_pages:
+        Tags(TagMistake::Unpaged), store_suite::a_list_by_tag_can_be_read_in_pages;
+    tags_without_case:
+        Tags(TagMistake::Values(str_lowercase)), store_suite::tags_are_any_text;
+    tags_of_64_characters:
+        Tags(TagMistake::Values(str_64)), store_suite::tags_are_any_text;
+    tags_that_come_later:
+        Tags(TagMistake::Later), store_suite::a_session_and_its_tags_become_visible_together;
+    tags_that_are_forked:
+        Tags(TagMistake::Forked), store_suite::a_fork_has_tags_of_its_own;
+    tags_that_outlive_their_session:
+        Tags(TagMistake::Kept), store_suite::tags_go_with_their_session;
+    tags_of_creations_that_were_refused:
+        Tags(TagMistake::OfRefused), store_suite::a_refused_creation_leaves_the_tags;
+    sixty_three_tags:
+        Tags(TagMistake::UpTo(63)), store_suite::the_longest_tags_are_listed;
+    tags_that_are_not_checked:
+        Tags(TagMistake::Unchecked), store_suite::tags_beyond_the_limits_are_refused;
     usage_that_is_cleared:
         UsageCleared, store_suite::an_append_without_usage_keeps_the_stored_usage;
     usage_of_appends_that_were_not_taken:

@@ -95,6 +95,8 @@ codes! {
     IdInvalid = "id_invalid", InvalidInput;
     /// The input of an operation cannot be used.
     InputInvalid = "input_invalid", InvalidInput;
+    /// The tags of a session are too many or too long, or contain a character that is not allowed.
+    TagInvalid = "tag_invalid", InvalidInput;
     /// No provider serves the named model.
     ModelUnknown = "model_unknown", InvalidInput;
     /// No session has this id.
@@ -252,6 +254,30 @@ codes! {
     StoreNewer = "store_newer", Unsupported;
     /// The store's tables are outdated, and migrations are disabled.
     StoreOlder = "store_older", Unsupported;
+    /// A request to the server has no valid credentials.
+    Unauthenticated = "unauthenticated", Unauthorized;
+    /// The caller is not permitted to perform the action.
+    Forbidden = "forbidden", Unauthorized;
+    /// The server does not accept requests with this host or origin.
+    OriginRefused = "origin_refused", Unauthorized;
+    /// The server has no route with this path.
+    RouteNotFound = "route_not_found", NotFound;
+    /// The route does not support the method of the request.
+    MethodNotAllowed = "method_not_allowed", InvalidInput;
+    /// The body of the request has a type that the server does not read.
+    ContentTypeUnsupported = "content_type_unsupported", InvalidInput;
+    /// The body of the request did not arrive in time.
+    RequestTimeout = "request_timeout", Unavailable;
+    /// The caller or all callers together have reached a limit of the server.
+    RateLimited = "rate_limited", RateLimited;
+    /// The caller has reached the maximum number of sessions.
+    SessionLimit = "session_limit", LimitExceeded;
+    /// The server is shutting down.
+    ServerStopping = "server_stopping", Unavailable;
+    /// The client could not reach the server, or the server did not answer in time.
+    ServerUnreachable = "server_unreachable", Unavailable;
+    /// The response is not one of an agent server.
+    ServerProtocol = "server_protocol", InvalidInput;
     /// The store or executor was shut down.
     Closed = "closed", Cancelled;
     /// User code panicked.

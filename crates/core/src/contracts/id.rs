@@ -74,6 +74,10 @@ string_id! {
     /// further effect.
     RequestId
 }
+string_id! {
+    /// The id of a message, chosen by the client that sends it.
+    MessageId
+}
 
 /// The id of a stream batch. Repeating a batch with its id returns the first result. It is only
 /// kept in memory, so it is a number.
@@ -174,6 +178,19 @@ impl CallId {
     }
 }
 
+impl MessageId {
+    /// Validates an id that a client chose.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a control
+    /// character.
+    pub fn validated(text: impl Into<String>) -> Result<Self> {
+        let text = text.into();
+        check("message", &text)?;
+        Ok(Self::from(text))
+    }
+}
+
 impl AppendId {
     /// Returns the id at the position before the first append.
     #[must_use]
@@ -205,7 +222,7 @@ fn check(what: &'static str, text: &str) -> Result<()> {
 }
 
 /// Returns `true` if the text contains a control character.
-fn has_control(text: &str) -> bool {
+pub(crate) fn has_control(text: &str) -> bool {
     !is_printable_ascii(text.as_bytes()) && text.chars().any(char::is_control)
 }
 

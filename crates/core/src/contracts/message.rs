@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::id::CallId;
+use crate::id::{CallId, MessageId};
 use crate::json::Json;
 use crate::wire::WireCell;
 
@@ -41,6 +41,10 @@ pub enum Message {
 /// A message of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserMessage {
+    /// The id that the client gave the message. Front ends recognise a repeated or edited message by it. No model
+    /// receives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<MessageId>,
     /// The text of the message.
     pub content: String,
     /// The images and files of the message.
@@ -66,12 +70,19 @@ impl From<String> for UserMessage {
 impl UserMessage {
     /// Creates a visible message.
     pub fn new(content: impl Into<String>) -> Self {
-        Self { content: content.into(), attachments: Vec::new(), hidden: false }
+        Self { id: None, content: content.into(), attachments: Vec::new(), hidden: false }
     }
 
     /// Creates a message that is context for the model and hidden from users.
     pub fn hidden(content: impl Into<String>) -> Self {
         Self { hidden: true, ..Self::new(content) }
+    }
+
+    /// Sets the id that the client gave the message.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
+        self.id = Some(id.into());
+        self
     }
 
     /// Adds an image or another file after the text and the files so far.
@@ -267,6 +278,8 @@ pub struct SharedMessage(Arc<Shared>);
 
 struct Shared {
     message: Message,
+    /// The number of the turn, or 0 if the message is not part of a session.
+    turn: u32,
     wire: WireCell,
 }
 
@@ -274,7 +287,19 @@ impl SharedMessage {
     /// Creates a shared message.
     #[must_use]
     pub fn new(message: Message) -> Self {
-        Self(Arc::new(Shared { message, wire: WireCell::default() }))
+        Self::of_turn(0, message)
+    }
+
+    /// Creates a shared message of a turn of a session.
+    pub(crate) fn of_turn(turn: u32, message: Message) -> Self {
+        Self(Arc::new(Shared { message, turn, wire: WireCell::default() }))
+    }
+
+    /// Returns the number of the turn in which the message entered the transcript of its session, starting at 1.
+    /// Returns 0 for a message outside of a turn.
+    #[must_use]
+    pub fn turn(&self) -> u32 {
+        self.0.turn
     }
 
     /// Returns the message encoded as `encoding`. The first call runs `encode`; later calls use the

@@ -124,6 +124,10 @@ pub struct ExecuteOptions {
     pub run: Option<RunId>,
     /// The labels of a new session.
     pub tags: BTreeMap<String, String>,
+    /// Labels that an existing session must have. Otherwise `execute` fails with
+    /// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound) and changes nothing. A new
+    /// session gets them; they take precedence over [`tags`](Self::tags).
+    pub required_tags: BTreeMap<String, String>,
     /// Limits on the session's usage.
     pub budget: Option<Budget>,
     /// Hooks of this execution. They run after the agent's hooks. They are not recorded: a run that
@@ -155,6 +159,14 @@ impl ExecuteOptions {
         self
     }
 
+    /// Adds a label to a new session, and requires it of an existing one. The check and the start
+    /// are atomic, so a label can name the owner of a session whose id several callers choose.
+    #[must_use]
+    pub fn required_tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.required_tags.insert(key.into(), value.into());
+        self
+    }
+
     /// Limits the session's usage over its whole lifetime. The limits are recorded in the log and
     /// apply to every process that continues the session. Each limit replaces that of the agent.
     #[must_use]
@@ -177,6 +189,7 @@ impl fmt::Debug for ExecuteOptions {
             .field("session", &self.session)
             .field("run", &self.run)
             .field("tags", &self.tags)
+            .field("required_tags", &self.required_tags)
             .field("budget", &self.budget)
             .field("hooks", &self.hooks.len())
             .finish()
@@ -213,6 +226,9 @@ pub struct ResumeOptions {
     /// lease outlasts this time, and during the wait if the lease is renewed, because its owner is
     /// then alive.
     pub wait: Duration,
+    /// Labels that the root of the session must have. Otherwise `resume` fails with
+    /// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound) and changes nothing.
+    pub required_tags: BTreeMap<String, String>,
     /// Hooks of this execution. They run after the agent's hooks.
     pub hooks: Vec<Arc<dyn AgentHooks>>,
 }
@@ -255,6 +271,13 @@ impl ResumeOptions {
         self
     }
 
+    /// Requires a label of the root of the session. The check and the start are atomic.
+    #[must_use]
+    pub fn required_tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.required_tags.insert(key.into(), value.into());
+        self
+    }
+
     /// Waits up to `wait` for the lease of a run whose process may have crashed.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
@@ -277,6 +300,7 @@ impl fmt::Debug for ResumeOptions {
             .field("message", &self.message.is_some())
             .field("checkpoint", &self.checkpoint)
             .field("wait", &self.wait)
+            .field("required_tags", &self.required_tags)
             .field("budget", &self.budget)
             .field("hooks", &self.hooks.len())
             .finish()
@@ -301,6 +325,9 @@ pub struct ForkOptions {
     pub session: Option<SessionId>,
     /// Labels of the new session. They extend and override those of the original.
     pub tags: BTreeMap<String, String>,
+    /// Labels that the root of the original must have. Otherwise `fork` fails with
+    /// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound) and creates nothing.
+    pub required_tags: BTreeMap<String, String>,
 }
 
 impl ForkOptions {
@@ -324,6 +351,13 @@ impl ForkOptions {
     #[must_use]
     pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.tags.insert(key.into(), value.into());
+        self
+    }
+
+    /// Requires a label of the root of the original. The check and the fork are atomic.
+    #[must_use]
+    pub fn required_tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.required_tags.insert(key.into(), value.into());
         self
     }
 }

@@ -10,9 +10,11 @@ mod head;
 mod retrying;
 mod select;
 mod snapshot;
+mod tags;
 mod usage;
 mod write_queue;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -31,6 +33,7 @@ pub use head::{Head, NewSession, Renewal, SessionStatus, Summary};
 pub use retrying::RetryingStore;
 pub use select::{MAX_PAGE, Page, Purge, SessionFilter};
 pub use snapshot::Snapshot;
+pub use tags::{MAX_TAG_KEY_BYTES, MAX_TAG_VALUE_BYTES, MAX_TAGS};
 pub use usage::SessionUsage;
 pub use write_queue::WriteQueue;
 
@@ -83,6 +86,11 @@ pub enum StoreScope {
 ///   byte. [`Append::check_first`], [`check_fork`](Append::check_fork) and [`check`](Append::check)
 ///   reject others with [`IdInvalid`](crate::error::ErrorCode::IdInvalid). For reads, a session
 ///   with an invalid id does not exist.
+/// - The tags of a session are those with which it was created or forked. They become visible, to [`head`](Self::head)
+///   and to [`list`](Self::list) by tag, together with the session, never change, and are deleted with it. A fork has
+///   exactly the tags in its own [`NewSession`]. Keys and values are compared byte by byte.
+///   [`Append::check_first`] and [`check_fork`](Append::check_fork) reject tags beyond the limits with
+///   [`TagInvalid`](crate::error::ErrorCode::TagInvalid).
 /// - Bodies are arbitrary bytes up to [`max_append_bytes`](Self::max_append_bytes). Larger ones are
 ///   rejected with [`TooLarge`](crate::error::ErrorCode::TooLarge), appends without events with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
@@ -195,9 +203,14 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
 
     /// Lists heads, newest first: by creation time and then by id, both descending.
     ///
+    /// A list by tag should not read sessions without the tag: a store with many sessions keeps an index of tags, in the
+    /// order of the list. With several tags, it searches the sessions that have one of them. Sessions that do not meet
+    /// the other conditions are read and skipped.
+    ///
     /// # Errors
     /// Returns [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if the page continues after a session that
-    /// was deleted, and errors of the backend.
+    /// was deleted, [`TagInvalid`](crate::error::ErrorCode::TagInvalid) from [`SessionFilter::check`], and errors of the
+    /// backend.
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>>;
 
     /// Lists heads together with the usage of each session. Sessions, order and pages are those of
@@ -245,7 +258,23 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns the errors of the backend.
-    async fn delete(&self, session: &SessionId) -> Result<bool>;
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        self.delete_if(session, &BTreeMap::new()).await
+    }
+
+    /// Deletes a session as [`delete`](Self::delete) does if it has all of these tags. Otherwise it changes nothing and
+    /// returns `false`, as for a missing session.
+    ///
+    /// The check and the deletion are atomic: another session that is created with the id in the meantime is deleted
+    /// only if it has the tags as well.
+    ///
+    /// # Errors
+    /// Returns the errors of the backend.
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool>;
 
     /// Deletes all matching root sessions, each with all its descendants and their streams, as [`delete`](Self::delete)
     /// does. Returns the number of deleted sessions. No session of a tree is deleted while a lease is held in the tree.

@@ -1,5 +1,7 @@
 //! Deleting sessions together with their streams, even if streams are stored elsewhere.
 
+use std::collections::BTreeMap;
+
 use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
 use crate::error::Result;
 use crate::id::SessionId;
@@ -20,7 +22,21 @@ pub async fn delete_session(
     streams: &dyn StreamManager,
     session: &SessionId,
 ) -> Result<bool> {
-    let existed = store.delete(session).await?;
+    delete_session_if(store, streams, session, &BTreeMap::new()).await
+}
+
+/// Deletes a session as [`delete_session`] does if it has all of these tags. Otherwise it deletes nothing and returns
+/// `false`, as for a session that does not exist.
+///
+/// # Errors
+/// Returns the errors of the store and the stream manager.
+pub async fn delete_session_if(
+    store: &dyn StateStore,
+    streams: &dyn StreamManager,
+    session: &SessionId,
+    required_tags: &BTreeMap<String, String>,
+) -> Result<bool> {
+    let existed = store.delete_if(session, required_tags).await?;
     clear_stream(store, streams, session).await?;
     Ok(existed)
 }

@@ -3,6 +3,7 @@
 
 mod submitted;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 
+pub use crate::contracts::request_options::{MessageOptions, StopOptions};
 pub use crate::contracts::run_options::{ExecuteOptions, ForkOptions, Input, ResumeOptions};
 pub use crate::machine::agent_result::AgentResult;
 pub use submitted::{Resumption, Submitted};
@@ -19,7 +21,7 @@ use crate::agent::{Agent, AnyAgent};
 use crate::error::Result;
 use crate::id::{RunId, SessionId};
 use crate::json::Json;
-use crate::machine::session::Session;
+use crate::machine::session::{Session, StopKind};
 use crate::message::UserMessage;
 use crate::stream::ChunkStream;
 use crate::usage::UsageRollup;
@@ -211,6 +213,9 @@ impl<O> fmt::Debug for RunHandle<O> {
 ///   error, unless they passed the same run id: they attach to that run.
 /// - A recorded effect is never executed again. An effect with an unknown outcome is handled
 ///   according to its tool's effect class.
+/// - A method with required tags applies only to a session whose root has all of them, also if the session is
+///   deleted and another one is created with its id during the call. It reports any other session as not found, and
+///   neither changes it nor attaches to its runs.
 /// - Every method can be called from processes other than the one that executes the run, within the
 ///   scope of the store.
 ///
@@ -238,7 +243,8 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Returns [`AlreadyRunning`] if the session has an active run, [`RunUnfinished`] if its run
     /// stopped without ending, [`Suspended`] if it waits for answers or children, [`AgentMismatch`]
-    /// if it belongs to another agent, [`InputInvalid`] if the input has no message or an
+    /// if it belongs to another agent, [`SessionNotFound`] if it lacks a
+    /// [required tag](ExecuteOptions::required_tags), [`InputInvalid`] if the input has no message or an
     /// unsuitable state, [`StateInvalid`] if the recorded state does not fit the agent, the
     /// adapter's error if it rejects the model settings, and errors of the store.
     ///
@@ -254,6 +260,7 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// [`AlreadyRunning`]: crate::error::ErrorCode::AlreadyRunning
     /// [`InputInvalid`]: crate::error::ErrorCode::InputInvalid
     /// [`RunUnfinished`]: crate::error::ErrorCode::RunUnfinished
+    /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     /// [`StateInvalid`]: crate::error::ErrorCode::StateInvalid
     /// [`Suspended`]: crate::error::ErrorCode::Suspended
     async fn execute(
@@ -311,6 +318,33 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Returns the errors of the stores.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
+
+    /// Deletes a session as [`delete`](Self::delete) does if it has all of these tags. Otherwise it deletes nothing and
+    /// returns `false`, as for a session that does not exist. The check and the deletion are atomic.
+    ///
+    /// # Errors
+    /// Returns the errors of the stores.
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool>;
+
+    /// Requests that a run stop: at the next step boundary, or immediately. [`interrupt`](Self::interrupt) and
+    /// [`abort`](Self::abort) do the same without options.
+    ///
+    /// # Errors
+    /// Returns the errors of [`interrupt`](Self::interrupt) or [`abort`](Self::abort), and [`NothingToStop`] if the
+    /// session's last run is not [the one to stop](StopOptions::run).
+    ///
+    /// # Durability
+    /// When it returns `Ok`, the request is in the log.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the request may have been recorded. The call can be repeated.
+    ///
+    /// [`NothingToStop`]: crate::error::ErrorCode::NothingToStop
+    async fn stop(&self, session: &SessionId, kind: StopKind, options: StopOptions) -> Result<()>;
 
     /// Requests that the session's current run stop at the next step boundary.
     ///
@@ -378,6 +412,21 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     ///
     /// [`SessionNotFound`]: crate::error::ErrorCode::SessionNotFound
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()>;
+
+    /// Sends a message as [`send_message`](Self::send_message) does. With a [request id](MessageOptions::request), the
+    /// call can be repeated.
+    ///
+    /// # Errors
+    /// Returns the errors of [`send_message`](Self::send_message).
+    ///
+    /// # Durability
+    /// When the method returns `Ok`, the message is in the log.
+    async fn queue_message(
+        &self,
+        session: &SessionId,
+        message: UserMessage,
+        options: MessageOptions,
+    ) -> Result<()>;
 
     /// Takes over every session of this kind of runtime whose run stopped without ending and whose
     /// lease has expired. Sessions that another process takes over first are skipped.

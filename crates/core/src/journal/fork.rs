@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::load::not_found;
+use super::request::head;
 use super::{RequestContext, load};
 use crate::clock::IdSourceExt as _;
 use crate::error::{Error, ErrorCode, Result};
@@ -22,7 +24,8 @@ const PAGE: u32 = 256;
 /// and may continue meanwhile.
 ///
 /// # Errors
-/// Returns [`ErrorCode::SessionNotFound`], [`ErrorCode::CheckpointNotFound`] if no step was closed
+/// Returns [`ErrorCode::SessionNotFound`], also without the
+/// [required tags](ForkOptions::required_tags), [`ErrorCode::CheckpointNotFound`] if no step was closed
 /// there, [`ErrorCode::SessionExists`] if a session with the new id exists,
 /// [`ErrorCode::IdInvalid`], [`ErrorCode::HistoryLost`] if the original was deleted and created
 /// again meanwhile, and the errors of the store.
@@ -35,6 +38,7 @@ pub async fn fork(
     from: &SessionId,
     options: &ForkOptions,
 ) -> Result<SessionId> {
+    let request_context = request_context.requiring(&options.required_tags);
     let session = match &options.session {
         Some(chosen) => SessionId::validated(chosen.as_str())?,
         None => request_context.ids.session(),
@@ -59,6 +63,11 @@ pub async fn fork(
         found = shared(store, from, &session, at).await?;
     }
     let Some(Shared { mut fold, base, partial }) = found else { return Err(replaced(from)) };
+    // The log was read before, and the store forks only that log.
+    let head = head(store, from).await?;
+    if !request_context.permits(&head).await? {
+        return Err(not_found(from));
+    }
     let mut tags = fold.tags().clone();
     tags.extend(options.tags.iter().map(|(key, value)| (key.clone(), value.clone())));
     let new = NewSession {
@@ -96,7 +105,11 @@ pub async fn fork(
     match outcome {
         ForkOutcome::Created { .. } => Ok(session),
         ForkOutcome::Exists => Err(exists(&session)),
-        ForkOutcome::HistoryLost => Err(replaced(from)),
+        // The original's id may belong to another session now.
+        ForkOutcome::HistoryLost => match store.head(from).await? {
+            Some(head) if request_context.permits(&head).await? => Err(replaced(from)),
+            _ => Err(not_found(from)),
+        },
     }
 }
 

@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::request::head;
 use super::submit::{CallRef, owner, refusal};
 use super::{SessionReader, tree};
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::event::PendingCall;
-use crate::id::SessionId;
+use crate::event::{PendingCall, PendingKind};
+use crate::id::{CallId, SessionId};
 use crate::json::Json;
 use crate::machine::session::SessionOverview;
 use crate::store::{SessionFilter, list_all};
@@ -68,6 +68,44 @@ impl PendingCallView {
 
 fn as_text<S: Serializer>(reference: &CallRef, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(reference)
+}
+
+/// The members of a [`PendingCallView`], all in one struct: raw JSON cannot be read through `#[serde(flatten)]`.
+#[derive(Deserialize)]
+struct Members {
+    reference: String,
+    root: SessionId,
+    expired: bool,
+    session: SessionId,
+    agent: Arc<str>,
+    call: CallId,
+    tool: Arc<str>,
+    kind: PendingKind,
+    digest: String,
+    #[serde(default)]
+    deadline: Option<Timestamp>,
+    #[serde(default)]
+    schema: Option<Json>,
+    arguments: Json,
+    #[serde(default)]
+    since: Option<Timestamp>,
+}
+
+impl<'de> Deserialize<'de> for PendingCallView {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let members = Members::deserialize(deserializer)?;
+        let Members { call, tool, kind, digest, deadline, schema, .. } = members;
+        Ok(Self {
+            reference: CallRef::from(members.reference.as_str()),
+            root: members.root,
+            expired: members.expired,
+            session: members.session,
+            agent: members.agent,
+            pending: Arc::new(PendingCall { call, tool, kind, digest, deadline, schema }),
+            arguments: members.arguments,
+            since: members.since,
+        })
+    }
 }
 
 /// Returns the pending calls of a root session and its descendants, oldest session first. For a

@@ -1,9 +1,11 @@
 //! Requests from outside a run. Any process may append them to the log of a run that another
 //! process owns.
 
+use std::collections::BTreeMap;
+
 use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
 use super::load::{CatchUpOutcome, follow, not_found};
-use super::{SessionCache, SessionReader};
+use super::{SessionCache, SessionReader, root_has_tags};
 use crate::clock::IdSource;
 use crate::clock::IdSourceExt as _;
 use crate::error::{Error, ErrorCode, Result};
@@ -25,6 +27,9 @@ pub struct RequestContext<'a> {
     pub ids: &'a dyn IdSource,
     /// The process's cache of sessions, if there is one.
     pub folds: Option<&'a SessionCache>,
+    /// Labels that the root of the session must have, if any. Otherwise an operation changes nothing and
+    /// fails with [`ErrorCode::SessionNotFound`]. The check and the append are atomic.
+    pub required_tags: Option<&'a BTreeMap<String, String>>,
 }
 
 /// Asks a run to stop. Its owner handles the request with its next append, or earlier if it is
@@ -164,6 +169,20 @@ fn queued_message(
 }
 
 impl<'a> RequestContext<'a> {
+    /// Requires these labels of the root of the session.
+    #[must_use]
+    pub fn requiring(self, tags: &'a BTreeMap<String, String>) -> Self {
+        Self { required_tags: Some(tags), ..self }
+    }
+
+    /// Returns `true` if the root of the session has the required labels.
+    pub(super) async fn permits(self, head: &Head) -> Result<bool> {
+        match self.required_tags {
+            Some(required) => root_has_tags(self.store, head, required).await,
+            None => Ok(true),
+        }
+    }
+
     /// Returns a reader of the store's sessions.
     pub(super) fn logs(self) -> SessionReader<'a> {
         SessionReader { store: self.store, folds: self.folds }
@@ -179,6 +198,10 @@ impl<'a> RequestContext<'a> {
         let mut fold = self.logs().overview(session).await?;
         for _ in 0..MAX_CONFLICTS {
             let head = head(self.store, session).await?;
+            // The fold was read before. If it is of an earlier session with this id, the append fails.
+            if !self.permits(&head).await? {
+                return Err(not_found(session));
+            }
             fold.observe(head.read_at);
             let Some((event, guard)) = decide(&fold)? else { return Ok(()) };
             let expected = fold.position().clone();
@@ -213,6 +236,10 @@ impl<'a> RequestContext<'a> {
                 AppendOutcome::GuardFailed { now, .. } => {
                     fold = before;
                     fold.observe(now);
+                }
+                // Another session may have the id now, which the next round checks.
+                AppendOutcome::HistoryLost if self.required_tags.is_some() => {
+                    fold = self.logs().overview(session).await?;
                 }
                 AppendOutcome::HistoryLost => {
                     let message = "the store lost acknowledged events";

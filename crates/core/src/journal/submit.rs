@@ -1,5 +1,6 @@
 //! Submissions: answers to pending calls.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -75,11 +76,13 @@ pub struct Submission {
     by: Option<String>,
     digest: Option<String>,
     request: Option<RequestId>,
+    required_tags: BTreeMap<String, String>,
 }
 
 impl Submission {
     fn new(call: impl Into<CallRef>, answer: Answer) -> Self {
-        Self { call: call.into(), answer, by: None, digest: None, request: None }
+        let required_tags = BTreeMap::new();
+        Self { call: call.into(), answer, by: None, digest: None, request: None, required_tags }
     }
 
     /// Creates the result of a client tool.
@@ -146,10 +149,36 @@ impl Submission {
         self
     }
 
+    /// Requires a label of the root session. A session without it is reported as not found, and nothing is
+    /// recorded. The check and the append are atomic.
+    #[must_use]
+    pub fn required_tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.required_tags.insert(key.into(), value.into());
+        self
+    }
+
     /// Returns the reference to the call.
     #[must_use]
     pub fn call(&self) -> &CallRef {
         &self.call
+    }
+
+    /// Returns the answer itself.
+    #[must_use]
+    pub fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// Returns the digest of the arguments that the answer is for, if one was set.
+    #[must_use]
+    pub fn arguments_digest(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    /// Returns the id of the answer, if one was set.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&RequestId> {
+        self.request.as_ref()
     }
 }
 
@@ -172,6 +201,7 @@ pub async fn submit(
     root: &SessionId,
     submission: &Submission,
 ) -> Result<SessionId> {
+    let request_context = request_context.requiring(&submission.required_tags);
     let owner = owner(request_context.logs(), root, &submission.call).await?;
     let request = submission.request.clone().unwrap_or_else(|| request_context.ids.request());
     let event = |fold: &SessionOverview| {

@@ -141,8 +141,9 @@ async fn exported(store: &dyn StateStore, head: Head) -> Result<ExportedSession>
 ///
 /// # Errors
 /// Returns [`ErrorCode::InputInvalid`] if the data is not an export, [`ErrorCode::LogInvalid`] or
-/// [`ErrorCode::SchemaUnknown`] if a log is illegal, [`ErrorCode::SessionExists`] if the store
-/// contains another session with the same id, and the errors of the store. All logs are checked
+/// [`ErrorCode::SchemaUnknown`] if a log is illegal, [`ErrorCode::TagInvalid`] if a session has tags
+/// that no store accepts, [`ErrorCode::SessionExists`] if the store contains another session with
+/// the same id, and the errors of the store. All logs are checked
 /// before anything is written.
 pub async fn import_session(store: &dyn StateStore, export: &SessionExport) -> Result<()> {
     let mut logs = export.check()?;

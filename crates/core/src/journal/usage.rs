@@ -1,6 +1,5 @@
 //! Usage across many sessions, computed from the usage that stores keep for each session.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -26,8 +25,6 @@ pub const MAX_REPORT_SOURCES: usize = 10_000;
 pub struct UsageQuery {
     /// The filter that selects sessions.
     pub filter: SessionFilter,
-    /// Labels that a session must have. It may have others.
-    pub tags: BTreeMap<String, String>,
 }
 
 impl UsageQuery {
@@ -42,17 +39,6 @@ impl UsageQuery {
     pub fn filter(mut self, filter: SessionFilter) -> Self {
         self.filter = filter;
         self
-    }
-
-    /// Requires this label of the sessions.
-    #[must_use]
-    pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.tags.insert(key.into(), value.into());
-        self
-    }
-
-    fn selects(&self, head: &Head) -> bool {
-        self.tags.iter().all(|(key, value)| head.created.tags.get(key) == Some(value))
     }
 }
 
@@ -90,7 +76,7 @@ pub async fn usage_of_sessions(logs: SessionReader<'_>, query: &UsageQuery) -> R
     let mut usages = Usages::of(logs.store, &query.filter);
     let mut report = UsageReport::default();
     while let Some(page) = usages.next_page().await? {
-        for found in page.iter().filter(|found| query.selects(&found.head)) {
+        for found in &page {
             if let Some(used) = used_by(logs, found).await? {
                 report.sessions += 1;
                 report.usage.add_up_to(&used, MAX_REPORT_SOURCES);

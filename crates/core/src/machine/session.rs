@@ -179,7 +179,7 @@ impl RunStatus {
 }
 
 /// A version at which a step was closed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Checkpoint {
     /// The version of the log.
@@ -262,6 +262,12 @@ impl Session {
     #[must_use]
     pub fn checkpoints(&self) -> &[Checkpoint] {
         &self.history.checkpoints
+    }
+
+    /// Returns the closed steps with their checkpoints, oldest first. Steps that a rewind removed are not included.
+    pub fn closed_steps(&self) -> impl DoubleEndedIterator<Item = (&Checkpoint, &StepRecord)> {
+        let steps = self.history.checkpoint_states.iter().map(|saved| &*saved.closed);
+        self.history.checkpoints.iter().zip(steps)
     }
 
     /// Returns a tool call as the model made it, from anywhere in the transcript.

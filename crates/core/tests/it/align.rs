@@ -257,7 +257,7 @@ async fn an_empty_stream_shows_all_runs_of_the_open_turn() {
         plan_stream_repair(&world.faults, &memory, &*world.clock, session, before).await.unwrap();
     let shown: Vec<_> = found.boundaries.into_iter().map(|boundary| boundary.chunk).collect();
     let shown: Vec<_> = shown.iter().map(|chunk| (chunk.run.as_str(), &chunk.kind)).collect();
-    assert_eq!(shown, [("r1", &ChunkKind::RunStarted), ("r2", &ChunkKind::RunResumed)]);
+    assert_eq!(shown, [("r1", &ChunkKind::RunStarted { turn: 1 }), ("r2", &ChunkKind::RunResumed)]);
 }
 
 /// The session is aborted after its owner crashed without showing anything. Only the root's stream

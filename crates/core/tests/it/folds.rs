@@ -60,7 +60,7 @@ async fn create(store: &MemoryStore, words: &str) -> Session {
 async fn lengthen(store: &MemoryStore, messages: usize) {
     let ids: &dyn IdSource = &fresh();
     for _ in 0..messages {
-        let request_context = RequestContext { store, ids, folds: None };
+        let request_context = RequestContext { store, ids, folds: None, required_tags: None };
         let message = UserMessage::new("and then");
         queue_message(request_context, &session(), &ids.request(), &message, None).await.unwrap();
     }

@@ -192,7 +192,8 @@ async fn operations_without_history_read_only_appends_after_the_snapshot() {
     writer.grow(2_010).await;
     let store = FaultStore::new(Arc::new(store));
     let ids = Counting::from(1 << 40);
-    let request_context = RequestContext { store: &store, ids: &ids, folds: None };
+    let request_context =
+        RequestContext { store: &store, ids: &ids, folds: None, required_tags: None };
     let logs = SessionReader::of(&store);
     let message = UserMessage::new("more");
     queue_message(request_context, &session(), &"q".into(), &message, None).await.unwrap();

@@ -87,7 +87,7 @@ fn chunk() -> Chunk {
         run: "r".into(),
         step: 1,
         at: Timestamp(0),
-        kind: ChunkKind::RunStarted,
+        kind: ChunkKind::RunStarted { turn: 1 },
     }
 }
 

@@ -58,7 +58,12 @@ impl World {
 
     /// Returns the access for requests from outside a run.
     pub(crate) fn request_context(&self) -> RequestContext<'_> {
-        RequestContext { store: &self.faults, ids: &*self.counter, folds: None }
+        RequestContext {
+            store: &self.faults,
+            ids: &*self.counter,
+            folds: None,
+            required_tags: None,
+        }
     }
 
     /// Returns the store, wrapped as a runtime would wrap it.

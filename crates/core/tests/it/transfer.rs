@@ -202,6 +202,8 @@ async fn an_inconsistent_export_is_refused_before_anything_is_written() {
         (changed("/sessions/0/created/root", json!("other")), "input_invalid"),
         (changed("/sessions/0/created/parent", json!("other")), "input_invalid"),
         (changed("/sessions/0/created/agent", json!("other")), "input_invalid"),
+        (changed("/sessions/0/created/tags", json!({ "owner": "other" })), "input_invalid"),
+        (changed("/sessions/0/created/tags", json!({ "": "other" })), "tag_invalid"),
         (changed("/sessions/0/events", json!([])), "input_invalid"),
         (changed("/sessions/0/events/2/seq", json!(7)), "log_invalid"),
         (

@@ -1,6 +1,6 @@
 //! Usage and lists of many sessions: pages, filters, and sessions that go meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -96,9 +96,10 @@ async fn every_session_is_counted_once_over_all_pages() {
         create(&store, number, steps(number.into())).await;
     }
     assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 180_300));
-    let odd = UsageQuery::new().tag("parity", "1");
-    assert_eq!(counted(&store, &odd).await, (300, 90_000));
-    assert_eq!(counted(&store, &odd.tag("other", "1")).await, (0, 0));
+    let odd = SessionFilter::new().tag("parity", "1");
+    assert_eq!(counted(&store, &UsageQuery::new().filter(odd.clone())).await, (300, 90_000));
+    let neither = UsageQuery::new().filter(odd.tag("other", "1"));
+    assert_eq!(counted(&store, &neither).await, (0, 0));
 }
 
 /// Sessions of older versions, whose heads say nothing.
@@ -289,6 +290,14 @@ impl StateStore for Vanishing {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.store.delete(session).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        self.store.delete_if(session, required_tags).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::known::KnownProvider;
 use crate::capability::ModelCapabilities;
@@ -26,6 +27,9 @@ pub(super) struct ConfigFile {
     pub(super) default_provider: Option<String>,
     #[serde(default)]
     pub(super) providers: BTreeMap<String, ProviderConfig>,
+    /// The options of the program that serves agents, which that program reads.
+    #[serde(default, rename = "serve")]
+    _serve: IgnoredAny,
 }
 
 /// One provider. The file contains only the names of the variables that hold keys, never keys.

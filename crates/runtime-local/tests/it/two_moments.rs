@@ -1,5 +1,6 @@
 //! A session that changes while a start reads it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -81,8 +82,12 @@ impl StateStore for Slow {
         self.store.snapshot(session).await
     }
 
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
-        self.store.delete(session).await
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        self.store.delete_if(session, required_tags).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -1,5 +1,6 @@
 //! The agent executor of every runtime: checks a request and passes it to the module that handles it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -7,15 +8,15 @@ use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{
-    AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, Resumption,
-    RunHandle, Submitted,
+    AgentExecutor, ExecuteOptions, ForkOptions, Input, MessageOptions, Resumable, ResumeOptions,
+    Resumption, RunHandle, StopOptions, Submitted,
 };
 use helix_agents_core::hooks::AgentHooks;
-use helix_agents_core::id::SessionId;
+use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
     Lineage, MAX_CONFLICTS, PendingCallView, SessionPage, StopKind, Submission, UsageQuery,
-    UsageReport, delete_session, fork, has_ready_child, lineage, pending_calls, queue_message,
+    UsageReport, delete_session_if, fork, has_ready_child, lineage, pending_calls, queue_message,
     session_page, submit, too_many_conflicts, usage_of_sessions,
 };
 use helix_agents_core::store::{Head, SessionStatus};
@@ -54,11 +55,11 @@ impl<E: ?Sized> Runtime<E> {
     }
 
     /// Marks a session without an active run as aborted.
-    async fn end_aborted(&self, head: &Head, reason: Option<String>) -> Result<()> {
+    async fn end_aborted(&self, head: &Head, options: &StopOptions) -> Result<()> {
         let context = &self.context;
         let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;
         let above = HookChain::of_lineage(&above);
-        start::abort(&self.erased(), agent, &head.session, reason, false, &above).await
+        start::abort(&self.erased(), agent, &head.session, options, false, &above).await
     }
 }
 
@@ -109,25 +110,47 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        delete_session(&*self.context.store, &*self.context.streams, session).await
+        self.delete_if(session, &BTreeMap::new()).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        let context = &self.context;
+        delete_session_if(&*context.store, &*context.streams, session, required_tags).await
     }
 
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        self.append_request(session, StopKind::Interrupt, reason).await
+        let mut options = StopOptions::default();
+        options.reason = reason;
+        self.stop(session, StopKind::Interrupt, options).await
     }
 
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
+        let mut options = StopOptions::default();
+        options.reason = reason;
+        self.stop(session, StopKind::Abort, options).await
+    }
+
+    async fn stop(&self, session: &SessionId, kind: StopKind, options: StopOptions) -> Result<()> {
+        if kind == StopKind::Interrupt {
+            return self.append_request(session, kind, &options).await;
+        }
         for _ in 0..MAX_CONFLICTS {
             let head = self.head(session).await?;
-            let (is_leased, reason) = (head.is_leased(), reason.clone());
+            let is_leased = head.is_leased();
             let done = if is_leased {
-                self.append_request(session, StopKind::Abort, reason).await
+                self.append_request(session, kind, &options).await
             } else {
-                self.end_aborted(&head, reason).await
+                self.end_aborted(&head, &options).await
             };
+            let is_wanted = |run: &RunId| head.summary.run.as_ref() == Some(run);
+            let was_in_progress = is_leased && options.run.as_ref().is_none_or(is_wanted);
             match done.as_ref().map_err(Error::code) {
                 // The run has ended or was suspended concurrently, or another run has started.
-                Err(ErrorCode::NothingToStop) if is_leased => {}
+                Err(ErrorCode::NothingToStop) if was_in_progress => {}
                 Err(ErrorCode::AlreadyRunning) => {}
                 _ => return done,
             }
@@ -153,8 +176,18 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
     }
 
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
-        let request = self.context.ids.request();
-        queue_message(self.context.request_context(), session, &request, &message, None).await
+        self.queue_message(session, message, MessageOptions::default()).await
+    }
+
+    async fn queue_message(
+        &self,
+        session: &SessionId,
+        message: UserMessage,
+        options: MessageOptions,
+    ) -> Result<()> {
+        let request = options.request.unwrap_or_else(|| self.context.ids.request());
+        let request_context = self.context.request_context().requiring(&options.required_tags);
+        queue_message(request_context, session, &request, &message, None).await
     }
 
     async fn recover(&self) -> Result<Vec<RunHandle>> {

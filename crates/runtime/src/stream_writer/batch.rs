@@ -335,7 +335,9 @@ fn weight(kind: &ChunkKind) -> usize {
     match kind {
         ChunkKind::TextDelta { delta } | ChunkKind::ToolArgDelta { delta, .. } => delta.len(),
         ChunkKind::Thinking { content, .. } => content.len(),
-        ChunkKind::ToolStart { arguments, .. } => arguments.len(),
+        ChunkKind::ToolStart { arguments, .. } | ChunkKind::SubagentStart { arguments, .. } => {
+            arguments.len()
+        }
         ChunkKind::ToolEnd { result: Some(result), .. } => result.len(),
         ChunkKind::Custom { data, .. } => data.len(),
         _ => 64,

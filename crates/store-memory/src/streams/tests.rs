@@ -23,7 +23,7 @@ fn write(store: &MemoryStore, session: &SessionId, batch: u128) {
         run: "r".into(),
         step: 1,
         at: Timestamp(0),
-        kind: ChunkKind::RunStarted,
+        kind: ChunkKind::RunStarted { turn: 1 },
     };
     let streams: &dyn StreamManager = store;
     let written = streams.append_chunks(BatchId(batch), session, None, vec![chunk]);

@@ -1,4 +1,4 @@
-//! Creation of sessions: the head and the first append in one statement.
+//! Creation of sessions: the head, the tags and the first append in one statement.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
@@ -24,6 +24,9 @@ const CREATE: &str = "
         WHERE NOT $18 OR EXISTS (SELECT FROM parent)
         ON CONFLICT (session) DO NOTHING
         RETURNING log, created_at
+    ), tags AS (
+        INSERT INTO {s}.session_tags (session, key, value, created_at)
+        SELECT $1, tag.key, tag.value, created_at FROM h CROSS JOIN json_each_text($5::json) AS tag
     )
     INSERT INTO {s}.appends (log, first, count, id, run, schema, at, body)
     SELECT log, 1, $6, $7, $9, $10, created_at, $11 FROM h

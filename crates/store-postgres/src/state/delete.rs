@@ -1,20 +1,24 @@
 //! Deletion of sessions with their descendants and streams.
 
+use std::collections::BTreeMap;
+
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{Connection as _, Row as _};
 
 use helix_agents_core::id::SessionId;
 
+use super::head;
 use crate::error::Failure;
 use crate::sql::{Schema, Sql};
 
 #[derive(Debug)]
 pub(crate) struct Statements {
+    tags: Sql,
     lock: Sql,
     sessions: Sql,
     children: Sql,
     appends: Sql,
-    snapshots: Sql,
+    snapshots_and_tags: Sql,
     fork: Sql,
     stream: Sql,
     streams: Sql,
@@ -37,6 +41,7 @@ impl Statements {
             ))
         };
         Self {
+            tags: schema.sql("SELECT tags FROM {s}.sessions WHERE session = $1 FOR UPDATE"),
             // Excludes other deletions, and nothing else. Without it, two concurrent deletions of
             // the only sessions that share a log could each conclude that the other session still
             // needs it.
@@ -55,7 +60,12 @@ impl Statements {
                  )
                  SELECT version > 0 FROM shared",
             ),
-            snapshots: schema.sql("DELETE FROM {s}.snapshots WHERE log = ANY($1)"),
+            snapshots_and_tags: schema.sql(
+                "WITH tags AS (
+                     DELETE FROM {s}.session_tags WHERE session = ANY($2)
+                 )
+                 DELETE FROM {s}.snapshots WHERE log = ANY($1)",
+            ),
             // Returns the base log, and whether its session still exists.
             fork: schema.sql(
                 "DELETE FROM {s}.forks WHERE log = $1
@@ -79,12 +89,26 @@ impl Statements {
     }
 }
 
-pub(super) async fn delete(
+/// Deletes a session that has these tags, and its descendants. Returns the deleted sessions.
+pub(super) async fn delete_if(
     connection: &mut PgConnection,
     statements: &Statements,
     session: &SessionId,
+    required_tags: &BTreeMap<String, String>,
 ) -> Result<Vec<SessionId>, Failure> {
     let mut transaction = connection.begin().await?;
+    if !required_tags.is_empty() {
+        // In this order as in `delete_all`, so that two deletions do not wait for each other.
+        statements.lock.query().execute(&mut transaction).await?;
+        // The row stays locked, so that the session with these tags is the one that is deleted.
+        let query = statements.tags.query().bind(session.as_str());
+        let row = query.fetch_optional(&mut transaction).await?;
+        let Some(row) = row else { return Ok(Vec::new()) };
+        let tags = head::parse_tags(session, row.try_get(0)?)?;
+        if required_tags.iter().any(|(key, value)| tags.get(key) != Some(value)) {
+            return Ok(Vec::new());
+        }
+    }
     let deleted = delete_all(&mut transaction, statements, &[session.as_str()]).await?;
     transaction.commit().await?;
     Ok(deleted)
@@ -150,12 +174,13 @@ pub(crate) async fn delete_all(
         rows.extend(found);
     }
     let logs = rows.iter().map(|row| row.try_get::<i64, _>(0)).collect::<Result<Vec<_>, _>>()?;
-    statements.snapshots.query().bind(logs).execute(&mut *connection).await?;
+    let deleted: Vec<&str> =
+        rows.iter().map(|row| row.try_get(1)).collect::<Result<_, sqlx::Error>>()?;
+    let query = statements.snapshots_and_tags.query().bind(logs).bind(&deleted);
+    query.execute(&mut *connection).await?;
     for row in &rows {
         forget(connection, statements, row.try_get(0)?).await?;
     }
-    let deleted: Vec<&str> =
-        rows.iter().map(|row| row.try_get(1)).collect::<Result<_, sqlx::Error>>()?;
     forget_streams(connection, statements, &deleted).await?;
     Ok(deleted.into_iter().map(SessionId::from).collect())
 }

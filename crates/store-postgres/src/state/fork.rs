@@ -1,5 +1,5 @@
-//! Forks: a row that names the log whose appends precede the fork's own, in addition to the head
-//! and the first append.
+//! Forks: a row that names the log whose appends precede the fork's own, in addition to the head,
+//! the tags and the first append.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
@@ -37,6 +37,9 @@ const FORK: &str = "
     ), f AS (
         INSERT INTO {s}.forks (log, base, version)
         SELECT h.log, origin.log, $19 FROM h, origin
+    ), tags AS (
+        INSERT INTO {s}.session_tags (session, key, value, created_at)
+        SELECT $1, tag.key, tag.value, created_at FROM h CROSS JOIN json_each_text($5::json) AS tag
     )
     INSERT INTO {s}.appends (log, first, count, id, run, schema, at, body)
     SELECT log, $19 + 1, $6, $7, $9, $10, created_at, $11 FROM h

@@ -77,12 +77,20 @@ pub(super) fn usage_from_row(row: &PgRow) -> Result<SessionUsage, Failure> {
     Ok(SessionUsage { head, usage })
 }
 
+/// Parses the stored form of a session's tags.
+pub(super) fn parse_tags(
+    session: &SessionId,
+    text: &str,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let tags = serde_json::from_str(text);
+    tags.map_err(|_| corrupt(session, "the tags of the session are unreadable"))
+}
+
 fn read_row(row: &PgRow, session: &SessionId) -> Result<Head, Failure> {
     let time = |index: usize| row.try_get::<i64, _>(index).map(Timestamp);
     let time_or_none =
         |index: usize| row.try_get::<Option<i64>, _>(index).map(|time| time.map(Timestamp));
-    let tags: BTreeMap<String, String> = serde_json::from_str(row.try_get(4)?)
-        .map_err(|_| corrupt(session, "the tags of the session are unreadable"))?;
+    let tags = parse_tags(session, row.try_get(4)?)?;
     let version = u64::try_from(row.try_get::<i64, _>(6)?)
         .map_err(|_| corrupt(session, "the session's version is negative"))?;
     let status = SessionStatus::parse(row.try_get(9)?)

@@ -23,9 +23,17 @@ impl Statements {
     }
 }
 
+/// The columns for creation time and session in the index that has the order of the list.
+#[derive(Debug, Clone, Copy)]
+struct Columns {
+    created_at: &'static str,
+    session: &'static str,
+}
+
 /// SQL conditions and their values.
-#[derive(Default)]
 struct Conditions {
+    tables: String,
+    columns: Columns,
     sql: Vec<String>,
     values: PgArguments,
 }
@@ -50,8 +58,41 @@ impl Conditions {
         Ok(format!("${}", self.values.len()))
     }
 
+    /// Creates conditions without any, on all sessions.
+    fn new() -> Self {
+        let columns = Columns { created_at: "sessions.created_at", session: "sessions.session" };
+        let (tables, values) = ("{s}.sessions".to_owned(), PgArguments::default());
+        Self { tables, columns, sql: Vec::new(), values }
+    }
+
+    /// Restricts empty conditions to the sessions with a tag, read in the order of the list.
+    fn lead_by(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+        let (key, value) = (self.value(key)?, self.value(value)?);
+        self.columns = Columns { created_at: "tagged_at", session: "tagged" };
+        self.tables = format!(
+            "(SELECT created_at AS tagged_at, session AS tagged FROM {{s}}.session_tags
+              WHERE key = {key} AND value = {value}) AS tag
+             JOIN {{s}}.sessions ON sessions.session = tagged"
+        );
+        Ok(())
+    }
+
     fn of(filter: &SessionFilter) -> Result<Self, Failure> {
-        let mut conditions = Self::default();
+        let mut conditions = Self::new();
+        let mut tags = filter.tags.iter();
+        // The index of these conditions is smaller than that of a tag.
+        let has_smaller_index = filter.root.is_some() || filter.lease_expired || filter.wake_due;
+        if !has_smaller_index && let Some((key, value)) = tags.next() {
+            conditions.lead_by(key, value)?;
+        }
+        let Columns { created_at, session } = conditions.columns;
+        for (key, value) in tags {
+            let (key, value) = (conditions.value(key)?, conditions.value(value)?);
+            conditions.sql.push(format!(
+                "EXISTS (SELECT FROM {{s}}.session_tags AS tag
+                     WHERE tag.session = {session} AND tag.key = {key} AND tag.value = {value})"
+            ));
+        }
         if let Some(agent) = &filter.agent {
             conditions.add("agent = ?", &**agent)?;
         }
@@ -77,10 +118,10 @@ impl Conditions {
             conditions.sql.push(due.to_owned());
         }
         if let Some(from) = filter.created_from {
-            conditions.add("created_at >= ?", from.0)?;
+            conditions.add(&format!("{created_at} >= ?"), from.0)?;
         }
         if let Some(before) = filter.created_before {
-            conditions.add("created_at < ?", before.0)?;
+            conditions.add(&format!("{created_at} < ?"), before.0)?;
         }
         Ok(conditions)
     }
@@ -89,10 +130,11 @@ impl Conditions {
     fn query(&mut self, more: &str, limit: u32) -> Result<String, Failure> {
         let limit = self.value(i64::from(limit.min(MAX_PAGE)))?;
         let filters = if self.sql.is_empty() { "true".to_owned() } else { self.sql.join(" AND ") };
-        let (columns, read_at) = (head::COLUMNS, head::READ_AT);
+        let (selected, read_at, tables) = (head::COLUMNS, head::READ_AT, &self.tables);
+        let Columns { created_at, session } = self.columns;
         Ok(format!(
-            "SELECT {columns}, {read_at}{more} FROM {{s}}.sessions WHERE {filters}
-             ORDER BY created_at DESC, session DESC LIMIT {limit}"
+            "SELECT {selected}, {read_at}{more} FROM {tables} WHERE {filters}
+             ORDER BY {created_at} DESC, {session} DESC LIMIT {limit}"
         ))
     }
 }
@@ -125,11 +167,14 @@ async fn select(
     page: &Page,
     more: &str,
 ) -> Result<Vec<PgRow>, Failure> {
+    filter.check()?;
     let mut conditions = Conditions::of(filter)?;
     if let Some(after) = &page.after {
-        let created_at = created_at(connection, statements, after).await?;
-        let place = conditions.value(created_at)?;
-        conditions.add(&format!("(created_at, session) < ({place}, ?)"), after.as_str())?;
+        let Columns { created_at, session } = conditions.columns;
+        let time = self::created_at(connection, statements, after).await?;
+        let time = conditions.value(time)?;
+        let follows = format!("({created_at}, {session}) < ({time}, ?)");
+        conditions.add(&follows, after.as_str())?;
     }
     let query = statements.schema.sql(&conditions.query(more, page.limit)?);
     Ok(query.query_with(conditions.values).fetch_all(connection).await?)

@@ -16,6 +16,7 @@ mod proxy;
 mod purge;
 mod server;
 mod support;
+mod tags;
 mod tls;
 
 mod conformance {

@@ -57,8 +57,8 @@ async fn an_existing_empty_schema_is_used() {
 async fn without_migration_the_tables_must_exist() {
     let database = Database::new();
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
-    assert_eq!(database.builder().migrate().await.unwrap(), (0, 4));
-    assert_eq!(database.builder().migrate().await.unwrap(), (4, 4));
+    assert_eq!(database.builder().migrate().await.unwrap(), (0, 5));
+    assert_eq!(database.builder().migrate().await.unwrap(), (5, 5));
     database.builder().migrate_on_open(false).open().await.unwrap();
 }
 
@@ -67,6 +67,7 @@ async fn tables_of_the_first_schema_are_migrated() {
     let database = Database::new();
     create(&database.open().await, &id("s")).await;
     for old in [
+        "DROP TABLE {s}.session_tags",
         "DROP TABLE {s}.snapshots",
         "ALTER TABLE {s}.streams DROP COLUMN fencing_token",
         "ALTER TABLE {s}.marks DROP COLUMN fencing_token",
@@ -76,7 +77,7 @@ async fn tables_of_the_first_schema_are_migrated() {
         database.sql(old).await;
     }
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
-    assert_eq!(database.builder().migrate().await.unwrap(), (1, 4));
+    assert_eq!(database.builder().migrate().await.unwrap(), (1, 5));
     let store = database.open().await;
     assert_eq!(store.read_log(&id("s"), 0, 10).await.unwrap().len(), 1);
     assert_eq!(store.snapshot(&id("s")).await.unwrap(), None);

@@ -104,7 +104,7 @@ async fn eight_processes_create_one_schema_concurrently() {
     for number in 0..8 {
         assert_eq!(ids(&store, &id(&format!("s{number}"))).await, ["first"]);
     }
-    assert_eq!(database.sql("SELECT 1 FROM {s}.helix_schema").await.len(), 4);
+    assert_eq!(database.sql("SELECT 1 FROM {s}.helix_schema").await.len(), 5);
 }
 
 #[tokio::test]

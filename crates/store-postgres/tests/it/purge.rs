@@ -82,7 +82,7 @@ async fn a_database_can_be_inspected_without_being_changed() {
     let sessions = &found.sessions;
     assert_eq!((sessions.running, sessions.stopped, found.chunks), (1, 1, 3));
     assert_eq!(sessions.without_run, [(SessionStatus::Completed, 1)]);
-    assert_eq!((found.schema, found.newest_schema), (4, 4));
+    assert_eq!((found.schema, found.newest_schema), (5, 5));
     assert!(found.fsync && found.bytes > 0 && !found.server.is_empty(), "{found:?}");
     let findings = database.builder().diagnose().await.findings();
     assert!(findings.iter().any(|finding| finding.code == "session_stopped"), "{findings:?}");

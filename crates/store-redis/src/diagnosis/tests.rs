@@ -55,7 +55,7 @@ fn a_server_that_the_store_refuses_is_a_problem() {
         "{evicts:?}"
     );
     let mut newer = inspection(Persistence::Always, "noeviction", 1000);
-    newer.schema = Some(2);
+    newer.schema = Some(3);
     assert!(matches!(&messages(Ok(newer))[..], [(_, true)]));
     let gone = Error::new(ErrorCode::StoreUnavailable, "the server is unreachable");
     assert_eq!(messages(Err(gone)), [("the server is unreachable".to_owned(), true)]);

@@ -33,6 +33,25 @@ fn hash_tags_are_unique_and_complete() {
 }
 
 #[test]
+fn each_tag_has_a_key_of_its_own() {
+    let keys = Keys::new("helix").unwrap();
+    let texts = ["a", "=", "a=", "=a", "%3D", "%", "{a}", "}", "日本語 🦀", "a:tagged"];
+    let mut found = Vec::new();
+    for key in texts {
+        for value in texts.into_iter().chain(["", "a\nb"]) {
+            let key = keys.tagged(key, value);
+            assert!(!hashed(&key).is_empty(), "{key}");
+            found.push(key);
+        }
+    }
+    let all = found.len();
+    found.sort();
+    found.dedup();
+    assert_eq!(found.len(), all, "{found:?}");
+    assert_eq!(keys.tagged("owner", "ann"), "helix:{owner=ann}:tagged");
+}
+
+#[test]
 fn index_members_round_trip() {
     let id = SessionId::from("a|b:c");
     assert_eq!(parts(&member(&id, "7\0append")), Some((id, "7\0append")));

@@ -1,6 +1,6 @@
 //! Deletion of sessions with their descendants and streams.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
@@ -13,15 +13,21 @@ use crate::{Inner, script};
 const ROUNDS: u32 = 100;
 
 impl Inner {
-    /// Deletes the descendants first: after an interruption, the session still exists and the
-    /// deletion can be repeated.
-    pub(super) async fn delete(&self, session: &SessionId) -> Result<bool> {
+    /// Deletes a session that has these tags. Deletes the descendants first: after an interruption, the
+    /// session still exists and the deletion can be repeated. Each deletion applies to one generation, so it
+    /// does not affect another session that is created with the id in the meantime.
+    pub(super) async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
         if session.check().is_err() {
             return Ok(false);
         }
         let mut deleted = HashSet::from([session.clone()]);
         for _ in 0..ROUNDS {
-            let Some(found) = self.find(session).await? else { return Ok(false) };
+            let has_tags = |found: &Found| found.head.created.has_tags(required_tags);
+            let Some(found) = self.find(session).await?.filter(has_tags) else { return Ok(false) };
             for child in self.descendants(&found).await?.iter().rev() {
                 self.delete_one(child, None).await?;
                 deleted.insert(child.head.session.clone());
@@ -93,7 +99,7 @@ impl Inner {
         }
         self.watch.written(session);
         self.release(&found.base, &found.generation).await?;
-        self.unlist_generation(&found.head.created.root, session, &found.generation).await?;
+        self.unlist_generation(&found.head.created, session, &found.generation).await?;
         if !found.ran.is_empty() {
             self.remove_run_entry(session, &found.ran).await?;
         }

@@ -5,6 +5,7 @@
 //! but is never missing. The head is authoritative. An entry names the generation or the append that it
 //! points to, so that its removal does not affect other entries.
 
+use futures_util::future::try_join_all;
 use redis::Cmd;
 
 use helix_agents_core::clock::Timestamp;
@@ -46,21 +47,50 @@ impl Inner {
         let at = self.server.eval(&script::INDEX, &keys, &args).await?.time()?;
         let tree = self.keys.of(&new.root).tree();
         self.server.run(redis::cmd("ZADD").arg(tree).arg(at.0).arg(&member)).await?;
+        self.tag_generation(new, &member, at).await?;
         Ok(at)
+    }
+
+    /// Adds a generation of a session to the indexes of its tags.
+    pub(super) async fn tag_generation(
+        &self,
+        new: &NewSession,
+        member: &str,
+        at: Timestamp,
+    ) -> Result<()> {
+        self.for_each_tag(new, |key| {
+            let mut add = redis::cmd("ZADD");
+            add.arg(key).arg(at.0).arg(member);
+            add
+        })
+        .await
     }
 
     /// Removes a generation of a session from the indexes that list sessions.
     pub(super) async fn unlist_generation(
         &self,
-        root: &SessionId,
+        new: &NewSession,
         session: &SessionId,
         generation: &str,
     ) -> Result<()> {
         let member = member(session, generation);
-        for key in [self.keys.of(root).tree(), self.keys.sessions()] {
+        self.for_each_tag(new, |key| {
+            let mut remove = redis::cmd("ZREM");
+            remove.arg(key).arg(&member);
+            remove
+        })
+        .await?;
+        for key in [self.keys.of(&new.root).tree(), self.keys.sessions()] {
             self.server.run(redis::cmd("ZREM").arg(key).arg(&member)).await?;
         }
         Ok(())
+    }
+
+    /// Runs a command on the index of each tag of a session. The commands are pipelined.
+    async fn for_each_tag(&self, new: &NewSession, command: impl Fn(String) -> Cmd) -> Result<()> {
+        let commands: Vec<Cmd> =
+            new.tags.iter().map(|(key, value)| command(self.keys.tagged(key, value))).collect();
+        try_join_all(commands.iter().map(|command| self.server.run(command))).await.map(drop)
     }
 
     /// Adds index entries for the run and the wake time of an append that is about to be written.

@@ -1,16 +1,17 @@
 //! Lists of sessions.
 //!
 //! An index names candidates, and the head is authoritative. A list by agent, status, runtime or
-//! pending calls reads the sessions one after the other, newest first. A list by root, lease or
-//! wake time only reads the sessions of a smaller index.
+//! pending calls reads the sessions one after the other, newest first. A list by root, lease, wake
+//! time or tag only reads the sessions of a smaller index.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
+use futures_util::future::try_join_all;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter};
 
@@ -59,6 +60,7 @@ impl Inner {
         filter: &SessionFilter,
         page: &Page,
     ) -> Result<Vec<Found>> {
+        filter.check()?;
         let limit = usize::try_from(page.limit.min(MAX_PAGE)).unwrap_or(usize::MAX);
         let after = match &page.after {
             None => None,
@@ -66,7 +68,7 @@ impl Inner {
             Some(after) => Some(self.find(after).await?.ok_or_else(|| not_found(after))?),
         };
         let place = after.as_ref().map(|found| place(&found.head));
-        let index = self.index(filter);
+        let index = self.index(filter).await?;
         let mut list: Vec<Found> = Vec::new();
         let mut seen = HashSet::new();
         let is_by_age = index.kind == Kind::Generations;
@@ -103,17 +105,32 @@ impl Inner {
     }
 
     /// Returns the smallest index that contains all sessions that the filter selects.
-    fn index(&self, filter: &SessionFilter) -> Index {
+    async fn index(&self, filter: &SessionFilter) -> Result<Index> {
         let generations = |key| Index { key, script: &script::INDEX_PAGE, kind: Kind::Generations };
-        if filter.wake_due {
+        Ok(if filter.wake_due {
             Index { key: self.keys.wakes(), script: &script::DUE, kind: Kind::Wakes }
         } else if filter.lease_expired {
             Index { key: self.keys.runs(), script: &script::DUE, kind: Kind::Runs }
         } else if let Some(root) = &filter.root {
             generations(self.keys.of(root).tree())
+        } else if let Some(key) = self.smallest_tag(filter).await? {
+            generations(key)
         } else {
             generations(self.keys.sessions())
+        })
+    }
+
+    /// Returns the key of the index with the fewest entries among those of the filter's tags.
+    async fn smallest_tag(&self, filter: &SessionFilter) -> Result<Option<String>> {
+        let mut keys = filter.tags.iter().map(|(key, value)| self.keys.tagged(key, value));
+        if filter.tags.len() < 2 {
+            return Ok(keys.next());
         }
+        let sized = keys.map(|key| async move {
+            let size = self.server.size(&key).await?;
+            Ok::<_, Error>((size, key))
+        });
+        Ok(try_join_all(sized).await?.into_iter().min().map(|(_, key)| key))
     }
 
     /// Returns all sessions of a tree.
@@ -121,12 +138,10 @@ impl Inner {
         let index =
             Index { key: tree.to_owned(), script: &script::INDEX_PAGE, kind: Kind::Generations };
         let (mut all, mut last) = (Vec::new(), None);
-        loop {
-            let entries = self.entries(&index, last.as_ref()).await?;
-            let Some(end) = entries.last() else { return Ok(all) };
-            last = Some((end.member.clone(), end.time.clone()));
-            all.extend(self.look_up(&index, &script::HEAD, entries).await?);
+        while let Some(found) = self.next_of(&index, &mut last).await? {
+            all.extend(found);
         }
+        Ok(all)
     }
 
     /// Returns the next sessions after `last`, oldest first, or `None` if there are no more.
@@ -136,10 +151,30 @@ impl Inner {
     ) -> Result<Option<Vec<Found>>> {
         let index =
             Index { key: self.keys.sessions(), script: &script::DUE, kind: Kind::Generations };
-        let entries = self.entries(&index, last.as_ref()).await?;
+        self.next_of(&index, last).await
+    }
+
+    /// Returns the next sessions after `last`, newest first, or `None` if there are no more. The
+    /// list includes sessions that were created before the server's clock was set back.
+    pub(super) async fn newest(
+        &self,
+        last: &mut Option<(String, String)>,
+    ) -> Result<Option<Vec<Found>>> {
+        let (key, script) = (self.keys.sessions(), &script::INDEX_PAGE);
+        self.next_of(&Index { key, script, kind: Kind::Generations }, last).await
+    }
+
+    /// Returns the sessions of the next entries of an index after `last`, or `None` if there are no
+    /// more entries.
+    async fn next_of(
+        &self,
+        index: &Index,
+        last: &mut Option<(String, String)>,
+    ) -> Result<Option<Vec<Found>>> {
+        let entries = self.entries(index, last.as_ref()).await?;
         let Some(end) = entries.last() else { return Ok(None) };
         *last = Some((end.member.clone(), end.time.clone()));
-        Ok(Some(self.look_up(&index, &script::HEAD, entries).await?))
+        Ok(Some(self.look_up(index, &script::HEAD, entries).await?))
     }
 
     async fn entries(&self, index: &Index, last: Option<&(String, String)>) -> Result<Vec<Entry>> {
@@ -218,6 +253,7 @@ fn matches(filter: &SessionFilter, head: &Head) -> bool {
         wake_due,
         created_from: _,
         created_before: _,
+        tags,
     } = filter;
     agent.as_ref().is_none_or(|agent| *agent == head.created.agent)
         && status.is_none_or(|status| status == head.summary.status)
@@ -227,4 +263,5 @@ fn matches(filter: &SessionFilter, head: &Head) -> bool {
         && (!lease_expired || (head.summary.run.is_some() && !head.is_leased()))
         && (!wake_due || head.summary.wake_at.is_some_and(|at| at <= head.read_at))
         && filter.is_created_in_range(head.created_at)
+        && head.created.has_tags(tags)
 }

@@ -98,7 +98,7 @@ impl Inner {
         }
         // Removes the unneeded index entries. A failure is harmless.
         if let CreationOutcome::Exists { .. } = outcome {
-            let _removed = self.unlist_generation(&new.root, &first.session, generation).await;
+            let _removed = self.unlist_generation(new, &first.session, generation).await;
         }
         Ok(outcome)
     }

@@ -14,6 +14,7 @@ mod outage;
 mod proxy;
 mod server;
 mod support;
+mod tags;
 mod tls;
 
 mod conformance {

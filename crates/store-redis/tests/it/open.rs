@@ -92,7 +92,7 @@ async fn a_wrong_password_is_refused_and_never_shown() {
 async fn data_of_a_newer_version_are_not_changed() {
     let keyspace = Keyspace::new();
     let key = format!("{}:{{index}}:schema", keyspace.prefix());
-    redis::cmd("SET").arg(&key).arg("2").exec(&mut keyspace.server()).unwrap();
+    redis::cmd("SET").arg(&key).arg("3").exec(&mut keyspace.server()).unwrap();
     refused(keyspace.builder(), ErrorCode::StoreNewer).await;
     redis::cmd("SET").arg(&key).arg("a picture").exec(&mut keyspace.server()).unwrap();
     refused(keyspace.builder(), ErrorCode::StoreForeign).await;
@@ -120,7 +120,7 @@ async fn guarantees_and_warnings_follow_the_settings_of_the_server() {
         assert_eq!(power.holds, survives, "{power:?}");
         create(&store, &id("s")).await;
         let inspection = keyspace.builder().inspect().await.unwrap();
-        assert_eq!((inspection.schema, inspection.sessions), (Some(1), 1));
+        assert_eq!((inspection.schema, inspection.sessions), (Some(2), 1));
         assert_eq!(inspection.guarantees(), guarantees);
         // One finding is about the missing memory limit.
         let findings = keyspace.builder().diagnose().await.findings();

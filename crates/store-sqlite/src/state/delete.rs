@@ -1,13 +1,31 @@
 //! Deletion of sessions with their descendants and streams.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension as _};
 
 use helix_agents_core::id::SessionId;
+use helix_agents_core::store::Head;
 
+use super::head;
+use super::tags;
 use crate::error::Failure;
 use crate::prepared::Tables;
 use crate::unsigned::Unsigned;
 use crate::{row_key, streams};
+
+/// Deletes a session that has these tags, and its descendants. Returns the deleted sessions.
+pub(super) fn delete_if(
+    tables: &mut Tables<'_>,
+    session: &SessionId,
+    required_tags: &BTreeMap<String, String>,
+) -> Result<Vec<SessionId>, Failure> {
+    let has_tags = |head: Head| head.created.has_tags(required_tags);
+    if required_tags.is_empty() || head::find(tables.connection, session)?.is_some_and(has_tags) {
+        return delete(tables, session);
+    }
+    Ok(Vec::new())
+}
 
 /// Deletes a session and its descendants. Returns the deleted sessions.
 pub(super) fn delete(
@@ -30,9 +48,10 @@ pub(super) fn delete(
         })?;
         found.collect::<Result<_, _>>()?
     };
-    for (key, _) in &found {
+    for (key, session) in &found {
         connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([key])?;
         connection.prepare_cached("DELETE FROM snapshots WHERE session = ?1")?.execute([key])?;
+        tags::delete(connection, session)?;
     }
     for (key, session) in &found {
         forget(connection, *key)?;

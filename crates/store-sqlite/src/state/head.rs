@@ -11,6 +11,7 @@ use helix_agents_core::store::{
     Append, Head, NewSession, Position, SessionStatus, SessionUsage, Summary,
 };
 
+use super::tags;
 use crate::clock;
 use crate::error::{Failure, corrupt, of_session};
 use crate::unsigned::Unsigned;
@@ -27,8 +28,8 @@ pub(super) fn find(connection: &Connection, session: &SessionId) -> Result<Optio
     rows.next()?.map(|row| from_row(row, clock::now())).transpose()
 }
 
-/// Inserts the row of a new session after its first append. Returns its key, which differs from
-/// every log that has or had appends in the table.
+/// Inserts the row and the tags of a new session after its first append. Returns its key, which
+/// differs from every log that has or had appends in the table.
 pub(super) fn insert(
     connection: &Connection,
     new: &NewSession,
@@ -68,7 +69,9 @@ pub(super) fn insert(
             lease_until.map(|until| until.0),
             usage_text(first)?,
         ])?;
-    Ok(connection.last_insert_rowid())
+    let key = connection.last_insert_rowid();
+    tags::insert(connection, new, &first.session, now)?;
+    Ok(key)
 }
 
 pub(super) fn from_row(row: &Row<'_>, now: Timestamp) -> Result<Head, Failure> {

@@ -56,11 +56,19 @@ async fn a_file_of_the_first_schema_is_brought_up_to_date() {
     let store = folder.open().await;
     create(&store, &id("s")).await;
     store.close().await;
-    let old = "DROP TABLE forks; DROP TABLE snapshots; ALTER TABLE streams DROP COLUMN fencing_token; \
+    let old = "DROP TABLE session_tags; DROP TABLE forks; DROP TABLE snapshots; ALTER TABLE streams DROP COLUMN fencing_token; \
                ALTER TABLE marks DROP COLUMN fencing_token; ALTER TABLE sessions DROP COLUMN usage; \
                PRAGMA user_version = 1;";
     folder.sql().execute_batch(old).unwrap();
+    let tags = r#"INSERT INTO sessions SELECT 2, 'damaged', agent, root, parent, '[', 1, 1, append, 1,
+                  status, run, runtime, pending, wake_at, lease_until FROM sessions;
+                  UPDATE sessions SET tags = '{"key":"value","k\"\\é":"\n"}' WHERE id = 1"#;
+    folder.sql().execute_batch(tags).unwrap();
     let store = folder.open().await;
+    let tagged = SessionFilter::new().tag("key", "value").tag("k\"\\é", "\n");
+    let listed = store.list(&tagged, &Page::default()).await.unwrap();
+    assert_eq!(listed.iter().map(|head| head.session.as_str()).collect::<Vec<_>>(), ["s"]);
+    assert!(store.delete(&id("damaged")).await.unwrap());
     assert_eq!(store.read_log(&id("s"), 0, 10).await.unwrap().len(), 1);
     assert_eq!(rows(&folder, "forks"), 0);
     let usages = store.list_usage(&SessionFilter::default(), &Page::default()).await.unwrap();

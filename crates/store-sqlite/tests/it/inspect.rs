@@ -37,7 +37,7 @@ async fn an_empty_file_stays_empty() {
     let folder = Folder::new();
     std::fs::write(folder.file(), "").unwrap();
     let found = SqliteStore::builder(folder.file()).inspect().await.unwrap().unwrap();
-    assert_eq!((found.schema, found.newest_schema, found.bytes), (0, 6, 0));
+    assert_eq!((found.schema, found.newest_schema, found.bytes), (0, 7, 0));
     assert_eq!(std::fs::read(folder.file()).unwrap(), b"");
 }
 
@@ -67,7 +67,7 @@ async fn sessions_are_counted_by_their_state() {
         let mut ended = found.sessions.without_run;
         ended.sort_by_key(|(status, _)| status.as_str());
         assert_eq!(ended, [(SessionStatus::Completed, 2), (SessionStatus::Failed, 1)]);
-        assert_eq!((found.schema, found.chunks, found.writable), (6, 2, true));
+        assert_eq!((found.schema, found.chunks, found.writable), (7, 2, true));
         assert_eq!(found.journal_mode, "wal");
         assert_eq!(found.runtimes, ["local", "temporal"]);
         assert!(found.bytes > 0);

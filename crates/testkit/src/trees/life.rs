@@ -1,6 +1,6 @@
 //! Processes that crash: a store and a stream as one process sees them, which nothing passes after the crash.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -362,6 +362,14 @@ impl StateStore for ProcessStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.pass(self.inner.delete(session)).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        self.pass(self.inner.delete_if(session, required_tags)).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -29,7 +29,7 @@ impl Screen {
                 println!("{seq:4} resync");
                 self.pieces.clear();
             }
-            ChunkKind::RunEnded { status } => println!("{seq:4} run     {status}"),
+            ChunkKind::RunEnded { status, .. } => println!("{seq:4} run     {status}"),
             _ => {}
         }
         seq

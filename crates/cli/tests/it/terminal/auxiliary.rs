@@ -38,7 +38,9 @@ async fn doctor_checks_the_configuration() {
 async fn output_for_other_programs_is_unchanged() {
     let dir = TestDir::new();
     let terminal = Terminal::open(&dir).await;
-    for (command, shows) in [("helix completions bash", "_helix()"), ("helix man", ".TH ")] {
+    for (command, shows) in
+        [("helix completions bash", "complete -F _helix"), ("helix man", ".TH ")]
+    {
         terminal.run(command).await;
         terminal.shows(shows).await;
         assert_eq!(terminal.exit().await, 0, "{command}");

@@ -44,7 +44,7 @@ async fn sessions_are_shown_with_colours_where_they_help() {
     terminal.shows(&format!("deleted {session}")).await;
     assert_eq!(terminal.exit().await, 0);
     terminal.run("helix sessions show --last").await;
-    terminal.shows("the database has no sessions yet").await;
+    terminal.shows("there are no sessions yet").await;
     assert_eq!(terminal.exit().await, 1);
 }
 

@@ -1,6 +1,7 @@
 //! The session store of a broken store.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -113,14 +114,7 @@ impl Broken {
     /// Records the usage of an append in the broken way. `before` is the original of a fork.
     async fn note_usage(&self, append: &Append, was_taken: bool, before: Option<&SessionId>) {
         if matches!(self.breakage(), Some(Breakage::UsageLater)) {
-            // Until another handle has listed usage, if one does.
-            let before = self.shared.looks.load(Ordering::SeqCst);
-            let looked = async {
-                while self.shared.looks.load(Ordering::SeqCst) == before {
-                    tokio::task::yield_now().await;
-                }
-            };
-            drop(tokio::time::timeout(PART, looked).await);
+            self.wait_for_look().await;
         }
         let mut usages = self.shared.usages.lock().unwrap();
         let of_original = before.and_then(|from| usages.get(from).cloned()).flatten();
@@ -148,6 +142,17 @@ impl Broken {
             }
             _ => {}
         }
+    }
+
+    /// Waits until another handle has listed usage or by tag, if one does.
+    pub(super) async fn wait_for_look(&self) {
+        let before = self.shared.looks.load(Ordering::SeqCst);
+        let looked = async {
+            while self.shared.looks.load(Ordering::SeqCst) == before {
+                tokio::task::yield_now().await;
+            }
+        };
+        drop(tokio::time::timeout(PART, looked).await);
     }
 
     async fn keep_bodies(&self, session: &SessionId) -> Result<()> {
@@ -199,10 +204,12 @@ impl StateStore for Broken {
             first.guard = Guard::None;
         }
         let session = first.session.clone();
-        let said = first.clone();
-        let created = self.in_parts(&session, self.sessions().create_session(new, first)).await;
+        let (said, new) = (first.clone(), self.accepted(new));
+        let creation = self.sessions().create_session(new.clone(), first);
+        let created = self.in_parts(&session, creation).await;
         let was_taken = matches!(created, Ok(CreateOutcome::Created { .. }));
         self.note_usage(&said, was_taken, None).await;
+        self.add_tags(&session, &new, was_taken, None).await;
         created
     }
 
@@ -210,10 +217,12 @@ impl StateStore for Broken {
         let (from, first) = (self.name(from), self.kept(first));
         let session = first.session.clone();
         let snapshot = self.sessions().snapshot(&from).await?;
-        let said = first.clone();
-        let forked = self.in_parts(&session, self.sessions().fork(&from, new, first)).await;
+        let (said, new) = (first.clone(), self.accepted(new));
+        let forking = self.sessions().fork(&from, new.clone(), first);
+        let forked = self.in_parts(&session, forking).await;
         let was_taken = matches!(forked, Ok(ForkOutcome::Created { .. }));
         self.note_usage(&said, was_taken, Some(&from)).await;
+        self.add_tags(&session, &new, was_taken, Some(&from)).await;
         if let (Some(Breakage::SnapshotsForked), Some(snapshot)) = (self.breakage(), snapshot) {
             self.sessions().save_snapshot(&session, snapshot).await?;
         }
@@ -271,6 +280,9 @@ impl StateStore for Broken {
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let filter = self.filter(filter);
+        if let Some(found) = self.list_tagged(&filter, page).await? {
+            return Ok(found.into_iter().map(|found| found.head).collect());
+        }
         let mut heads = self.sessions().list(&filter, page).await?;
         match self.breakage() {
             Some(Breakage::ListedByUpdate) => heads.sort_by_key(|head| Reverse(head.updated_at)),
@@ -286,6 +298,9 @@ impl StateStore for Broken {
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
         let filter = self.filter(filter);
+        if let Some(found) = self.list_tagged(&filter, page).await? {
+            return Ok(found);
+        }
         let mut found = self.sessions().list_usage(&filter, page).await?;
         self.shared.looks.fetch_add(1, Ordering::SeqCst);
         let usages = self.shared.usages.lock().unwrap();
@@ -338,10 +353,17 @@ impl StateStore for Broken {
         Ok(kept.lock().unwrap().get(&session).cloned())
     }
 
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
         let session = self.name(session);
         self.keep_bodies(&session).await?;
-        self.sessions().delete(&session).await
+        match self.breakage() {
+            Some(Breakage::TagsNotRequired) => self.sessions().delete(&session).await,
+            _ => self.sessions().delete_if(&session, required_tags).await,
+        }
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

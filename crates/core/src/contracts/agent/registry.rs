@@ -18,6 +18,14 @@ pub struct FactoryContext {
     pub session: SessionId,
 }
 
+impl FactoryContext {
+    /// Creates the context for a session.
+    #[must_use]
+    pub const fn new(session: SessionId) -> Self {
+        Self { session }
+    }
+}
+
 type Factory = Arc<dyn Fn(&FactoryContext) -> Result<AnyAgent> + Send + Sync>;
 
 /// A registry of agents by name. Cheap to clone; clones share their entries.

@@ -42,6 +42,10 @@ fn only_transient_kinds_are_retryable() {
         "provider_stream_cut",
         "provider_timeout",
         "provider_unavailable",
+        "rate_limited",
+        "request_timeout",
+        "server_stopping",
+        "server_unreachable",
         "store_busy",
         "store_unavailable",
     ];

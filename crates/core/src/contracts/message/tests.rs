@@ -54,6 +54,16 @@ fn empty_parts_of_a_message_are_omitted() {
 }
 
 #[test]
+fn the_clients_id_of_a_message_is_only_written_if_there_is_one() {
+    let text = serde_json::to_string(&UserMessage::new("hi")).unwrap();
+    assert_eq!(text, r#"{"content":"hi"}"#);
+    let message = UserMessage::new("hi").with_id("msg-1");
+    let text = serde_json::to_string(&message).unwrap();
+    assert_eq!(text, r#"{"id":"msg-1","content":"hi"}"#);
+    assert_eq!(serde_json::from_str::<UserMessage>(&text).unwrap(), message);
+}
+
+#[test]
 fn a_message_is_encoded_once_per_encoding_and_shared_by_clones() {
     let encoded = Cell::new(0);
     let message = SharedMessage::new(Message::User(UserMessage::new("hi")));

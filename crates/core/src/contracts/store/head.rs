@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Position;
+use super::{Position, tags};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::id::{RunId, SessionId};
@@ -111,21 +111,33 @@ pub struct NewSession {
     pub root: SessionId,
     /// The parent session, if the session is a child.
     pub parent: Option<SessionId>,
-    /// Labels for listing.
+    /// Labels for listing, within the limits [`MAX_TAGS`](super::MAX_TAGS),
+    /// [`MAX_TAG_KEY_BYTES`](super::MAX_TAG_KEY_BYTES) and
+    /// [`MAX_TAG_VALUE_BYTES`](super::MAX_TAG_VALUE_BYTES).
     pub tags: BTreeMap<String, String>,
 }
 
 impl NewSession {
-    /// Checks the ids of the root and of the parent.
+    /// Returns `true` if the session has all of these tags.
+    #[must_use]
+    pub fn has_tags(&self, tags: &BTreeMap<String, String>) -> bool {
+        tags.iter().all(|(key, value)| self.tags.get(key) == Some(value))
+    }
+
+    /// Checks the ids of the root and of the parent, and the tags.
     /// [`Append::check_first`](super::Append::check_first) and
     /// [`Append::check_fork`](super::Append::check_fork) call this method.
     ///
     /// # Errors
     /// Returns [`ErrorCode::IdInvalid`](crate::error::ErrorCode::IdInvalid) if the id of the root
-    /// or of the parent is empty, too long or contains a control character.
+    /// or of the parent is empty, too long or contains a control character, and
+    /// [`ErrorCode::TagInvalid`](crate::error::ErrorCode::TagInvalid) if there are too many tags, if
+    /// a key or a value is too long, if a key is empty or contains a control character, or if a
+    /// value contains a NUL character.
     pub fn check(&self) -> Result<()> {
         self.root.check()?;
-        self.parent.as_ref().map_or(Ok(()), SessionId::check)
+        self.parent.as_ref().map_or(Ok(()), SessionId::check)?;
+        tags::check(&self.tags)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A store wrapper that retries operations while the store is unavailable.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -116,6 +117,14 @@ impl StateStore for RetryingStore {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
+        self.delete_if(session, &BTreeMap::new()).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
         let before = self.head(session).await?.map(|head| head.created_at);
         let attempts = AtomicU32::new(0);
         let delete = || async {
@@ -126,7 +135,7 @@ impl StateStore for RetryingStore {
                     return Ok(before.is_some());
                 }
             }
-            self.inner.delete(session).await
+            self.inner.delete_if(session, required_tags).await
         };
         self.retry_window.retry(delete).await
     }

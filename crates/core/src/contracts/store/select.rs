@@ -1,11 +1,12 @@
 //! Filters for listing and purging sessions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Head, SessionStatus};
+use super::{Head, SessionStatus, tags};
 use crate::clock::Timestamp;
+use crate::error::Result;
 use crate::id::SessionId;
 
 /// The maximum number of sessions that one [`StateStore::list`](super::StateStore::list) call
@@ -53,6 +54,8 @@ pub struct SessionFilter {
     pub created_from: Option<Timestamp>,
     /// Sessions created before this time, by the store's clock.
     pub created_before: Option<Timestamp>,
+    /// Sessions with all of these tags. They may have others.
+    pub tags: BTreeMap<String, String>,
 }
 
 impl SessionFilter {
@@ -69,6 +72,7 @@ impl SessionFilter {
             wake_due: false,
             created_from: None,
             created_before: None,
+            tags: BTreeMap::new(),
         }
     }
 
@@ -133,6 +137,22 @@ impl SessionFilter {
     pub fn created_before(mut self, at: Timestamp) -> Self {
         self.created_before = Some(at);
         self
+    }
+
+    /// Selects sessions with this tag. Further calls add further tags, all of which must match.
+    #[must_use]
+    pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.tags.insert(key.into(), value.into());
+        self
+    }
+
+    /// Checks the limits that all stores share. Stores call it before they list sessions.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::TagInvalid`](crate::error::ErrorCode::TagInvalid) for tags that no
+    /// session can have.
+    pub fn check(&self) -> Result<()> {
+        tags::check(&self.tags)
     }
 
     /// Returns `true` if the creation time `at` is in the range of the filter.

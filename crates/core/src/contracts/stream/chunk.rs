@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
 use crate::id::{CallId, RunId, SessionId};
 use crate::state::Patch;
+use crate::usage::Usage;
 
 /// One visible event and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,13 +35,20 @@ pub struct Chunk {
 #[non_exhaustive]
 pub enum ChunkKind {
     /// A run started.
-    RunStarted,
+    RunStarted {
+        /// The number of the turn that the run works on, from 1; 0 in a stream of an earlier build.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        turn: u32,
+    },
     /// A run started without starting a turn: it resumes or recovers a turn, or aborts the session.
     RunResumed,
     /// A run ended as completed, failed or aborted.
     RunEnded {
         /// The status of the run: `completed`, `failed` or `aborted`.
         status: String,
+        /// The [token usage of the turn](crate::session::Session::turn_usage); `None` in a stream of an earlier build.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     },
     /// A run ended because it was interrupted.
     RunInterrupted {
@@ -88,6 +96,9 @@ pub enum ChunkKind {
         tool: Arc<str>,
         /// The arguments as JSON text.
         arguments: String,
+        /// Whether the call waits for its result from a client, which executes the tool.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        client: bool,
     },
     /// A call waits for an approval.
     ToolApprovalRequest {
@@ -142,6 +153,12 @@ pub enum ChunkKind {
         subagent: Arc<str>,
         /// The sub-agent's session. Its chunks follow.
         child: SessionId,
+        /// The arguments of the call as JSON text; empty in a stream of an earlier build.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        arguments: String,
+        /// The name of the companion, if the sub-agent is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        companion: Option<String>,
     },
     /// A sub-agent has ended; the `tool_end` of its call follows.
     SubagentEnd {
@@ -198,6 +215,11 @@ pub enum ChunkKind {
     StreamResync,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 impl ChunkKind {
     /// Returns `true` for the last chunk of a run.
     #[must_use]
@@ -236,15 +258,18 @@ pub enum Effect {
 }
 
 /// A chunk with its position in the stream.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredChunk {
     /// The sequence number, from 1, without gaps when written. A replay omits discarded chunks and
     /// never renumbers the others.
     pub seq: u64,
     /// The attempt that the chunk belongs to; `None` for boundaries.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<Attempt>,
     /// The chunk at this position.
     #[serde(flatten)]
     pub chunk: Arc<Chunk>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,7 @@ pub(super) struct Log {
 impl Log {
     /// Checks a log and divides it into appends.
     pub(super) fn of(exported: &ExportedSession) -> Result<Self> {
+        exported.created.check()?;
         let mut fold = Session::new(exported.session.clone());
         let mut appends: Vec<Append> = Vec::new();
         for batch in batches(&exported.events) {
@@ -49,7 +50,9 @@ impl Log {
         }
         let created = exported.created.clone();
         let parent = fold.parent().map(|parent| &parent.session);
-        let agrees = *fold.agent() == created.agent && parent == created.parent.as_ref();
+        let agrees = *fold.agent() == created.agent
+            && parent == created.parent.as_ref()
+            && *fold.tags() == created.tags;
         let Some(mut last) = appends.pop().filter(|_| agrees) else {
             let message = "a log of the export does not belong to its session";
             return Err(Error::new(ErrorCode::InputInvalid, message)

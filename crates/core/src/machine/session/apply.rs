@@ -203,10 +203,10 @@ impl SessionOverview {
             }
             Event::RunEnded { outcome } => self.end_run(outcome),
             Event::UserMessages { messages } => {
+                self.begin_turn();
                 for message in messages {
                     self.push_message(sink, || Message::User(message.clone()));
                 }
-                self.begin_turn();
             }
             Event::ModelReplied(reply) => self.take_reply(reply, run, sink),
             Event::CorrectionSent { message, .. } => {
@@ -506,7 +506,10 @@ impl SessionOverview {
             self.fold_state.messages += 1;
             sink.add(|history| {
                 let message = Message::Tool(result_message(&open.call, outcome));
-                history.transcript.insert(open.insert_at + shift, SharedMessage::new(message));
+                let at = open.insert_at + shift;
+                let before = at.checked_sub(1).and_then(|before| history.transcript.get(before));
+                let turn = before.map_or(0, SharedMessage::turn);
+                history.transcript.insert(at, SharedMessage::of_turn(turn, message));
             });
         }
     }
@@ -518,7 +521,8 @@ impl SessionOverview {
         message: impl FnOnce() -> Message,
     ) {
         self.fold_state.messages += 1;
-        sink.add(|history| history.transcript.push(SharedMessage::new(message())));
+        let turn = self.fold_state.turn;
+        sink.add(|history| history.transcript.push(SharedMessage::of_turn(turn, message())));
     }
 
     /// Fills in the time of events that were applied before the store's response provided it.

@@ -1,5 +1,6 @@
 //! Usage and budgets in the fold.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::fold_state::FoldState;
@@ -12,7 +13,7 @@ use crate::error::ErrorCode;
 use crate::event::{ChildStart, ModelReply, ToolFinish, ToolOutcome};
 use crate::id::RunId;
 use crate::mutant;
-use crate::usage::{UsageEntry, UsageKind, UsageRollup};
+use crate::usage::{Usage, UsageEntry, UsageKind, UsageRollup};
 
 impl Session {
     /// Returns all usage entries, oldest first: model calls, tools, sub-agents, and custom usage
@@ -20,6 +21,60 @@ impl Session {
     #[must_use]
     pub fn usage_entries(&self) -> &[UsageEntry] {
         &self.history.usage_entries
+    }
+
+    /// Returns the token usage of the present turn: its model calls and the sub-agents that have ended. Companions are
+    /// not included, because they work across turns.
+    #[must_use]
+    pub fn turn_usage(&self) -> Usage {
+        let turn = self.turn();
+        let of_turn = self.runs().rev().take_while(|run| run.turn == turn);
+        let runs: BTreeSet<_> = of_turn.map(|run| &run.id).collect();
+        let entries = self.usage_entries().iter().rev();
+        let entries =
+            entries.take_while(|entry| entry.run.as_ref().is_none_or(|run| runs.contains(run)));
+        let mut usage = Usage::default();
+        entries.for_each(|entry| usage += self.turn_tokens(entry));
+        usage
+    }
+
+    /// Returns the token usage of each turn, as [`turn_usage`](Self::turn_usage) returned it at the end of the turn.
+    #[must_use]
+    pub fn usage_by_turn(&self) -> BTreeMap<u32, Usage> {
+        let mut runs = BTreeMap::new();
+        let mut usage = BTreeMap::new();
+        let mut last = 0;
+        let mut turn = (0, 0);
+        for run in self.runs() {
+            // After a rewind, a turn can have the number of a turn that was removed.
+            turn = if run.turn == last { turn } else { (run.turn, turn.1 + 1) };
+            last = run.turn;
+            runs.insert(&run.id, turn);
+        }
+        for entry in self.usage_entries() {
+            let Some((turn, part)) = entry.run.as_ref().and_then(|run| runs.get(run)) else {
+                continue;
+            };
+            let (latest, tokens) = usage.entry(*turn).or_insert((*part, Usage::default()));
+            if latest != part {
+                (*latest, *tokens) = (*part, Usage::default());
+            }
+            *tokens += self.turn_tokens(entry);
+        }
+        usage.into_iter().map(|(turn, (_, tokens))| (turn, tokens)).collect()
+    }
+
+    /// Returns the tokens of an entry that count for its turn.
+    fn turn_tokens(&self, entry: &UsageEntry) -> Usage {
+        match &entry.kind {
+            UsageKind::Tokens { tokens, .. } => *tokens,
+            UsageKind::SubAgent { session, used, .. } => {
+                let is_companion =
+                    self.companions().any(|(_, record)| record.start.session == *session);
+                if is_companion { Usage::default() } else { used.tokens }
+            }
+            _ => Usage::default(),
+        }
     }
 }
 

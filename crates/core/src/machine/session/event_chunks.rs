@@ -37,8 +37,9 @@ pub(crate) fn for_each_event_chunk<'a>(
     show: &mut impl FnMut(ChunkKind),
 ) {
     match event {
-        Event::RunStarted { trigger: Trigger::Execute | Trigger::Continue, .. } => {
-            show(ChunkKind::RunStarted);
+        Event::RunStarted { trigger: Trigger::Execute | Trigger::Continue, run, .. } => {
+            let record = session.runs().rev().find(|record| record.id == *run);
+            show(ChunkKind::RunStarted { turn: record.map_or(0, |record| record.turn) });
         }
         Event::RunStarted { .. } => show(ChunkKind::RunResumed),
         Event::ToolFinished(finish) => {
@@ -76,7 +77,7 @@ pub(crate) fn for_each_event_chunk<'a>(
                     on.new_calls().filter_map(|pending| pending_call_chunk(session, pending));
                 chunks.for_each(&mut *show);
             }
-            end_of_run(outcome).into_iter().for_each(show);
+            end_of_run(session, outcome).into_iter().for_each(show);
         }
         Event::Forked { .. } => show(ChunkKind::RunInterrupted { reason: None }),
         _ => {}
@@ -89,7 +90,10 @@ pub fn late_end(session: &Session, finish: &ToolFinish) -> Vec<ChunkKind> {
     let Some(call) = session.tool_call(&finish.call) else { return Vec::new() };
     let arguments = call.arguments.as_json().map(|json| json.text().to_owned());
     let (id, tool) = (call.id.clone(), Arc::clone(&call.name));
-    let start = arguments.map(|arguments| ChunkKind::ToolStart { call: id, tool, arguments });
+    let start = arguments.map(|arguments| {
+        let client = false;
+        ChunkKind::ToolStart { call: id, tool, arguments, client }
+    });
     start.into_iter().chain(end_of_call(call, &finish.outcome)).collect()
 }
 
@@ -100,8 +104,11 @@ fn state_patches(mut finishes: Vec<&ToolFinish>) -> impl Iterator<Item = ChunkKi
     patches.filter(|patch| !patch.is_empty()).map(|patch| ChunkKind::StatePatch { patch })
 }
 
-fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
-    let ended = |status: &str| ChunkKind::RunEnded { status: status.to_owned() };
+fn end_of_run(session: &Session, outcome: &RunOutcome) -> Vec<ChunkKind> {
+    let ended = |status: &str| {
+        let usage = Some(session.turn_usage());
+        ChunkKind::RunEnded { status: status.to_owned(), usage }
+    };
     match outcome {
         RunOutcome::Completed { output } => {
             let output = output.as_ref().map(|output| output.text().to_owned());
@@ -127,7 +134,10 @@ fn pending_call_chunk(session: &Session, pending: &PendingCall) -> Option<ChunkK
     let arguments = session.tool_call(&pending.call)?.arguments.as_json()?.text().to_owned();
     let (call, tool) = (pending.call.clone(), Arc::clone(&pending.tool));
     Some(match pending.kind {
-        PendingKind::Client => ChunkKind::ToolStart { call, tool, arguments },
+        PendingKind::Client => {
+            let client = true;
+            ChunkKind::ToolStart { call, tool, arguments, client }
+        }
         PendingKind::Approval { editable } => ChunkKind::ToolApprovalRequest {
             call,
             tool,

@@ -87,8 +87,11 @@ impl ChildSpec {
     /// Returns the chunk that announces the child in the stream.
     #[must_use]
     pub fn start_chunk(&self) -> ChunkKind {
-        let ChildStart { call, session, agent, .. } = self.start.clone();
-        ChunkKind::SubagentStart { call, subagent: agent, child: session }
+        let ChildStart { call, session: child, agent: subagent, companion, .. } =
+            self.start.clone();
+        let companion = companion.map(|companion| companion.name);
+        let arguments = self.arguments.text().to_owned();
+        ChunkKind::SubagentStart { call, subagent, child, arguments, companion }
     }
 }
 

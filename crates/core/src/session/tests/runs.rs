@@ -11,7 +11,7 @@ use crate::event::{Event, RecordedEvent, ToolFinish, ToolOutcome, Trigger, decod
 use crate::id::{AppendId, SessionId};
 use crate::session::{RunStatus, Session};
 use crate::store::{Position, SessionStatus, StoredAppend};
-use crate::stream::Effect;
+use crate::stream::{ChunkKind, Effect};
 use crate::testing::{Entry, Hand, builder, built, calls, echo, error_step, finish, text};
 
 fn agent() -> AnyAgent {
@@ -306,4 +306,53 @@ fn messages_are_shared_with_the_log_and_not_copied() {
         other => panic!("{other:?}"),
     };
     assert_eq!(address(ours), address(theirs));
+}
+
+#[test]
+fn each_message_has_the_turn_in_which_it_entered_the_transcript() {
+    let hand = long();
+    let turns = |session: &Session| -> Vec<u32> {
+        session.transcript().iter().map(crate::message::SharedMessage::turn).collect()
+    };
+    assert_eq!(turns(hand.session()), [1, 1, 1, 1, 2, 2, 2, 2]);
+    assert_eq!(turns(&folded(&hand.log)), turns(hand.session()));
+}
+
+#[test]
+fn a_message_of_a_turn_without_a_step_belongs_to_that_turn() {
+    let mut hand = Hand::new(&agent());
+    hand.abort();
+    hand.drive([]);
+    hand.start(Trigger::Continue).unwrap();
+    hand.say("again");
+    hand.drive([text("One.")]);
+    let turns: Vec<_> = hand.session().transcript().iter().map(|message| message.turn()).collect();
+    assert_eq!(turns, [1, 2, 2]);
+}
+
+#[test]
+fn the_closed_steps_have_their_checkpoints_and_calls() {
+    let hand = long();
+    let steps = hand.session().closed_steps();
+    let steps: Vec<_> = steps
+        .map(|(checkpoint, step)| {
+            (checkpoint.turn, checkpoint.step, step.reply.step, step.calls.len())
+        })
+        .collect();
+    assert_eq!(steps, [(1, 1, 1, 1), (1, 2, 2, 0), (2, 3, 3, 1), (2, 4, 4, 0)]);
+}
+
+#[test]
+fn the_chunks_of_started_runs_name_their_turns() {
+    let hand = long();
+    let events = (1..).zip(hand.log.iter().map(|(_, event)| event));
+    let shown = crate::session::event_chunks(hand.session(), events);
+    let starts: Vec<_> = shown
+        .into_iter()
+        .map(|(_, kind)| kind)
+        .filter(|kind| matches!(kind, ChunkKind::RunStarted { .. } | ChunkKind::RunResumed))
+        .collect();
+    let started = |turn| ChunkKind::RunStarted { turn };
+    let resumed = ChunkKind::RunResumed;
+    assert_eq!(starts, [started(1), started(2), resumed.clone(), resumed]);
 }

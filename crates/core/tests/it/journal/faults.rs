@@ -1,5 +1,6 @@
 //! Tests with stores that fail, lose replies or lose history.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -213,6 +214,14 @@ impl StateStore for Crowded {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.0.delete(session).await
+    }
+
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
+        self.0.delete_if(session, required_tags).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -197,8 +197,10 @@ fn examples_match_the_code() {
     for name in [
         "core",
         "llm",
+        "client",
         "runtime",
         "runtime-local",
+        "server",
         "store-memory",
         "store-postgres",
         "store-sqlite",

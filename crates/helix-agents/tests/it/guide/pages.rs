@@ -9,7 +9,8 @@ use super::{read, repository};
 /// The languages of code blocks. `rust` is compiled and run, `toml` is parsed, `console` is run by
 /// a test of the command line, `sh` is for the reader only, and `text` and `json` are program
 /// output.
-const LANGUAGES: [&str; 6] = ["console", "json", "rust", "sh", "text", "toml"];
+const LANGUAGES: [&str; 9] =
+    ["console", "js", "json", "jsx", "nginx", "rust", "sh", "text", "toml"];
 
 /// A program that needs a real model is only compiled on a page; a separate test runs its file.
 const PROGRAM: &str = "rust,no_run";

@@ -127,6 +127,6 @@ fn chunk(session: &SessionId) -> Chunk {
         run: "r".into(),
         step: 1,
         at: Timestamp(0),
-        kind: ChunkKind::RunStarted,
+        kind: ChunkKind::RunStarted { turn: 1 },
     }
 }

@@ -1,6 +1,7 @@
 //! A store that acknowledges operations before it commits them. The durability suite must detect
 //! it.
 
+use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,9 +118,14 @@ impl StateStore for EagerStore {
         self.store().snapshot(session).await
     }
 
-    async fn delete(&self, session: &SessionId) -> Result<bool> {
+    async fn delete_if(
+        &self,
+        session: &SessionId,
+        required_tags: &BTreeMap<String, String>,
+    ) -> Result<bool> {
         let (store, session) = (self.store.clone(), session.clone());
-        self.later(async move { StateStore::delete(&store, &session).await }).await;
+        let required_tags = required_tags.clone();
+        self.later(async move { store.delete_if(&session, &required_tags).await }).await;
         Ok(true)
     }
 

@@ -6,7 +6,12 @@ use super::*;
 use crate::live::shown_by;
 
 fn start(call: &str, tool: &str) -> ChunkKind {
-    ChunkKind::ToolStart { call: call.into(), tool: tool.into(), arguments: "{}".into() }
+    ChunkKind::ToolStart {
+        call: call.into(),
+        tool: tool.into(),
+        arguments: "{}".into(),
+        client: false,
+    }
 }
 
 fn end(call: &str) -> ChunkKind {
@@ -66,7 +71,13 @@ fn calls_of_sub_agents_are_distinct() {
         assert_eq!(line.chars().skip(2).collect::<String>(), expected);
     };
     let (call, child) = ("1".into(), "story-sub-1".into());
-    let begins = ChunkKind::SubagentStart { call, subagent: "helper".into(), child };
+    let begins = ChunkKind::SubagentStart {
+        call,
+        subagent: "helper".into(),
+        child,
+        arguments: "{}".into(),
+        companion: None,
+    };
     check("story", begins, "helper 0 ms · 0:00");
     check("story-sub-1", start("1", "get"), "helper 0 ms · get 0 ms · 0:00");
     let suspended = ChunkKind::RunSuspended { calls: Vec::new(), deadline: None };

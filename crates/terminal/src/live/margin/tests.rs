@@ -6,7 +6,7 @@ use super::*;
 use crate::live::shown_by;
 
 fn margin_of(session: &str) -> String {
-    margin(&shown_by(session, ChunkKind::RunStarted))
+    margin(&shown_by(session, ChunkKind::RunStarted { turn: 1 }))
 }
 
 #[test]

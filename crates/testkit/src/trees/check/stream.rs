@@ -150,9 +150,9 @@ fn is_part(text: &str, whole: &str) -> bool {
 
 fn boundary(kind: &ChunkKind) -> Option<String> {
     Some(match kind {
-        ChunkKind::RunStarted => "started".to_owned(),
+        ChunkKind::RunStarted { .. } => "started".to_owned(),
         ChunkKind::RunResumed => "resumed".to_owned(),
-        ChunkKind::RunEnded { status } => status.clone(),
+        ChunkKind::RunEnded { status, .. } => status.clone(),
         ChunkKind::RunInterrupted { .. } => "interrupted".to_owned(),
         ChunkKind::RunSuspended { .. } => "suspended".to_owned(),
         ChunkKind::Checkpoint { version } => format!("checkpoint {version}"),

@@ -15,6 +15,7 @@ use crate::id::SessionId;
 use crate::session::{ResolvedCall, RunStatus, Session};
 use crate::step::{Action, StepIterator};
 use crate::store::SessionStatus;
+use crate::stream::ChunkKind;
 use crate::testing::{
     Hand, action_text, builder, built, calls, echo, result_schema, text, transcript_text,
 };
@@ -43,6 +44,21 @@ fn suspended<const N: usize>(asked: [(&str, serde_json::Value); N]) -> Hand {
     hand.clock(1000);
     hand.drive([calls(asked)]);
     hand
+}
+
+#[test]
+fn only_the_call_of_a_client_tool_is_shown_as_one() {
+    let hand = suspended([("ask", json!({})), ("guarded", json!({"x": 1}))]);
+    let events = (1..).zip(hand.log.iter().map(|(_, event)| event));
+    let shown = crate::session::event_chunks(hand.session(), events);
+    let starts: Vec<_> = shown
+        .iter()
+        .filter_map(|(_, kind)| match kind {
+            ChunkKind::ToolStart { call, client, .. } => Some((call.as_str(), *client)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(starts, [("1.0", true)]);
 }
 
 /// Folds the log as a reader does, with all of it appended at that time.

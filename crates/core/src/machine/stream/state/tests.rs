@@ -18,7 +18,7 @@ fn chunk(session: &str) -> Chunk {
         run: "r".into(),
         step: 1,
         at: Timestamp(0),
-        kind: ChunkKind::RunStarted,
+        kind: ChunkKind::RunStarted { turn: 1 },
     }
 }
 

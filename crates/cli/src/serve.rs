@@ -1,0 +1,202 @@
+//! `helix serve`: serves the agents of agent files over HTTP.
+
+mod models;
+pub(crate) mod settings;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use helix_agents::agent::AgentRegistry;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::executor::AgentExecutor;
+use helix_agents::prelude::LocalRuntime;
+use helix_agents::server::{AgentServer, Limits, Tokens};
+use helix_agents::terminal::{Screen, notice};
+use helix_agents::{AnyStore, RuntimeBuilder as _};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use self::models::AgentModels;
+use self::settings::ServeSettings;
+use crate::exit::Exit;
+use crate::location::Location;
+use crate::session_agent::{LEASE, Overrides, SessionAgent};
+use crate::signals::Signals;
+use crate::storage;
+
+/// The default address, which only this machine can reach.
+const LISTEN: &str = "127.0.0.1:8080";
+
+/// The default time that runs in progress get to reach a step boundary.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// The time that a shutdown takes beyond the grace period.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// The options of `helix serve`. The table `[serve]` of helix.toml has the same ones.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The agent files. Clients name an agent by the `name` in its file.
+    #[arg(value_name = "AGENT_FILE", required = true)]
+    agents: Vec<PathBuf>,
+    /// The address to listen on. Default: 127.0.0.1:8080. Other machines than this one need tokens.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// The file of tokens, as `helix token` writes it. Default: no authentication, on this machine only.
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+    /// A name of the server in the requests of clients. Default: only the names of this machine.
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// An origin whose pages may call the server, such as https://app.example.com.
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+    /// The time that runs get to stop after SIGTERM or Ctrl-C, in seconds. Default: 20.
+    #[arg(long, value_name = "SECONDS")]
+    grace: Option<u64>,
+}
+
+impl ServeArgs {
+    /// Returns the agent files, and the options together with those of helix.toml. The command line takes precedence.
+    fn with(self, file: ServeSettings) -> (Vec<PathBuf>, ServeSettings) {
+        let or = |given: Vec<String>, other| if given.is_empty() { other } else { given };
+        let settings = ServeSettings {
+            listen: self.listen.or(file.listen),
+            tokens: self.tokens.or(file.tokens),
+            hosts: or(self.hosts, file.hosts),
+            origins: or(self.origins, file.origins),
+            grace: self.grace.or(file.grace),
+        };
+        (self.agents, settings)
+    }
+}
+
+/// Runs the command: until SIGTERM or Ctrl-C, and then until runs and connections have stopped. A second signal ends the
+/// program immediately.
+pub(crate) async fn run(args: ServeArgs, db: &Location, screen: &Screen) -> Result<Exit> {
+    let (files, settings) = args.with(ServeSettings::read()?);
+    let address = match settings.listen {
+        Some(address) => address,
+        None => LISTEN.parse().context("the default address")?,
+    };
+    if settings.tokens.is_none() && !address.ip().is_loopback() {
+        let message = "other machines can reach this address; add tokens with `helix token add` and pass their file \
+                       with --tokens";
+        return Err(Error::new(ErrorCode::ConfigInvalid, message)
+            .with_context("listen", address)
+            .into());
+    }
+    // Reports problems of the files before a database is created.
+    let tokens = settings.tokens.as_deref().map(Tokens::read).transpose()?;
+    let agents = Agents::read(&files).await?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("the server cannot listen on {address}"))?;
+    let store = storage::open_or_create(db.database()?).await?;
+    let served = serve(agents, tokens, &settings, listener, &store, screen).await;
+    storage::close(&store).await;
+    served
+}
+
+/// The agents and their models.
+#[derive(Debug)]
+struct Agents {
+    registry: AgentRegistry,
+    models: AgentModels,
+}
+
+impl Agents {
+    async fn read(files: &[PathBuf]) -> Result<Self> {
+        let (registry, mut models) = (AgentRegistry::default(), AgentModels::default());
+        for file in files {
+            let session_agent = SessionAgent::of_file(file, Overrides::default()).await?;
+            let agent = Arc::clone(session_agent.agent());
+            let name = Arc::clone(agent.name());
+            registry.register_factory(&name, move |_| Ok(Arc::clone(&agent)))?;
+            models.insert(&name, session_agent.adapter());
+        }
+        Ok(Self { registry, models })
+    }
+}
+
+async fn serve(
+    agents: Agents,
+    tokens: Option<Tokens>,
+    settings: &ServeSettings,
+    listener: TcpListener,
+    store: &AnyStore,
+    screen: &Screen,
+) -> Result<Exit> {
+    let address = listener.local_addr()?;
+    let mut signals = Signals::listen()?;
+    let names = agents.registry.names();
+    let server = build(agents, tokens, settings, address, store)?;
+    let url = format!("http://{address}");
+    if screen.is_json() {
+        screen.json(&json!({ "listening": url, "agents": names }))?;
+    } else {
+        screen.field("agents", names.join(", "))?;
+        screen.field("url", &url)?;
+    }
+    if address.ip().is_unspecified() && settings.hosts.is_empty() {
+        notice("the server accepts only requests for localhost; name its host with --host");
+    }
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut served = pin!(server.serve(listener, async { drop(stopped.await) }));
+    tokio::select! {
+        ended = &mut served => return ended.map(|()| Exit::Completed).map_err(Into::into),
+        _ = signals.next() => {}
+    }
+    if !screen.is_json() {
+        notice("shutting down; another signal ends the program immediately");
+    }
+    drop(stop);
+    tokio::select! {
+        ended = served => ended.map(|()| Exit::Completed).map_err(Into::into),
+        _ = signals.next() => Ok(Exit::Interrupted),
+    }
+}
+
+fn build(
+    agents: Agents,
+    tokens: Option<Tokens>,
+    settings: &ServeSettings,
+    address: SocketAddr,
+    store: &AnyStore,
+) -> Result<AgentServer> {
+    let grace = settings.grace.map_or(GRACE, Duration::from_secs);
+    let runtime = LocalRuntime::builder()
+        .store(store.clone())
+        .llm(agents.models)
+        .registry(agents.registry.clone())
+        .lease(LEASE)
+        .grace(grace)
+        .build()?;
+    let executor: Arc<dyn AgentExecutor> = Arc::new(runtime);
+    let mut limits = Limits::default();
+    limits.shutdown = grace + MARGIN;
+    let mut builder = AgentServer::builder(executor, agents.registry, store.clone()).limits(limits);
+    if !address.ip().is_unspecified() {
+        let host = match address.ip() {
+            std::net::IpAddr::V6(address) => format!("[{address}]"),
+            address => address.to_string(),
+        };
+        builder = builder.host(host);
+    }
+    for host in &settings.hosts {
+        builder = builder.host(host);
+    }
+    for origin in &settings.origins {
+        builder = builder.origin(origin);
+    }
+    Ok(match tokens {
+        Some(tokens) => builder.bearer(tokens).build()?,
+        None => builder.allow_unauthenticated().build()?,
+    })
+}

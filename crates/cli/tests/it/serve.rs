@@ -1,0 +1,136 @@
+//! Tests of `helix serve`.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::{ModelServer, Scripted, Served, TestDir};
+
+const CLERK: &str = "name = \"clerk\"\nprompt = \"You are a clerk.\"\n";
+
+/// Returns the text of a stream, without that of discarded attempts.
+fn text(chunks: &[Value]) -> String {
+    let mut text = String::new();
+    for chunk in chunks {
+        match chunk["type"].as_str().unwrap() {
+            "text_delta" => text.push_str(chunk["delta"].as_str().unwrap()),
+            "step_discarded" => text.clear(),
+            _ => {}
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_run_survives_the_kill_of_its_server_and_shows_its_text_once() {
+    let replies = [Scripted::Waits("One, ", "lost."), Scripted::Words("One, two, three.")];
+    let (dir, model) = (TestDir::new(), ModelServer::start(replies).await);
+    dir.write("agent.toml", CLERK);
+    let server = Served::start(&dir, &model, &["agent.toml"]).await;
+    let url = server.url.clone();
+    let run = tokio::spawn(dir.helix(&["--server", &url, "run", "clerk", "Count!"]));
+    model.requested().await;
+    let mut tail = dir.start(&["--server", &url, "tail", "--last", "--json"]);
+    let mut chunks = vec![serde_json::from_str::<Value>(&tail.shows("\"seq\"").await).unwrap()];
+    while text(&chunks) != "One, " {
+        chunks.push(serde_json::from_str(&tail.shows("\"seq\"").await).unwrap());
+    }
+    server.kill().await;
+    let server = Served::restart(&dir, &model, &url, &["agent.toml"]).await;
+
+    let done = run.await.unwrap();
+    assert_eq!((done.code, &*done.stdout), (0, "One, two, three.\n"), "{done:?}");
+    chunks.extend(tail.end().await.json_lines());
+    assert_eq!(text(&chunks), "One, two, three.");
+    let seqs: Vec<_> = chunks.iter().map(|chunk| chunk["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.is_sorted_by(|before, after| before < after), "{seqs:?}");
+    assert_eq!(chunks.last().unwrap()["type"], "run_ended");
+    assert_eq!(model.requests().len(), 2);
+
+    let stopped = server.stop().await;
+    assert_eq!(stopped.code, 0, "{stopped:?}");
+    let shown = dir.helix(&["sessions", "show", "--last", "--json"]).await.json();
+    let runs: Vec<_> = shown["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["status"].as_str().unwrap())
+        .collect();
+    assert_eq!((&*runs, &shown["turns"]), (&["superseded", "completed"][..], &1.into()));
+}
+
+#[tokio::test]
+async fn a_stopped_server_hands_its_run_over() {
+    let replies = [Scripted::Waits("One, ", "lost."), Scripted::Words("Done.")];
+    let (dir, model) = (TestDir::new(), ModelServer::start(replies).await);
+    dir.write("agent.toml", CLERK);
+    let server = Served::start(&dir, &model, &["agent.toml", "--grace", "0"]).await;
+    let url = server.url.clone();
+    let run = tokio::spawn(dir.helix(&["--server", &url, "run", "clerk", "Count!", "--json"]));
+    model.requested().await;
+    let stopped = server.stop().await;
+    assert_eq!(stopped.code, 0, "{stopped:?}");
+    assert!(stopped.stderr.contains("shutting down"), "{stopped:?}");
+    let server = Served::restart(&dir, &model, &url, &["agent.toml"]).await;
+    assert_eq!(run.await.unwrap().json()["output"], "Done.");
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn another_machine_needs_a_token_and_no_database_is_created_without_one() {
+    let dir = TestDir::new();
+    dir.write("agent.toml", CLERK);
+    let done = dir.helix(&["serve", "agent.toml", "--listen", "0.0.0.0:0", "--json"]).await;
+    let error = done.json_error();
+    assert_eq!((done.code, &error["code"]), (1, &"config_invalid".into()));
+    assert!(error["message"].as_str().unwrap().contains("helix token add"), "{error}");
+    assert!(!dir.path("helix.db").exists());
+    assert_eq!(dir.helix(&["serve"]).await.code, 2);
+    let missing = dir.helix(&["serve", "agent.toml", "--tokens", "none.toml", "--json"]).await;
+    assert_eq!((missing.code, &missing.json_error()["code"]), (1, &"config_invalid".into()));
+}
+
+#[tokio::test]
+async fn clients_need_a_token_of_the_file() {
+    let model = ModelServer::start([Scripted::Words("Hello.")]).await;
+    let dir = TestDir::new();
+    dir.write("agent.toml", CLERK);
+    dir.write("helix.toml", "[serve]\ntokens = \"tokens.toml\"\n");
+    let token = dir.helix(&["token", "add", "ann", "--role", "admin"]).await.stdout;
+    let server = Served::start(&dir, &model, &["agent.toml"]).await;
+    let run = ["--server", &server.url, "run", "clerk", "Hi!"];
+    let refused = dir.helix(&[&run[..], &["--json"]].concat()).await;
+    assert_eq!((refused.code, &refused.json_error()["code"]), (1, &"unauthenticated".into()));
+    dir.write("token", &token);
+    let done = dir.helix(&[&run[..], &["--token-file", "token"]].concat()).await;
+    assert_eq!((done.code, &*done.stdout), (0, "Hello.\n"), "{done:?}");
+    let mut list = dir.command(&["--server", &server.url, "sessions", "list", "--json"]);
+    let output = list.env("HELIX_TOKEN", token.trim()).output().await.unwrap();
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(listed[0]["status"], "completed");
+    assert!(!String::from_utf8(done.stderr.into_bytes()).unwrap().contains(token.trim()));
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn each_agent_file_has_its_own_agent() {
+    let model =
+        ModelServer::start([Scripted::Words("I am one."), Scripted::Words("I am two.")]).await;
+    let dir = TestDir::new();
+    dir.write("one.toml", "name = \"one\"\nprompt = \"You are one.\"\n");
+    dir.write("two.toml", "name = \"two\"\nprompt = \"You are two.\"\n");
+    let server = Served::start(&dir, &model, &["one.toml", "two.toml"]).await;
+    for (agent, answer) in [("one", "I am one.\n"), ("two", "I am two.\n")] {
+        let done = dir.helix(&["--server", &server.url, "run", agent, "Who?"]).await;
+        assert_eq!((done.code, &*done.stdout), (0, answer), "{done:?}");
+    }
+    let prompts: Vec<_> =
+        model.requests().iter().map(|body| body["messages"][0]["content"].clone()).collect();
+    assert_eq!(prompts, ["You are one.", "You are two."]);
+    let missing = dir.helix(&["--server", &server.url, "run", "three", "Who?", "--json"]).await;
+    assert_eq!((missing.code, &missing.json_error()["code"]), (1, &"agent_not_found".into()));
+    let twice = dir.helix(&["serve", "one.toml", "one.toml", "--json"]);
+    let twice = tokio::time::timeout(Duration::from_secs(20), twice).await.unwrap();
+    assert_eq!(twice.code, 1, "{twice:?}");
+    server.kill().await;
+}

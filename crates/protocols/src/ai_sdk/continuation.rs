@@ -1,0 +1,132 @@
+//! The response to a page's answers.
+//!
+//! A page that answers calls keeps its message and adds the response to it. What it has must not be sent again: the
+//! client would show texts twice. A page that resumes starts with an empty message instead, and gets all of it.
+
+use std::collections::BTreeMap;
+
+use super::{UiChunk, UiMessage, UiPart};
+
+/// The parts of a turn's message that a page has, according to its request.
+///
+/// The page may claim anything here: this only determines what is sent to the page, never what the server does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// The number of steps.
+    steps: u32,
+    /// Whether an empty step follows, which the next step uses.
+    has_empty_step: bool,
+    calls: BTreeMap<String, SeenCall>,
+    /// The calls of the approval requests.
+    approvals: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct SeenCall {
+    has_output: bool,
+    is_server: bool,
+    approval: Option<String>,
+}
+
+impl Seen {
+    /// Returns the parts that a page has, if this is its message.
+    #[must_use]
+    pub fn of(message: &UiMessage) -> Self {
+        let mut seen = Self::default();
+        for part in &message.parts {
+            match part {
+                UiPart::StepStart => seen.add_step(),
+                UiPart::Tool(call) => {
+                    let approval = call.approval.as_ref().map(|approval| approval.id.clone());
+                    let is_server = call.provider_executed == Some(true);
+                    seen.add_call(&call.tool_call_id, call.has_output(), is_server, approval);
+                }
+                UiPart::Data(data) => seen.add_data(&data.kind),
+                _ => seen.add_other(),
+            }
+        }
+        seen
+    }
+
+    pub(super) fn add_step(&mut self) {
+        self.steps += u32::from(self.has_empty_step);
+        self.has_empty_step = true;
+    }
+
+    pub(super) fn add_call(
+        &mut self,
+        id: &str,
+        has_output: bool,
+        is_server: bool,
+        approval: Option<String>,
+    ) {
+        self.add_other();
+        self.approvals.extend(approval.iter().map(|approval| (approval.clone(), id.to_owned())));
+        self.calls.insert(id.to_owned(), SeenCall { has_output, is_server, approval });
+    }
+
+    pub(super) fn add_data(&mut self, kind: &str) {
+        self.add_other();
+        // Version 6 keeps the step of a discarded reply, which no replay contains.
+        if kind == "data-discarded" {
+            self.steps = self.steps.saturating_sub(1);
+        }
+    }
+
+    /// Adds a part that only tells that its step is not empty.
+    pub(super) fn add_other(&mut self) {
+        self.steps += u32::from(std::mem::take(&mut self.has_empty_step));
+    }
+
+    /// Returns `true` if the page has a call.
+    pub(super) fn has_call(&self, call: &str) -> bool {
+        self.calls.contains_key(call)
+    }
+
+    /// Returns `true` if the page needs a chunk of the step with this number, counted from 1.
+    pub(super) fn needs(&mut self, chunk: &UiChunk, step: u32) -> bool {
+        if matches!(chunk, UiChunk::StartStep) {
+            let is_empty_step = step == self.steps + 1 && self.has_empty_step;
+            return step > self.steps && !is_empty_step;
+        }
+        let is_current = step == self.steps && !self.has_empty_step;
+        match chunk {
+            UiChunk::FinishStep
+            | UiChunk::ResetStep
+            | UiChunk::TextStart { .. }
+            | UiChunk::TextDelta { .. }
+            | UiChunk::TextEnd { .. }
+            | UiChunk::ReasoningStart { .. }
+            | UiChunk::ReasoningDelta { .. }
+            | UiChunk::ReasoningEnd { .. } => step > self.steps,
+            // The page may have a call of a companion in an earlier step.
+            UiChunk::ToolInputStart { tool_call_id, .. }
+            | UiChunk::ToolInputDelta { tool_call_id, .. }
+            | UiChunk::ToolInputError { tool_call_id, .. } => {
+                !self.calls.contains_key(tool_call_id)
+            }
+            // An approved call that runs. The other calls are known with their arguments.
+            UiChunk::ToolInputAvailable { tool_call_id, provider_executed, .. } => {
+                self.calls.get(tool_call_id).is_none_or(|call| {
+                    is_current && *provider_executed == Some(true) && !call.has_output
+                })
+            }
+            UiChunk::ToolApprovalRequest { tool_call_id, approval_id } => {
+                let known = self.calls.get(tool_call_id);
+                known.is_none_or(|call| call.approval.as_ref() != Some(approval_id))
+            }
+            UiChunk::ToolApprovalResponse { approval_id, .. } => {
+                let asked = self.approvals.get(approval_id).and_then(|call| self.calls.get(call));
+                asked.is_none_or(|call| !call.has_output)
+            }
+            UiChunk::ToolOutputAvailable { tool_call_id, .. }
+            | UiChunk::ToolOutputError { tool_call_id, .. }
+            | UiChunk::ToolOutputDenied { tool_call_id } => {
+                // The page shows its own answer until the recorded one arrives, which may be that of another page.
+                let known = self.calls.get(tool_call_id);
+                known.is_none_or(|call| !(call.has_output && call.is_server))
+            }
+            _ => true,
+        }
+    }
+}
