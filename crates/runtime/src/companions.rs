@@ -23,7 +23,6 @@ use crate::driver::Driver;
 use crate::family;
 use crate::lease_keeper::LeaseKeeper;
 use crate::start::{self, StartedBy};
-use crate::stream_writer::AttemptHandle;
 
 impl Driver {
     /// Executes calls of companion tools sequentially. Each call is recorded before the next one runs, so that every
@@ -63,7 +62,12 @@ impl Driver {
                 },
             );
             self.unsettled.push(attempt);
-            let mut executing = Box::pin(drive(self, companion_task, attempt));
+            if let CompanionTask::Start(spec) = &companion_task {
+                // Shown before the child writes chunks itself.
+                self.stream_writer.show(Some(attempt), step, spec.start_chunk());
+                self.stream_writer.flush().await;
+            }
+            let mut executing = Box::pin(drive(self, companion_task));
             let (end, change) = self.under_lease(lease, executing.as_mut()).await??;
             drop(executing);
             fault::point("companion.carried_out");
@@ -87,14 +91,10 @@ impl Driver {
 }
 
 /// Executes a companion call. Returns its outcome and the state changes of hooks.
-async fn drive(
-    driver: &Driver,
-    task: CompanionTask,
-    attempt: AttemptHandle,
-) -> Result<(CompanionOutcome, Option<Event>)> {
+async fn drive(driver: &Driver, task: CompanionTask) -> Result<(CompanionOutcome, Option<Event>)> {
     let logs = driver.context.logs();
     let end = match task {
-        CompanionTask::Start(spec) => return spawn(driver, *spec, attempt).await,
+        CompanionTask::Start(spec) => return spawn(driver, *spec).await,
         CompanionTask::Done(outcome) => CompanionOutcome::done(outcome),
         CompanionTask::Wait(start) => CompanionOutcome::waiting(start),
         CompanionTask::Message(message) => send(driver, message).await?,
@@ -120,17 +120,7 @@ async fn drive(
     Ok((end, None))
 }
 
-async fn spawn(
-    driver: &Driver,
-    spec: ChildSpec,
-    attempt: AttemptHandle,
-) -> Result<(CompanionOutcome, Option<Event>)> {
-    driver.stream_writer.show(
-        Some(attempt),
-        driver.journal.session().last_step(),
-        spec.start_chunk(),
-    );
-    driver.stream_writer.flush().await;
+async fn spawn(driver: &Driver, spec: ChildSpec) -> Result<(CompanionOutcome, Option<Event>)> {
     let (started, change) = children::start_child(driver, spec).await?;
     let end = match started {
         Ok(start) => CompanionOutcome::assigned(start),

@@ -264,6 +264,9 @@ impl StreamWriter {
     }
 
     /// Writes the buffered chunks, waiting briefly. Chunks that are not written in time are written later.
+    ///
+    /// Must not be called by an effect of [`while_pumping`](Self::while_pumping). If the run is cancelled, the effect is
+    /// kept but no longer polled, so its unfinished write would block the pump until streams count as unavailable.
     pub(crate) async fn flush(&self) {
         self.0.wait.wait_if_available(self.write_all()).await;
     }

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
+use futures_util::future::join;
 use helix_agents_conformance::faults::{Fault, FaultStore};
-use helix_agents_core::agent::Agent;
-use helix_agents_core::error::Result;
-use helix_agents_core::executor::{AgentExecutorExt as _, ExecuteOptions, RunHandle};
+use helix_agents_core::agent::{Agent, CompanionMode};
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::executor::{
+    AgentExecutor as _, AgentExecutorExt as _, ExecuteOptions, RunHandle,
+};
 use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
@@ -23,13 +27,24 @@ use helix_agents_runtime_local::RuntimeBuilder as _;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 
-/// A stream manager that holds writes of text at a gate.
+/// The output of the companion.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Helped {
+    done: bool,
+}
+
+/// A stream manager that holds writes at a gate: those with a matching operation, by default those of text.
 #[derive(Debug)]
 struct Held<S> {
     store: S,
+    what: fn(&StreamOp) -> bool,
     gate: Gate,
     /// The number of writes that wait at the gate.
     waiting: Arc<AtomicUsize>,
@@ -38,7 +53,8 @@ struct Held<S> {
 
 impl<S> Held<S> {
     fn new(store: S, gate: &Gate) -> Self {
-        Self { store, gate: gate.clone(), waiting: Arc::default(), write_queue: None }
+        let (what, waiting) = (shows_text as fn(&StreamOp) -> bool, Arc::default());
+        Self { store, what, gate: gate.clone(), waiting, write_queue: None }
     }
 }
 
@@ -63,10 +79,15 @@ fn shows_text(op: &StreamOp) -> bool {
     matches!(op, StreamOp::Chunks { chunks, .. } if chunks.iter().any(is_text))
 }
 
+fn starts_a_child(op: &StreamOp) -> bool {
+    let is_start = |chunk: &Arc<Chunk>| matches!(chunk.kind, ChunkKind::SubagentStart { .. });
+    matches!(op, StreamOp::Chunks { chunks, .. } if chunks.iter().any(is_start))
+}
+
 #[async_trait]
 impl<S: StreamManager> StreamManager for Held<S> {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
-        if batch.ops.iter().any(shows_text) {
+        if batch.ops.iter().any(self.what) {
             let _waiting = Waiting::new(&self.waiting);
             self.gate.pass().await;
         }
@@ -240,4 +261,41 @@ async fn chunks_that_a_run_could_not_write_are_written_after_its_end() {
         }
     }
     assert_eq!(text, "Hello.");
+}
+
+/// The run is cancelled while the start of a companion is written, and the write ends soon after. The run must not wait
+/// until the write has timed out: streams would then count as unavailable, and other runs would not wait for theirs.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_while_it_shows_the_start_of_a_companion_ends_with_the_write() {
+    let (gate, store) = (Gate::new(), MemoryStore::new());
+    let mut held = Held::new(store.clone(), &gate);
+    held.what = starts_a_child;
+    let rex = Agent::builder("rex").description("Helps.").system_prompt("You help.");
+    let rex = rex.output::<Helped>().build().unwrap();
+    let boss = Agent::builder("boss")
+        .system_prompt("You delegate.")
+        .companion(&rex, CompanionMode::NonBlocking)
+        .build()
+        .unwrap();
+    let spawn = json!({"agent": "rex", "message": "Help.", "name": "rex"});
+    let grace = Duration::from_millis(50);
+    let runtime = LocalRuntime::builder()
+        .state_store(Arc::new(store))
+        .stream_manager(Arc::new(held))
+        .llm(ScriptedLlm::new([Reply::tool_call("companion__spawnAgent", spawn)]))
+        .lease(Duration::from_secs(60))
+        .grace(grace)
+        .build()
+        .unwrap();
+    let handle = runtime.start(&boss, "go", ExecuteOptions::default()).await.unwrap();
+    within(gate.reached()).await;
+
+    let started = Instant::now();
+    let write = async {
+        sleep(grace * 2).await;
+        gate.open();
+    };
+    within(join(runtime.shutdown(), write)).await;
+    assert_eq!(within(handle.result()).await.unwrap_err().code(), ErrorCode::Closed);
+    assert!(started.elapsed() < grace * 4, "{:?}", started.elapsed());
 }
