@@ -3,6 +3,7 @@
 mod alone;
 mod family;
 mod people;
+pub mod remote;
 mod signed;
 mod slow;
 
@@ -86,7 +87,8 @@ struct Words {
 /// Returns the scenario with this name, whose tools append to this trace file.
 #[must_use]
 pub fn named(name: &str, trace: &Path) -> Option<Scenario> {
-    let kinds = [alone::named, people::named, family::named, signed::named, slow::named];
+    let kinds =
+        [alone::named, people::named, family::named, remote::named, signed::named, slow::named];
     kinds.iter().find_map(|kind| kind(name, trace))
 }
 

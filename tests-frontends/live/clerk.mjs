@@ -18,15 +18,22 @@ const LEASE = 2;
 
 export class Clerk {
   /** Starts a server on a free port. */
-  static async start({ model, store, tokens, folder }) {
+  static async start({ model, store, tokens, folder, runtime }) {
     const program = required("HELIX_CLERK");
-    const options = { listen: "127.0.0.1:0", store, tokens, lease: LEASE };
+    const options = { listen: "127.0.0.1:0", store, tokens, lease: LEASE, ...runtime };
     const page = process.env.HELIX_WEB_CHAT;
     const args = Object.entries(page ? { ...options, page } : options);
     const clerk = new Clerk();
     clerk.process = spawn(program, args.flatMap(([name, value]) => [`--${name}`, String(value)]), {
       cwd: folder,
-      env: { PATH: process.env.PATH, HOME: folder, OPENAI_BASE_URL: model, OPENAI_API_KEY: "scripted" },
+      env: {
+        PATH: process.env.PATH,
+        HOME: folder,
+        OPENAI_BASE_URL: model,
+        OPENAI_API_KEY: "scripted",
+        CLERK_DATABASE: process.env.HELIX_TEST_POSTGRES_URL ?? "",
+        CLERK_TEMPORAL: process.env.HELIX_TEST_TEMPORAL_URL ?? "",
+      },
       stdio: ["ignore", "pipe", "inherit"],
     });
     clerk.url = await within(clerk.#address(), "clerk did not start");

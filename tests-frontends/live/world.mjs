@@ -21,6 +21,7 @@ export class World {
     world.folder = await mkdtemp(join(tmpdir(), "helix-frontends-"));
     world.model = await Model.open();
     world.store = storeUrl(world.folder);
+    world.runtime = runtimeOptions();
     await world.#createUsers();
     world.clerk = await world.startClerk();
     world.door = await Door.open(world.clerk.url);
@@ -29,8 +30,9 @@ export class World {
 
   /** Starts another server on the store. */
   startClerk() {
-    const { model, store, folder } = this;
-    return Clerk.start({ model: model.url, store, tokens: join(folder, "tokens.toml"), folder });
+    const { model, store, folder, runtime } = this;
+    const tokens = join(folder, "tokens.toml");
+    return Clerk.start({ model: model.url, store, tokens, folder, runtime });
   }
 
   /** Returns the token of a user that no other test has. */
@@ -75,6 +77,12 @@ export class World {
 
 /** Whether the sessions outlive the process of the server. */
 export const isDurable = process.env.HELIX_STORE !== "memory";
+
+/** Returns the options of clerk for the runtime in `HELIX_RUNTIME`. Only servers of one world share their work. */
+function runtimeOptions() {
+  const runtime = process.env.HELIX_RUNTIME ?? "local";
+  return runtime === "local" ? {} : { runtime, application: `frontends_${randomBytes(6).toString("hex")}` };
+}
 
 /** Returns the URL of an empty store of the kind in `HELIX_STORE`. */
 function storeUrl(folder) {

@@ -14,7 +14,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use options::{Options, Store, Suite};
+use options::{Options, Runtime, Store, Suite};
 
 /// The folder with the tests in JavaScript.
 const TESTS: &str = "tests-frontends";
@@ -48,20 +48,23 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     if files.is_empty() {
         return Ok(());
     }
-    let mut tests = Live { files, clerk: build_clerk(&options.stores)?, browser: None };
+    let needs_servers = options.runtime.server().is_some()
+        || options.stores.iter().any(|store| store.server().is_some());
+    let clerk = build_clerk(needs_servers)?;
+    let mut tests = Live { files, clerk, runtime: options.runtime, browser: None };
     if options.suites.contains(&Suite::Chat) {
         npm(PAGE, &["ci"])?;
         npm(PAGE, &["run", "build"])?;
         tests.browser = Some(chromium()?);
     }
-    if options.stores.iter().any(|store| store.server().is_some()) {
+    if needs_servers {
         servers::up()?;
     }
     let failed: Vec<&str> = options
         .stores
         .iter()
         .filter(|store| {
-            println!("\nFront ends on {}:", store.name());
+            println!("\nFront ends on {} with {}:", options.runtime.name(), store.name());
             let tested = tests.run(**store);
             tested.inspect_err(|error| eprintln!("{error:#}")).is_err()
         })
@@ -84,6 +87,7 @@ struct Live<'a> {
     files: Vec<&'a str>,
     /// The program of the server.
     clerk: PathBuf,
+    runtime: Runtime,
     /// The browser, for the tests of the page.
     browser: Option<PathBuf>,
 }
@@ -99,7 +103,8 @@ impl Live<'_> {
             let page = std::path::absolute(Path::new(PAGE).join("dist"))?;
             node.env("HELIX_CHROMIUM", browser).env("HELIX_WEB_CHAT", page);
         }
-        if let Some(server) = store.server() {
+        node.env("HELIX_RUNTIME", self.runtime.name());
+        for server in store.server().into_iter().chain(self.runtime.server()) {
             node.env(server.variable, servers::url(server.name)?);
         }
         process::run(&mut node)
@@ -117,16 +122,15 @@ fn play_stories() -> Result<()> {
 }
 
 /// Builds the example `clerk`, and returns the path of the program.
-fn build_clerk(stores: &[Store]) -> Result<PathBuf> {
+fn build_clerk(needs_servers: bool) -> Result<PathBuf> {
     #[derive(Deserialize)]
     struct Message {
         executable: Option<PathBuf>,
     }
-    let has_servers = stores.iter().any(|store| store.server().is_some());
     let build = ["build", "--message-format=json-render-diagnostics"];
     let mut build = process::cargo(build);
     build.args(["--package", "helix-agents-examples", "--bin", "clerk"]);
-    if has_servers {
+    if needs_servers {
         build.args(["--features", "servers"]);
     }
     let messages = process::capture(&mut build)?;

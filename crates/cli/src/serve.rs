@@ -1,5 +1,6 @@
 //! `helix serve`: serves the agents of agent files over HTTP.
 
+mod engine;
 mod models;
 pub(crate) mod settings;
 
@@ -11,22 +12,22 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use helix_agents::AnyStore;
 use helix_agents::agent::AgentRegistry;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::executor::AgentExecutor;
-use helix_agents::prelude::LocalRuntime;
 use helix_agents::server::{AgentServer, Limits, Tokens};
 use helix_agents::terminal::{Screen, notice};
-use helix_agents::{AnyStore, RuntimeBuilder as _};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use self::engine::Engine;
+pub(crate) use self::engine::RuntimeKind;
 use self::models::AgentModels;
 use self::settings::ServeSettings;
 use crate::exit::Exit;
 use crate::location::Location;
-use crate::session_agent::{LEASE, Overrides, SessionAgent};
+use crate::session_agent::{Overrides, SessionAgent};
 use crate::signals::Signals;
 use crate::storage;
 
@@ -57,6 +58,13 @@ pub(crate) struct ServeArgs {
     /// An origin whose pages may call the server, such as https://app.example.com.
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
+    /// The runtime that executes runs. Default: local.
+    #[arg(long, value_name = "RUNTIME")]
+    runtime: Option<RuntimeKind>,
+    /// The server of the runtime's engine: the URL of DBOS's PostgreSQL database, or the address of Temporal. Default for
+    /// Temporal: http://127.0.0.1:7233.
+    #[arg(long, value_name = "URL")]
+    engine: Option<String>,
     /// The time that runs get to stop after SIGTERM or Ctrl-C, in seconds. Default: 20.
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u64>,
@@ -71,6 +79,8 @@ impl ServeArgs {
             tokens: self.tokens.or(file.tokens),
             hosts: or(self.hosts, file.hosts),
             origins: or(self.origins, file.origins),
+            runtime: self.runtime.or(file.runtime),
+            engine: self.engine.or(file.engine),
             grace: self.grace.or(file.grace),
         };
         (self.agents, settings)
@@ -92,6 +102,7 @@ pub(crate) async fn run(args: ServeArgs, db: &Location, screen: &Screen) -> Resu
             .with_context("listen", address)
             .into());
     }
+    settings.runtime.unwrap_or_default().check_engine(settings.engine.as_deref())?;
     // Reports problems of the files before a database is created.
     let tokens = settings.tokens.as_deref().map(Tokens::read).transpose()?;
     let agents = Agents::read(&files).await?;
@@ -136,7 +147,10 @@ async fn serve(
     let address = listener.local_addr()?;
     let mut signals = Signals::listen()?;
     let names = agents.registry.names();
-    let server = build(agents, tokens, settings, address, store)?;
+    let grace = settings.grace.map_or(GRACE, Duration::from_secs);
+    let kind = settings.runtime.unwrap_or_default();
+    let engine = Engine::open(kind, settings.engine.as_deref(), &agents, store, grace).await?;
+    let server = build(&engine, agents.registry, tokens, settings, address, store, grace)?;
     let url = format!("http://{address}");
     if screen.is_json() {
         screen.json(&json!({ "listening": url, "agents": names }))?;
@@ -147,6 +161,20 @@ async fn serve(
     if address.ip().is_unspecified() && settings.hosts.is_empty() {
         notice("the server accepts only requests for localhost; name its host with --host");
     }
+    let ended = until_stopped(server, listener, &mut signals, screen).await;
+    let closed = engine.close().await;
+    let exit = ended?;
+    closed?;
+    Ok(exit)
+}
+
+/// Serves until a signal, and then until runs and connections have stopped.
+async fn until_stopped(
+    server: AgentServer,
+    listener: TcpListener,
+    signals: &mut Signals,
+    screen: &Screen,
+) -> Result<Exit> {
     let (stop, stopped) = oneshot::channel::<()>();
     let mut served = pin!(server.serve(listener, async { drop(stopped.await) }));
     tokio::select! {
@@ -164,24 +192,18 @@ async fn serve(
 }
 
 fn build(
-    agents: Agents,
+    engine: &Engine,
+    registry: AgentRegistry,
     tokens: Option<Tokens>,
     settings: &ServeSettings,
     address: SocketAddr,
     store: &AnyStore,
+    grace: Duration,
 ) -> Result<AgentServer> {
-    let grace = settings.grace.map_or(GRACE, Duration::from_secs);
-    let runtime = LocalRuntime::builder()
-        .store(store.clone())
-        .llm(agents.models)
-        .registry(agents.registry.clone())
-        .lease(LEASE)
-        .grace(grace)
-        .build()?;
-    let executor: Arc<dyn AgentExecutor> = Arc::new(runtime);
     let mut limits = Limits::default();
     limits.shutdown = grace + MARGIN;
-    let mut builder = AgentServer::builder(executor, agents.registry, store.clone()).limits(limits);
+    let executor = Arc::clone(&engine.executor);
+    let mut builder = AgentServer::builder(executor, registry, store.clone()).limits(limits);
     if !address.ip().is_unspecified() {
         let host = match address.ip() {
             std::net::IpAddr::V6(address) => format!("[{address}]"),

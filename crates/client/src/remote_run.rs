@@ -7,12 +7,12 @@ use futures_util::{StreamExt as _, future};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{AgentResult, RunControl, RunHandle};
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::session::{RunRecord, RunStatus, Session};
+use helix_agents_core::session::{RunStatus, Session};
 use helix_agents_core::stream::ChunkStream;
 use helix_agents_core::usage::UsageRollup;
 use tokio::sync::OnceCell;
 
-use crate::api::StopRequest;
+use crate::api::{RunSummary, StopRequest};
 use crate::client::Client;
 use crate::follow::FollowOptions;
 
@@ -56,21 +56,34 @@ impl RemoteRun {
 
     async fn place(&self) -> Result<Place> {
         let place = self.place.get_or_try_init(|| async {
-            let session = self.client.load(&self.session).await?;
-            let run = session.run(&self.run).ok_or_else(|| {
-                let message = "the session has no run with this id";
-                Error::new(ErrorCode::RunNotFound, message).with_context("run", &self.run)
-            })?;
+            let run = self.run_or_heir(|run| run.run == self.run).await?;
+            let run = run.ok_or_else(|| self.unknown())?;
             Ok::<_, Error>(Place { turn: run.turn, stream_from: run.stream_from })
         });
         place.await.copied()
     }
 
-    /// Returns the run that has the result: this one, or the one that took it over. Returns `None` if it is in progress.
-    fn ended<'a>(&self, session: &'a Session) -> Option<&'a RunRecord> {
-        let from_here = session.runs().skip_while(|run| run.id != self.run);
-        let mut heirs = from_here.skip_while(|run| run.status == RunStatus::Superseded);
-        heirs.next().filter(|run| run.status != RunStatus::Running)
+    /// Returns the first run from this one on that meets a condition. Most handles are of the last run, whose status is
+    /// small.
+    async fn run_or_heir(
+        &self,
+        is_wanted: impl Fn(&RunSummary) -> bool,
+    ) -> Result<Option<RunSummary>> {
+        let last = self.client.status(&self.session).await?.last_run;
+        if let Some(last) = last.filter(|last| last.run == self.run && is_wanted(last)) {
+            return Ok(Some(last));
+        }
+        let runs = self.client.session(&self.session).await?.runs;
+        let mut from_here = runs.into_iter().skip_while(|run| run.run != self.run).peekable();
+        if from_here.peek().is_none() {
+            return Err(self.unknown());
+        }
+        Ok(from_here.find(is_wanted))
+    }
+
+    fn unknown(&self) -> Error {
+        let message = "the session has no run with this id";
+        Error::new(ErrorCode::RunNotFound, message).with_context("run", &self.run)
     }
 
     /// Waits until no run is in progress.
@@ -100,15 +113,10 @@ impl RunControl for RemoteRun {
     async fn result(&self) -> Result<AgentResult> {
         loop {
             self.rest().await?;
-            let session = self.client.load(&self.session).await?;
-            if session.run(&self.run).is_none() {
-                let message = "the session has no run with this id";
-                return Err(
-                    Error::new(ErrorCode::RunNotFound, message).with_context("run", &self.run)
-                );
-            }
-            if let Some(run) = self.ended(&session) {
-                return Ok(AgentResult::of(run));
+            // A run that was taken over has the result of the one that took it over.
+            let heir = self.run_or_heir(|run| run.status != RunStatus::Superseded).await?;
+            if let Some(run) = heir.filter(|run| run.status != RunStatus::Running) {
+                return Ok(run.into_result());
             }
             // Another run has started since.
             tokio::time::sleep(self.client.transport.limits.base_wait).await;

@@ -5,6 +5,7 @@
 //! `parity`.
 
 pub mod aborts;
+pub mod adapters;
 pub mod ancestors;
 pub mod answers;
 pub mod approvals;
@@ -203,6 +204,11 @@ macro_rules! runtime_suite {
             pauses: paused_replies_count_against_the_step_limit;
             pauses: a_message_waits_until_a_paused_reply_is_continued;
             pauses: a_process_that_takes_over_continues_a_paused_reply;
+            adapters: an_agent_with_an_adapter_does_not_use_that_of_the_runtime;
+            adapters: an_interrupt_reaches_an_adapter;
+            adapters: an_abort_reaches_an_adapter;
+            adapters: an_abort_reaches_the_adapter_of_a_sub_agent;
+            adapters: an_abort_of_a_waiting_session_reaches_the_adapter;
             files: files_of_messages_and_results_are_sent_to_the_model;
             files: files_survive_the_process;
             files: a_file_that_is_sent_to_a_running_session_is_read;

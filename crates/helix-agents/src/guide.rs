@@ -32,6 +32,8 @@ pages! {
     human_in_the_loop = "human-in-the-loop.md",
     #[cfg(feature = "planner")]
     plan_execute = "plan-execute.md",
+    #[cfg(feature = "client")]
+    remote_agents = "remote-agents.md",
     #[cfg(all(feature = "runtime-durable", feature = "store-postgres"))]
     runtime_durable = "runtime-durable.md",
     #[cfg(feature = "runtime-temporal")]

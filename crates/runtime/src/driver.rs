@@ -14,6 +14,7 @@ use helix_agents_core::session::{
     Committed, Journal, Session, StreamRepair, deliver_missed_notices, event_chunks, report_waiting,
 };
 use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
+use tokio_util::sync::CancellationToken;
 
 use crate::cancel_reason::CancelReason;
 use crate::context::RuntimeContext;
@@ -53,6 +54,8 @@ pub struct Driver {
     pub(crate) results: UndeliveredResults,
     /// `true` if the run is executed as work items, so another worker may execute the same work item.
     pub(crate) in_work_items: bool,
+    /// Cancelled when the run is asked to interrupt while an effect is in progress.
+    pub(crate) interrupt: CancellationToken,
 }
 
 /// The progress of hook calls for a run whose start is retried: the results that hooks have not received yet, and the

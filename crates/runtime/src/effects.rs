@@ -240,6 +240,7 @@ impl Driver {
                     LeaseEvent::Cancel(reason) => return Err(reason),
                     // The run handles the interrupt at the end of the step; its children handle it at their step ends.
                     LeaseEvent::Interrupt(request) => {
+                        self.interrupt.cancel();
                         let session = self.journal.session();
                         Box::pin(family::interrupt_below(&self.context, session, &request)).await;
                     }

@@ -1,5 +1,6 @@
 //! Propagation between parents and children: aborts and interrupts to children, completion notices to parents.
 
+use std::convert::identity;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -9,6 +10,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::ChildStart;
 use helix_agents_core::executor::StopOptions;
 use helix_agents_core::id::SessionId;
+use helix_agents_core::panics::{Panicked, caught_async};
 use helix_agents_core::session::{
     CompletionNotice, MAX_CONFLICTS, Session, SessionOverview, StopAction, StopKind, StopRequest,
     child_status, is_already_done, pass_down, too_many_conflicts,
@@ -71,7 +73,19 @@ pub(crate) async fn propagate_end(
         notify(runtime.context(), fold).await;
     }
     if let Some((children, reason)) = fold.children_to_abort() {
+        abort_adapter(agent, fold, reason.as_deref()).await;
         stop_below(runtime, agent, &children, reason, hooks).await;
+    }
+}
+
+/// Reports the abort of a session to the agent's own model adapter.
+async fn abort_adapter(agent: &AnyAgent, fold: &SessionOverview, reason: Option<&str>) {
+    let Some(adapter) = agent.adapter() else { return };
+    let (session, created_at) = (fold.id(), fold.created_at());
+    let aborted = caught_async("the model adapter", || adapter.abort(session, created_at, reason));
+    let aborted = aborted.await.map_err(Panicked::into_error).and_then(identity);
+    if let Err(error) = aborted {
+        tracing::warn!(%session, %error, "the model adapter could not stop the work of the session");
     }
 }
 

@@ -60,6 +60,9 @@ pub(crate) async fn call(
         .agent(agent.name())
         .tools(agent.effective_tools())
         .tool_choice(tool_choice)
+        .interrupt(&driver.interrupt)
+        .budget(session.budget(agent))
+        .created_at(session.created_at())
         .output_schema(agent.native_output_schema());
     let sink = ModelSink {
         stream_writer: &driver.stream_writer,
@@ -73,8 +76,8 @@ pub(crate) async fn call(
     // request is sent to the provider.
     lease_view.wait_for_margin(LeaseMargin::Third).await;
     fault::point("model.before");
-    let called =
-        caught_async("the model adapter", || driver.context.llm.generate_step(request, &sink));
+    let adapter = agent.adapter().unwrap_or(&driver.context.llm);
+    let called = caught_async("the model adapter", || adapter.generate_step(request, &sink));
     let response = called.await.map_err(Panicked::into_error).and_then(identity);
     fault::point("model.after");
     let response = response.unwrap_or_else(|error| failed(&error));
@@ -148,6 +151,10 @@ impl LlmSink for ModelSink<'_> {
     fn custom(&self, name: &str, data: &Json) {
         let kind = ChunkKind::Custom { name: name.to_owned(), data: data.text().to_owned() };
         self.stream_writer.show(Some(self.attempt), self.step, kind);
+    }
+
+    fn chunk(&self, chunk: ChunkKind) {
+        self.stream_writer.show(Some(self.attempt), self.step, chunk);
     }
 }
 

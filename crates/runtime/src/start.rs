@@ -23,6 +23,7 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::step::UndeliveredResults;
 use helix_agents_core::store::{Head, NewSession};
+use tokio_util::sync::CancellationToken;
 
 use crate::context::RuntimeContext;
 use crate::driver::{Driver, HookProgress};
@@ -438,7 +439,8 @@ pub(crate) fn journal(
 
 /// Checks that the adapter supports the agent's model.
 fn check_model(context: &RuntimeContext, agent: &AnyAgent) -> Result<()> {
-    let check = || context.llm.check(agent.llm());
+    let adapter = agent.adapter().unwrap_or(&context.llm);
+    let check = || adapter.check(agent.llm());
     caught("the model adapter", check).map_err(Panicked::into_error)?
 }
 
@@ -468,6 +470,7 @@ pub(crate) fn driver(
         opened_at,
         results: UndeliveredResults::default(),
         in_work_items: false,
+        interrupt: CancellationToken::new(),
     });
     driver.drop_hooks_after_max_takeovers();
     driver

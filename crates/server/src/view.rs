@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::{CallId, RunId, SessionId};
+use helix_agents_core::json::Json;
 use helix_agents_core::session::{CallRef, Session, SessionPage};
 use helix_agents_protocols::turn::Folds;
 
@@ -64,11 +65,20 @@ impl View {
 
     /// Returns `true` if the call belongs to a step that is done, so that no answer to it matters.
     pub(crate) fn is_done(&self, call: &CallRef) -> bool {
+        self.session_of(call).is_some_and(|session| is_done(session, &call.call))
+    }
+
+    /// Returns the schema that the answer to a pending call must fit, if it has one.
+    pub(crate) fn answer_schema(&self, call: &CallRef) -> Option<Json> {
+        let mut pending = self.session_of(call)?.pending_calls();
+        pending.find(|pending| pending.call == call.call)?.schema.clone()
+    }
+
+    fn session_of(&self, call: &CallRef) -> Option<&Session> {
         let root = &self.page.session;
-        let session = call.session.as_ref().map_or(Some(root), |id| {
+        call.session.as_ref().map_or(Some(root), |id| {
             self.children.iter().chain([root]).find(|session| session.id() == id)
-        });
-        session.is_some_and(|session| is_done(session, &call.call))
+        })
     }
 }
 

@@ -64,6 +64,7 @@ macro_rules! on_engine {
                 Everywhere people_answer(kind) { crate::engines::same(stringify!($runtime), kind, "people") }
                 Sqlite a_child_works(kind) { crate::engines::same(stringify!($runtime), kind, "child") }
                 Sqlite a_child_waits(kind) { crate::engines::same(stringify!($runtime), kind, "child_waits") }
+                Sqlite a_remote_agent_works(kind) { crate::engines::same(stringify!($runtime), kind, "remote") }
                 Sqlite a_companion_answers(kind) { crate::engines::same(stringify!($runtime), kind, "companion") }
                 Sqlite a_companion_beside_is_heard(kind) { crate::engines::same(stringify!($runtime), kind, "companion_beside") }
                 Sqlite deadlines_pass(kind) { crate::engines::same(stringify!($runtime), kind, "deadlines") }

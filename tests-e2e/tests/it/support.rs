@@ -1,5 +1,7 @@
 //! Workers in a temporary folder, and the results that they leave.
 
+mod remote;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -16,6 +18,8 @@ use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind, Place};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+
+use self::remote::Remote;
 
 /// The log of each session.
 pub(crate) type SessionReader = BTreeMap<SessionId, Vec<RecordedEvent>>;
@@ -106,6 +110,7 @@ pub(crate) struct Story {
     mode: &'static str,
     lease_ms: Option<u64>,
     env: Vec<(&'static str, String)>,
+    remote: Option<Remote>,
 }
 
 impl Story {
@@ -122,8 +127,10 @@ impl Story {
         let folder = tempfile::tempdir().unwrap();
         let place = kind.place(folder.path());
         let runtime = runtimes::Kind::named(runtime).unwrap().place();
-        let (opened, lease_ms, env) = (OnceCell::new(), None, Vec::new());
-        Self { opened, runtime, place, folder, scenario, mode, lease_ms, env }
+        let remote = Remote::of(scenario);
+        let env = remote.iter().map(Remote::env).collect();
+        let (opened, lease_ms) = (OnceCell::new(), None);
+        Self { opened, runtime, place, folder, scenario, mode, lease_ms, env, remote }
     }
 
     /// Makes the workers' leases so short that a test can wait for their expiry.
@@ -204,6 +211,11 @@ impl Story {
     /// Returns the whole stream of a root session, as a late reader receives it.
     pub(crate) async fn stream(&self, root: &SessionId) -> Vec<StoredChunk> {
         stream_of(&*self.stores().await.streams, root).await
+    }
+
+    /// Returns the problem if the run of a remote agent did not happen exactly once.
+    pub(crate) fn remote_problem(&self) -> Result<(), String> {
+        self.remote.as_ref().map_or(Ok(()), Remote::problem)
     }
 
     /// Returns the idempotency keys of each executed call, in order.

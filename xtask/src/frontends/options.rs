@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 
 const USAGE: &str = "usage: cargo xtask frontends [--only stories|ag-ui|chat] \
-                     [--store memory|sqlite|postgres|redis|all]";
+                     [--store memory|sqlite|postgres|redis|all] [--runtime local|durable|temporal]";
 
 /// A set of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,16 +78,52 @@ impl Store {
     }
 }
 
+/// The runtime of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Runtime {
+    Local,
+    Durable,
+    Temporal,
+}
+
+impl Runtime {
+    const ALL: [Self; 3] = [Self::Local, Self::Durable, Self::Temporal];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Durable => "durable",
+            Self::Temporal => "temporal",
+        }
+    }
+
+    /// Returns the server of a runtime with an engine.
+    pub(super) fn server(self) -> Option<Server> {
+        match self {
+            Self::Local => None,
+            Self::Durable => Store::Postgres.server(),
+            Self::Temporal => {
+                Some(Server { name: "temporal", variable: "HELIX_TEST_TEMPORAL_URL" })
+            }
+        }
+    }
+}
+
 /// The selected tests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) suites: Vec<Suite>,
     pub(super) stores: Vec<Store>,
+    pub(super) runtime: Runtime,
 }
 
 impl Options {
     pub(super) fn read(args: &[&str]) -> Result<Self> {
-        let mut options = Self { suites: Suite::ALL.to_vec(), stores: vec![Store::Sqlite] };
+        let mut options = Self {
+            suites: Suite::ALL.to_vec(),
+            stores: vec![Store::Sqlite],
+            runtime: Runtime::Local,
+        };
         let mut args = args.iter();
         while let Some(option) = args.next() {
             let mut value =
@@ -108,6 +144,12 @@ impl Options {
                     if options.stores.is_empty() {
                         bail!("unknown store `{name}`; {USAGE}");
                     }
+                }
+                "--runtime" => {
+                    let name = *value()?;
+                    let found = Runtime::ALL.into_iter().find(|runtime| runtime.name() == name);
+                    options.runtime =
+                        found.with_context(|| format!("unknown runtime `{name}`; {USAGE}"))?;
                 }
                 _ => bail!("unknown option `{option}`; {USAGE}"),
             }

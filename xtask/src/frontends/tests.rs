@@ -1,19 +1,21 @@
 //! The options of the command, and its list of files.
 
-use super::options::{Options, Store, Suite};
+use super::options::{Options, Runtime, Store, Suite};
 
 #[test]
 fn without_options_everything_runs_on_sqlite() {
     let options = Options::read(&[]).unwrap();
-    assert_eq!(options, Options { suites: Suite::ALL.to_vec(), stores: vec![Store::Sqlite] });
+    let (suites, stores) = (Suite::ALL.to_vec(), vec![Store::Sqlite]);
+    assert_eq!(options, Options { suites, stores, runtime: Runtime::Local });
 }
 
 #[test]
 fn options_select_tests_and_stores() {
     let options = Options::read(&["--only", "chat", "--store", "all"]).unwrap();
-    assert_eq!(options, Options { suites: vec![Suite::Chat], stores: Store::ALL.to_vec() });
-    let options = Options::read(&["--store", "redis"]).unwrap();
-    assert_eq!(options.stores, [Store::Redis]);
+    let (suites, stores) = (vec![Suite::Chat], Store::ALL.to_vec());
+    assert_eq!(options, Options { suites, stores, runtime: Runtime::Local });
+    let options = Options::read(&["--store", "redis", "--runtime", "temporal"]).unwrap();
+    assert_eq!((options.stores, options.runtime), (vec![Store::Redis], Runtime::Temporal));
 }
 
 #[test]
@@ -23,6 +25,7 @@ fn unknown_options_and_values_are_errors() {
         (&["--only"], "--only takes a value"),
         (&["--only", "pages"], "unknown tests `pages`"),
         (&["--store", "mysql"], "unknown store `mysql`"),
+        (&["--runtime", "cloud"], "unknown runtime `cloud`"),
     ] {
         let error = Options::read(args).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");

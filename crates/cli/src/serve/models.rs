@@ -8,7 +8,7 @@ use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 
 /// An adapter that passes each call to the one of its agent. Each agent file may have its own model and planner.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct AgentModels {
     by_agent: BTreeMap<String, Arc<dyn LlmAdapter>>,
 }

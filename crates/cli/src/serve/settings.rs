@@ -7,6 +7,8 @@ use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::providers::CONFIG_FILE;
 use serde::Deserialize;
 
+use super::RuntimeKind;
+
 /// The options of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -19,6 +21,10 @@ pub(crate) struct ServeSettings {
     pub(crate) hosts: Vec<String>,
     /// The origins whose pages may call the server.
     pub(crate) origins: Vec<String>,
+    /// The runtime that executes runs.
+    pub(crate) runtime: Option<RuntimeKind>,
+    /// The server of the runtime's engine.
+    pub(crate) engine: Option<String>,
     /// The time that runs get to stop, in seconds.
     pub(crate) grace: Option<u64>,
 }

@@ -112,6 +112,41 @@ async fn clients_need_a_token_of_the_file() {
     server.kill().await;
 }
 
+#[cfg(all(feature = "runtime-durable", feature = "runtime-temporal"))]
+#[tokio::test]
+async fn an_engine_executes_the_runs() {
+    use helix_agents_testkit::servers;
+
+    for (runtime, engine) in [("durable", servers::postgres()), ("temporal", servers::temporal())] {
+        let model = ModelServer::start([Scripted::Words("Hello.")]).await;
+        let dir = TestDir::new();
+        dir.write("agent.toml", CLERK);
+        let options = ["agent.toml", "--runtime", runtime, "--engine", &engine, "--grace", "1"];
+        let server = Served::start(&dir, &model, &options).await;
+        let done = dir.helix(&["--server", &server.url, "run", "clerk", "Hi!"]).await;
+        assert_eq!((done.code, &*done.stdout), (0, "Hello.\n"), "{runtime}: {done:?}");
+        let log = dir.helix(&["sessions", "log", "--last", "--json"]).await;
+        assert!(log.stdout.contains(&format!("\"runtime\":\"{runtime}\"")), "{log:?}");
+        let stopped = server.stop().await;
+        assert_eq!(stopped.code, 0, "{runtime}: {stopped:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_runtime_and_its_engine_have_to_match() {
+    let dir = TestDir::new();
+    dir.write("agent.toml", CLERK);
+    let local =
+        ["serve", "agent.toml", "--engine", "http://127.0.0.1:1", "--listen", "127.0.0.1:0"];
+    let durable = ["serve", "agent.toml", "--runtime", "durable", "--listen", "127.0.0.1:0"];
+    for (options, wanted) in [(local, "--runtime"), (durable, "--engine")] {
+        let done = dir.helix(&[&options[..], &["--json"]].concat()).await;
+        let error = done.json_error();
+        assert_eq!((done.code, &error["code"]), (1, &"config_invalid".into()), "{error}");
+        assert!(error["message"].as_str().unwrap().contains(wanted), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn each_agent_file_has_its_own_agent() {
     let model =

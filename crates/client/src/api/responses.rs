@@ -1,10 +1,12 @@
 //! The responses of the API.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorRecord;
-use helix_agents_core::event::RecordedEvent;
+use helix_agents_core::event::{RecordedEvent, Suspension};
+use helix_agents_core::executor::AgentResult;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
@@ -117,6 +119,8 @@ pub struct RunSummary {
     pub status: RunStatus,
     /// The number of steps that the run closed.
     pub steps: u32,
+    /// The sequence number of the stream's last chunk before the run.
+    pub stream_from: u64,
     /// The time of the start.
     pub started_at: Option<Timestamp>,
     /// The time of the end.
@@ -127,6 +131,19 @@ pub struct RunSummary {
     pub error: Option<ErrorRecord>,
     /// The reason, if the run was interrupted or aborted.
     pub reason: Option<String>,
+    /// The pending calls and children, if the run was suspended.
+    pub suspended: Option<Arc<Suspension>>,
+}
+
+impl RunSummary {
+    /// Returns the result of a run that has ended.
+    #[must_use]
+    pub fn into_result(self) -> AgentResult {
+        let mut result = AgentResult::new(self.status);
+        (result.output, result.error) = (self.output, self.error);
+        (result.reason, result.suspended) = (self.reason, self.suspended);
+        result
+    }
 }
 
 /// The state of a session without its history.

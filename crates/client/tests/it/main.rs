@@ -4,6 +4,7 @@
 mod answers;
 mod errors;
 mod handles;
+mod remote_agents;
 mod retries;
 mod routes;
 mod streams;

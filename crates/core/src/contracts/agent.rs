@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 pub use builder::AgentBuilder;
 pub use companion::{Companion, CompanionCall, CompanionCommand, CompanionMode, is_companion_name};
+pub use completion::finish_arguments;
 pub use definition::{
     AgentDefinition, AnyAgent, Completion, Limits, Prompt, PromptOfState, StopWhen,
 };

@@ -9,11 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Budget;
+use crate::clock::Timestamp;
 use crate::error::{Error, ErrorRecord, Result};
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::message::{ReplyLayout, SharedMessage};
 use crate::schema::Schema;
+use crate::stream::ChunkKind;
 use crate::tool::ToolSet;
 use crate::usage::Usage;
 use reply::{ParsedToolCall, StepResult};
@@ -160,6 +163,15 @@ pub struct LlmRequest<'a> {
     /// Cancels the call: the connection is closed and the call returns
     /// [`Cancelled`](crate::error::ErrorCode::Cancelled).
     pub cancel: &'a CancellationToken,
+    /// Cancelled when the run is asked to interrupt. The run stops at its next step boundary. Long
+    /// calls should return early, with a [`Pause`](crate::step::StopReason::Pause) if they can
+    /// continue. Adapters of ordinary models ignore it.
+    pub interrupt: &'a CancellationToken,
+    /// The total limits on the session's usage, without deducting past usage.
+    pub budget: Budget,
+    /// The time at which the session was created, by the store's clock. With the session id it
+    /// identifies a session for ever: a deleted session and its successor may have the same id.
+    pub created_at: Timestamp,
     /// The agent's name.
     pub agent: &'a str,
     /// The session id, as a cache key and routing hint.
@@ -178,6 +190,7 @@ impl<'a> LlmRequest<'a> {
         cancel: &'a CancellationToken,
     ) -> Self {
         static NO_TOOLS: LazyLock<Arc<ToolSet>> = LazyLock::new(Arc::default);
+        static NO_INTERRUPT: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
         Self {
             prompt,
             messages,
@@ -187,6 +200,9 @@ impl<'a> LlmRequest<'a> {
             config,
             max_retries: config.max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
             cancel,
+            interrupt: &NO_INTERRUPT,
+            budget: Budget::new(),
+            created_at: Timestamp::default(),
             agent: "",
             session,
         }
@@ -205,6 +221,27 @@ impl<'a> LlmRequest<'a> {
     #[must_use]
     pub fn agent(mut self, name: &'a str) -> Self {
         self.agent = name;
+        self
+    }
+
+    /// Sets the token that is cancelled when the run is asked to interrupt.
+    #[must_use]
+    pub fn interrupt(mut self, interrupt: &'a CancellationToken) -> Self {
+        self.interrupt = interrupt;
+        self
+    }
+
+    /// Sets the limits on the session's usage.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Sets the time at which the session was created.
+    #[must_use]
+    pub fn created_at(mut self, created_at: Timestamp) -> Self {
+        self.created_at = created_at;
         self
     }
 
@@ -261,6 +298,10 @@ pub trait LlmSink: Send + Sync {
     /// Receives custom output of a wrapping adapter, such as a plan. It is shown to users as a
     /// `custom` chunk and is not part of the reply.
     fn custom(&self, _name: &str, _data: &Json) {}
+
+    /// Receives a chunk of a tool that the provider executed. It is shown in the session's stream and
+    /// is not part of the reply.
+    fn chunk(&self, _chunk: ChunkKind) {}
 }
 
 /// A sink that discards everything.
@@ -408,6 +449,22 @@ pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
     /// Returns [`ModelUnknown`](crate::error::ErrorCode::ModelUnknown) or
     /// [`ConfigInvalid`](crate::error::ErrorCode::ConfigInvalid).
     fn check(&self, config: &LlmConfig) -> Result<()>;
+
+    /// Stops the work of an aborted session that continues without a connection. Only the agent's
+    /// [own](crate::agent::AgentBuilder::adapter) adapter is called, at least once unless the process
+    /// dies. No model call of the session may be in progress then. Implementations must be
+    /// idempotent.
+    ///
+    /// # Errors
+    /// Returns an error if the work could not be stopped. It is only logged.
+    async fn abort(
+        &self,
+        _session: &SessionId,
+        _created_at: Timestamp,
+        _reason: Option<&str>,
+    ) -> Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

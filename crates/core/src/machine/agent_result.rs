@@ -28,6 +28,13 @@ pub struct AgentResult<O = Json> {
 }
 
 impl AgentResult {
+    /// Creates the result of a run that ended with this status, without an output. All fields can be
+    /// changed.
+    #[must_use]
+    pub const fn new(status: RunStatus) -> Self {
+        Self { status, output: None, error: None, reason: None, suspended: None }
+    }
+
     /// Returns the result of a run that has ended.
     #[must_use]
     pub fn of(run: &RunRecord) -> Self {

@@ -239,13 +239,6 @@ impl Session {
         Writer { session: self.id().clone(), created_at: self.created_at(), fencing_token }
     }
 
-    /// Returns the time when the session was created, by the store's clock; 0 before its first
-    /// append. For a fork, this is the time of the fork.
-    #[must_use]
-    pub fn created_at(&self) -> Timestamp {
-        self.fold_state.created_at.unwrap_or_default()
-    }
-
     /// Returns all runs, oldest first.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
         self.history.past_runs.iter().chain(&self.fold_state.run)

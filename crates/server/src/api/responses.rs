@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helix_agents_core::error::ErrorRecord;
-use helix_agents_core::event::RecordedEvent;
+use helix_agents_core::event::{RecordedEvent, Suspension};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{Message, SharedMessage};
 use helix_agents_core::session::{Checkpoint, PendingCallView, RunRecord};
@@ -176,6 +176,8 @@ pub(crate) struct RunBody {
     pub(crate) status: String,
     /// The number of steps that the run closed.
     pub(crate) steps: u32,
+    /// The sequence number of the stream's last chunk before the run.
+    pub(crate) stream_from: u64,
     /// The time of the start, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) started_at: Option<i64>,
@@ -193,6 +195,10 @@ pub(crate) struct RunBody {
     /// The reason, if the run was interrupted or aborted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
+    /// The pending calls and children, if the run was suspended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "AnyObject")]
+    pub(crate) suspended: Option<Arc<Suspension>>,
 }
 
 impl RunBody {
@@ -202,11 +208,13 @@ impl RunBody {
             turn: run.turn,
             status: run.status.as_str().to_owned(),
             steps: run.steps,
+            stream_from: run.stream_from,
             started_at: run.started.map(|at| at.0),
             ended_at: run.ended.map(|at| at.0),
             output: run.output.clone(),
             error: redaction.run_error(run),
             reason: run.reason.clone(),
+            suspended: run.suspended.clone(),
         }
     }
 }

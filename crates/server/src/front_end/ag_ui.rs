@@ -2,7 +2,7 @@
 
 use helix_agents_core::error::Result;
 use helix_agents_core::stream::StoredChunk;
-use helix_agents_protocols::ag_ui::{self, Event, Options};
+use helix_agents_protocols::ag_ui::{self, Event, Options, RunAgentInput};
 use helix_agents_protocols::sse;
 
 use crate::event_stream::{Progress, Translator};
@@ -15,9 +15,10 @@ pub(crate) struct AgUi {
 }
 
 impl AgUi {
-    /// Creates the translator of the view's present turn. `run` is the run that the client asked for.
-    pub(crate) fn new(view: &View, run: &str, options: Options) -> Self {
-        let translator = ag_ui::Translator::new(&view.folds(), run, options);
+    /// Creates the translator of the view's present turn for the client that sent this request.
+    pub(crate) fn new(view: &View, input: RunAgentInput, options: Options) -> Self {
+        let translator = ag_ui::Translator::new(&view.folds(), input.run, options);
+        let translator = translator.with_client_reasoning(input.reasoning);
         Self { translator, events: Vec::new() }
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn run(service: &Arc<Service>, call: &Call) -> Result<Reply, Ap
         }
         _ => return Err(ApiError::invalid("the server does not know this kind of request")),
     }
-    show(service, &found, &input.run, permit).await
+    show(service, &found, input, permit).await
 }
 
 /// Shows the present turn of a session, whatever the request contains besides the session.
@@ -46,7 +46,7 @@ pub(crate) async fn connect(service: &Arc<Service>, call: &Call) -> Result<Reply
     let permit = service.admit_stream(&call.principal)?;
     let (session, agent) = (input.session()?, Some(call.parameter("agent")));
     let found = turns::conversation(service, &call.principal, &session, agent).await?;
-    show(service, &found, &input.run, permit).await
+    show(service, &found, input, permit).await
 }
 
 /// Returns the capabilities of an agent.
@@ -66,11 +66,11 @@ pub(crate) fn capabilities(service: &Service, call: &Call) -> Result<Reply, ApiE
 async fn show(
     service: &Arc<Service>,
     found: &Accessible,
-    run: &str,
+    input: RunAgentInput,
     permit: Permit,
 ) -> Result<Reply, ApiError> {
     let view = View::read_with_last_run(service, &found.identity()).await?;
     let options = Options::default().error_texts(service.error_texts());
-    let translator = AgUi::new(&view, run, options);
+    let translator = AgUi::new(&view, input, options);
     Ok(turns::show(service, found, &view, translator, permit).await?)
 }

@@ -129,6 +129,8 @@ pub(crate) async fn answer(
         if view.is_done(&answered.call) {
             continue;
         }
+        let schema = view.answer_schema(&answered.call);
+        let answered = answered.clone().for_schema(schema.as_ref());
         let mut submission = answered.submission(root, Some(principal.id()))?;
         for (key, value) in found.required_tags() {
             submission = submission.required_tag(key, value);

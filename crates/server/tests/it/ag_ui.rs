@@ -111,6 +111,36 @@ async fn a_client_tool_is_answered_with_a_message() {
     assert!(seen.contains("blue"), "{seen}");
 }
 
+/// A client of AG-UI writes results as texts. The schema of the call tells that this one is a number.
+#[tokio::test]
+async fn the_result_of_a_client_tool_has_the_type_that_the_call_expects() {
+    let count = Reply::tool_call("count", json!({ "question": "How many?" }));
+    let world = World::new(ScriptedLlm::new([count, Reply::text("So many.")])).await;
+    let client = world.client("ann");
+    let events = run(&client, said("r1", "m1", "Count!")).await;
+    let call = events.last().unwrap().data["outcome"]["pendingToolCallIds"][0].clone();
+    let result = json!([{ "id": "t1", "role": "tool", "toolCallId": call, "content": "42" }]);
+    let events = run(&client, input("r2", &result)).await;
+    assert!(shows(&events, "So many."), "{events:?}");
+    let seen = world.model.seen();
+    let result = format!("{:?}", seen.last().unwrap().messages.last().unwrap());
+    assert!(result.contains("content: \"42\"") && !result.contains("failed: true"), "{result}");
+}
+
+/// A client keeps the reasoning of a connection that was cut, although no step with it was recorded.
+#[tokio::test]
+async fn reasoning_that_only_the_client_has_is_emptied() {
+    let world = World::new(ScriptedLlm::new([Reply::text("Hello Ann.")])).await;
+    let client = world.client("ann");
+    run(&client, said("r1", "m1", "Hello!")).await;
+    let cut = json!([{ "id": "r-cut", "role": "reasoning", "content": "Hm" }]);
+    let shown = client.posted_events(&format!("{PATH}/connect"), input("r2", &cut)).await;
+    let shown = shown.rest().await;
+    let messages = &of_kind(&shown, "MESSAGES_SNAPSHOT")[0]["messages"];
+    let emptied = json!({ "role": "reasoning", "id": "r-cut", "content": "" });
+    assert!(messages.as_array().unwrap().contains(&emptied), "{messages}");
+}
+
 #[tokio::test]
 async fn a_client_reads_the_capabilities_of_an_agent() {
     let world = World::new(ScriptedLlm::new([])).await;

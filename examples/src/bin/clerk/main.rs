@@ -52,6 +52,10 @@ struct Options {
     /// The runtime.
     #[arg(long, value_enum, default_value = "local")]
     runtime: runtime::Kind,
+    /// The name under which processes share the work of an engine.
+    #[cfg(feature = "servers")]
+    #[arg(long, default_value = "clerk")]
+    application: String,
     /// The lease in seconds, after which another process continues the runs of one that was killed.
     #[arg(long, default_value_t = 15)]
     lease: u64,
@@ -72,7 +76,14 @@ async fn main() -> Result<()> {
     agents.register(&agent::clerk()?)?;
     let store = open_store(&options.store).await?;
     let lease = Duration::from_secs(options.lease);
-    let dependencies = Dependencies { store: store.clone(), models, agents: agents.clone(), lease };
+    let dependencies = Dependencies {
+        store: store.clone(),
+        models,
+        agents: agents.clone(),
+        lease,
+        #[cfg(feature = "servers")]
+        application: options.application,
+    };
     let Started { executor, stop } = runtime::start(options.runtime, dependencies).await?;
 
     let builder = AgentServer::builder(executor, agents, store.clone()).sweep(lease / 3);

@@ -29,6 +29,9 @@ pub(crate) struct Dependencies {
     pub(crate) agents: AgentRegistry,
     /// The time after which another process continues the run of one that was killed.
     pub(crate) lease: Duration,
+    /// The name under which processes share the work of an engine.
+    #[cfg(feature = "servers")]
+    pub(crate) application: String,
 }
 
 /// A started runtime.
@@ -62,7 +65,7 @@ fn local(dependencies: Dependencies) -> Result<Started> {
 async fn durable(dependencies: Dependencies) -> Result<Started> {
     let runtime = DurableRuntime::builder()
         .database(setting("CLERK_DATABASE")?)
-        .app_name("clerk")
+        .app_name(dependencies.application)
         .store(dependencies.store)
         .llm(dependencies.models)
         .registry(dependencies.agents)
@@ -74,7 +77,7 @@ async fn durable(dependencies: Dependencies) -> Result<Started> {
 async fn temporal(dependencies: Dependencies) -> Result<Started> {
     let runtime = TemporalRuntime::builder()
         .target(setting("CLERK_TEMPORAL")?)
-        .task_queue("clerk")
+        .task_queue(dependencies.application)
         .store(dependencies.store)
         .llm(dependencies.models)
         .registry(dependencies.agents)

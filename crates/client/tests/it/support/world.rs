@@ -25,6 +25,9 @@ pub(crate) const TOKEN: &str = "token-ann-5c1f";
 pub(crate) const TEXT: &str =
     "The quick brown fox jumps over the lazy dog, and the dog dreams of a slow red squirrel.";
 
+/// The deadline of calls of `hurry`.
+const SOON: Duration = Duration::from_millis(50);
+
 #[derive(Deserialize, JsonSchema)]
 struct Question {
     /// The question.
@@ -53,6 +56,7 @@ fn agent() -> Agent {
         .system_prompt("You are a clerk.")
         .model("scripted")
         .tool(Tool::client::<Question>("ask", "Ask the user."))
+        .tool(Tool::client::<Question>("hurry", "Ask the user.").deadline(SOON))
         .tool(Tool::function("pay", "Pay someone.", pay).requires_approval())
         .build()
         .unwrap()

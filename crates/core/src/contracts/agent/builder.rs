@@ -22,8 +22,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
 use crate::json::misfit::misfit;
-use crate::llm::LlmConfig;
 use crate::llm::reply::StepResult;
+use crate::llm::{LlmAdapter, LlmConfig};
 use crate::panics::{Panicked, caught};
 use crate::schema::Schema;
 use crate::tool::Tool;
@@ -63,6 +63,7 @@ struct Parts {
     initial_state: serde_json::Result<Json>,
     check_state: fn(&Value) -> Result<(), String>,
     llm: LlmConfig,
+    adapter: Option<Arc<dyn LlmAdapter>>,
     limits: Limits,
     budget: Budget,
     prices: PriceTable,
@@ -96,6 +97,7 @@ impl AgentBuilder {
                 initial_state: Ok(Json::from(Value::Null)),
                 check_state: |_| Ok(()),
                 llm: LlmConfig::default(),
+                adapter: None,
                 limits: Limits::default(),
                 budget: Budget::new(),
                 prices: PriceTable::new(),
@@ -217,9 +219,23 @@ impl<O> AgentBuilder<O> {
         self
     }
 
+    /// Sets the agent's own model adapter. The model calls of this agent go to it instead of to the
+    /// adapter of the runtime.
+    pub fn adapter(mut self, adapter: impl LlmAdapter) -> Self {
+        self.parts.adapter = Some(Arc::new(adapter));
+        self
+    }
+
     /// Sets the maximum number of steps in one turn. Default 50.
     pub fn max_steps(mut self, steps: u32) -> Self {
         self.parts.limits.max_steps = steps;
+        self
+    }
+
+    /// Sets the maximum number of consecutive model calls that may fail after the first output of the
+    /// reply. Default 3.
+    pub fn model_failures(mut self, failures: u32) -> Self {
+        self.parts.limits.model_failures = failures;
         self
     }
 
@@ -445,6 +461,7 @@ impl Parts {
             })?,
             check_state: self.check_state,
             llm: self.llm,
+            adapter: self.adapter,
             limits: self.limits,
             budget: self.budget,
             prices: self.prices,

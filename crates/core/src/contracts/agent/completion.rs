@@ -72,6 +72,16 @@ fn finish_schema(output: &Schema) -> Json {
 /// The member that holds an output that is not an object.
 pub(crate) const WRAPPED: &str = "output";
 
+/// Returns the arguments with which a call of `__finish__` hands in this output. `schema` is that of the
+/// output type.
+#[must_use]
+pub fn finish_arguments(schema: &Schema, output: &Json) -> Json {
+    if is_object(schema) {
+        return output.clone();
+    }
+    serde_json::json!({ WRAPPED: output.to_value() }).into()
+}
+
 /// Returns `true` if the output type is an object, so that `__finish__` takes its members as
 /// arguments.
 pub(crate) fn is_object(output: &Schema) -> bool {

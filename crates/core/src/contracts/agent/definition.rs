@@ -12,8 +12,8 @@ use crate::budget::{Budget, PriceTable};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
-use crate::llm::LlmConfig;
 use crate::llm::reply::StepResult;
+use crate::llm::{LlmAdapter, LlmConfig};
 use crate::message::{Message, SharedMessage, ToolCall};
 use crate::schema::Schema;
 use crate::tool::{FINISH_TOOL, Tool, ToolSet};
@@ -115,6 +115,7 @@ pub struct AgentDefinition {
     pub(crate) initial_state: Json,
     pub(crate) check_state: fn(&Value) -> std::result::Result<(), String>,
     pub(crate) llm: LlmConfig,
+    pub(crate) adapter: Option<Arc<dyn LlmAdapter>>,
     pub(crate) limits: Limits,
     pub(crate) budget: Budget,
     pub(crate) prices: PriceTable,
@@ -228,6 +229,12 @@ impl AgentDefinition {
     #[must_use]
     pub fn llm(&self) -> &LlmConfig {
         &self.llm
+    }
+
+    /// Returns the agent's own model adapter, if its model calls do not go to the runtime's adapter.
+    #[must_use]
+    pub fn adapter(&self) -> Option<&Arc<dyn LlmAdapter>> {
+        self.adapter.as_ref()
     }
 
     /// Returns the resource limits.

@@ -11,6 +11,7 @@ use super::definition::{EffectClass, Tool};
 use super::error::ToolError;
 use crate::error::Result;
 use crate::id::{CallId, SessionId};
+use crate::json::Json;
 use crate::panics::caught;
 use crate::schema::Schema;
 
@@ -54,7 +55,31 @@ pub(crate) struct AnswerOptions {
     pub(crate) client: bool,
     pub(crate) approval: Option<Approval>,
     pub(crate) editable: bool,
-    pub(crate) deadline: Option<Duration>,
+    pub(crate) deadline: Option<Deadline>,
+}
+
+/// How long calls of a tool may wait for an answer.
+#[derive(Clone)]
+pub(crate) enum Deadline {
+    /// The same time for all calls.
+    After(Duration),
+    /// A time that follows from the arguments. `None` means indefinitely.
+    ByArguments(DeadlineOf),
+}
+
+type DeadlineOf = Arc<dyn Fn(&Value) -> Option<Duration> + Send + Sync>;
+
+impl AnswerOptions {
+    /// Returns how long a call with these arguments may wait for an answer.
+    pub(crate) fn deadline_of(&self, arguments: &Json) -> Option<Duration> {
+        match self.deadline.as_ref()? {
+            Deadline::After(duration) => Some(*duration),
+            Deadline::ByArguments(deadline) => {
+                let deadline = || deadline(&arguments.to_value());
+                caught("the deadline of a call", deadline).ok().flatten()
+            }
+        }
+    }
 }
 
 impl Tool {
@@ -112,7 +137,19 @@ impl Tool {
     /// the error. Without a deadline, calls wait indefinitely.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.answer_options.deadline = Some(deadline);
+        self.answer_options.deadline = Some(Deadline::After(deadline));
+        self
+    }
+
+    /// Sets how long a call may wait for an answer, depending on its arguments. `None` means
+    /// indefinitely. The function should depend on its argument only. A call for which it panics waits
+    /// indefinitely.
+    #[must_use]
+    pub fn deadline_by(
+        mut self,
+        deadline: impl Fn(&Value) -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
+        self.answer_options.deadline = Some(Deadline::ByArguments(Arc::new(deadline)));
         self
     }
 
@@ -162,7 +199,10 @@ impl Tool {
                 deadline.is_some() && !*client && !gated,
                 "`deadline` is for client tools and approvals; use `timeout`",
             ),
-            (deadline.is_some_and(|time| time.is_zero()), "`deadline` must be more than zero"),
+            (
+                matches!(deadline, Some(Deadline::After(time)) if time.is_zero()),
+                "`deadline` must be more than zero",
+            ),
             (*client && self.timeout.is_some(), "a client tool has no `timeout`; use `deadline`"),
             (
                 *client && self.retry.is_some(),

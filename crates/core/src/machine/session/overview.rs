@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::fold_state::{FoldState, StopRequest};
 use super::step_record::{CallRecord, StepRecord};
 use super::{RunRecord, RunStatus};
+use crate::clock::Timestamp;
 use crate::event::{ParentRef, ToolFinish};
 use crate::id::{CallId, SessionId};
 use crate::message::ToolCall;
@@ -36,6 +37,13 @@ pub struct SessionOverview {
 }
 
 impl SessionOverview {
+    /// Returns the time when the session was created, by the store's clock; 0 before its first
+    /// append. For a fork, this is the time of the fork.
+    #[must_use]
+    pub fn created_at(&self) -> Timestamp {
+        self.fold_state.created_at.unwrap_or_default()
+    }
+
     /// Creates the overview of a session without any event.
     #[must_use]
     pub fn new(id: SessionId) -> Self {

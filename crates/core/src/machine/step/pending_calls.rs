@@ -102,12 +102,13 @@ pub(super) fn suspension(
             return Some(Arc::clone(&waiting.on));
         }
         let tool = agent.tool(&call.name)?;
+        let deadline = tool.answer_options.deadline_of(&arguments(call));
         Some(Arc::new(PendingCall {
             call: call.id.clone(),
             tool: Arc::clone(&call.name),
             kind,
             digest: digest(arguments(call).text()),
-            deadline: tool.answer_options.deadline.map(|duration| session.clock().after(duration)),
+            deadline: deadline.map(|duration| session.clock().after(duration)),
             schema: schema(tool, kind),
         }))
     };

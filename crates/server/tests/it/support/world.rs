@@ -41,6 +41,7 @@ pub(crate) fn agent() -> Agent {
         .system_prompt("You are a clerk.")
         .model("scripted")
         .tool(Tool::client::<Question>("ask", "Ask the user."))
+        .tool(Tool::client::<Question>("count", "Ask for a number.").output_schema::<u32>())
         .tool(pay())
         .tool(print())
         .build()
