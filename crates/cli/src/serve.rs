@@ -162,7 +162,13 @@ async fn serve(
         notice("the server accepts only requests for localhost; name its host with --host");
     }
     let ended = until_stopped(server, listener, &mut signals, screen).await;
-    let closed = engine.close().await;
+    if matches!(ended, Ok(Exit::Interrupted)) {
+        return ended;
+    }
+    let closed = tokio::select! {
+        closed = engine.close() => closed,
+        _ = signals.next() => return Ok(Exit::Interrupted),
+    };
     let exit = ended?;
     closed?;
     Ok(exit)
@@ -201,7 +207,7 @@ fn build(
     grace: Duration,
 ) -> Result<AgentServer> {
     let mut limits = Limits::default();
-    limits.shutdown = grace + MARGIN;
+    limits.shutdown = grace.saturating_add(MARGIN);
     let executor = Arc::clone(&engine.executor);
     let mut builder = AgentServer::builder(executor, registry, store.clone()).limits(limits);
     if !address.ip().is_unspecified() {

@@ -35,7 +35,7 @@ const RETRY_EVERY: Duration = Duration::from_secs(300);
 ///
 /// # Guarantees
 /// * The ids of the remote session, its runs and answers follow from the local session. A request that is repeated
-///   after a crash or a lost response takes effect once. Each message starts at most one turn at the server.
+///   after a crash or a lost response takes effect once.
 /// * The output is read from the status of the remote session and checked against the type of the local agent. Text,
 ///   reasoning and tool calls of the remote agent are shown in the stream of the local root session.
 /// * Calls of the remote agent that wait for an approval or a client become pending calls of the local session:

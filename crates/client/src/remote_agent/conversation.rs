@@ -64,7 +64,9 @@ impl Conversation {
                 }
                 break;
             }
-            last_wait = last_wait.or(wait);
+            if turn_of_reply == turn {
+                last_wait = last_wait.or(wait);
+            }
         }
         let asked_after = calls.iter().find_map(questions::asked_after).unwrap_or(0);
         let mut conversation = Self {

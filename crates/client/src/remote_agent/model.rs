@@ -22,8 +22,12 @@ use super::turn::{Outcome, Shown, Turn};
 use crate::api::StopRequest;
 use crate::client::Client;
 
-/// The time after which an abort of an unknown session is repeated: the request that starts the session may arrive later.
-const OVERTAKEN: Duration = Duration::from_secs(1);
+/// The maximum number of attempts to abort a remote session. Repeating an abort is harmless, because nothing else
+/// starts runs in the session.
+const ABORTS: u32 = 2;
+
+/// The pause between these attempts.
+const ABORT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Makes model calls by starting and following runs of an agent at a server.
 #[derive(Debug)]
@@ -69,19 +73,20 @@ impl LlmAdapter for RemoteModel {
     ) -> Result<()> {
         let mut request = StopRequest::new(remote_session(session, created_at)?);
         request.reason = reason.map(str::to_owned);
-        for is_last in [false, true] {
-            match self.client.abort(request.clone()).await {
-                // The abort may have overtaken the start.
-                Err(error) if error.is(ErrorCode::SessionNotFound) && !is_last => {
-                    sleep(OVERTAKEN).await;
-                }
-                Err(error) if !error.is(ErrorCode::SessionNotFound) => {
-                    return Err(Error::from(error));
-                }
-                _ => break,
+        let mut attempts = 1;
+        loop {
+            let error = match self.client.abort(request.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            // The abort may have overtaken the start.
+            let is_unknown = error.is(ErrorCode::SessionNotFound);
+            if attempts == ABORTS || !(is_unknown || error.is_retryable()) {
+                return if is_unknown { Ok(()) } else { Err(Error::from(error)) };
             }
+            attempts += 1;
+            sleep(ABORT_PAUSE).await;
         }
-        Ok(())
     }
 }
 

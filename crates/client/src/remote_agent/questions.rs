@@ -39,8 +39,8 @@ struct Question {
     expires_in_ms: Option<u64>,
 }
 
-/// The time for which a local call outlasts the deadline of the remote one, so that the server decides whether an answer
-/// is in time.
+/// The time for which a local call outlasts the deadline of the remote one, so that the server decides whether an
+/// answer is in time.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Returns the deadline of the call that passes on a question.

@@ -79,8 +79,10 @@ pub(super) struct Turn<'a> {
     next_interrupt: Instant,
     /// The last run of the remote session, if it had failed before this call.
     failed_before: Option<RunId>,
-    /// The time since which the server has not responded.
+    /// The time since which requests fail.
     failing_since: Option<Instant>,
+    /// The pause before the next attempt.
+    pause: Duration,
 }
 
 impl<'a> Turn<'a> {
@@ -102,6 +104,7 @@ impl<'a> Turn<'a> {
             next_interrupt: Instant::now(),
             failed_before: None,
             failing_since: None,
+            pause: PAUSES.0,
         }
     }
 
@@ -111,7 +114,6 @@ impl<'a> Turn<'a> {
 
     /// Repeats the call while the server cannot be reached, within the patience.
     pub(super) async fn run(&mut self) -> Outcome {
-        let mut pause = PAUSES.0;
         loop {
             let error = match self.advance().await {
                 Ok(outcome) => return outcome,
@@ -119,20 +121,22 @@ impl<'a> Turn<'a> {
                 Err(error) => error,
             };
             let since = *self.failing_since.get_or_insert_with(Instant::now);
-            let wait = error.retry_after().unwrap_or(pause).max(pause);
+            let wait = error.retry_after().unwrap_or(self.pause).max(self.pause);
             if !error.is_retryable() || since.elapsed() + wait > self.model.patience {
                 return self.waits(&error.to_string());
             }
             tracing::debug!(%error, session = %self.request.session, "cannot reach the server of a remote agent");
             tokio::select! {
                 () = sleep(wait) => {}
-                () = self.request.interrupt.cancelled() => {
-                    // A paused reply implies that everything was sent.
-                    return if self.is_sent { Outcome::Paused } else { self.waits(&error.to_string()) };
-                }
+                () = self.request.interrupt.cancelled() => return self.waits(&error.to_string()),
             }
-            pause = (pause * 2).min(PAUSES.1);
+            self.pause = (self.pause * 2).min(PAUSES.1);
         }
+    }
+
+    /// Notes that a request other than that of the status has succeeded.
+    fn note_progress(&mut self) {
+        (self.failing_since, self.pause) = (None, PAUSES.0);
     }
 
     async fn advance(&mut self) -> Result<Outcome> {
@@ -141,10 +145,10 @@ impl<'a> Turn<'a> {
                 return Ok(outcome);
             }
             self.is_sent = true;
+            self.note_progress();
         }
         loop {
             let status = self.client().status(&self.conversation.session).await?;
-            self.failing_since = None;
             let Some(run) = &status.last_run else {
                 return Ok(Outcome::Failed(failed("was not started")));
             };
@@ -152,6 +156,7 @@ impl<'a> Turn<'a> {
                 self.resume().await?;
                 self.conversation.was_interrupted = false;
                 self.failed_before = None;
+                self.note_progress();
                 continue;
             }
             let is_live = is_live(&status);
@@ -160,14 +165,20 @@ impl<'a> Turn<'a> {
                 shown => shown,
             };
             if is_live || status.last_seq > from {
-                if !self.follow(from, &run.run).await? {
+                if !self.follow(from).await? {
                     return Ok(Outcome::Discarded);
                 }
+                self.note_progress();
                 if is_live {
                     // A run without an owner shows nothing until a process takes it over.
                     if self.shown.last_seq <= from {
                         sleep(PAUSES.0).await;
                     }
+                    continue;
+                }
+                // The session may have continued while its stream was read.
+                let now = self.client().status(&self.conversation.session).await?;
+                if now.summary.version != status.summary.version {
                     continue;
                 }
             }
@@ -177,8 +188,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Sends the answers and messages of the conversation. The server recognises those that it has. Returns an outcome if
-    /// the conversation cannot continue.
+    /// Sends the answers and messages of the conversation. The server recognises those that it has. Returns an outcome
+    /// if the conversation cannot continue.
     async fn send(&mut self) -> Result<Option<Outcome>> {
         let session = &self.conversation.session;
         match self.client().status(session).await {
@@ -192,7 +203,6 @@ impl<'a> Turn<'a> {
             }
             status => drop(status?),
         }
-        self.failing_since = None;
         for answer in &self.conversation.answers {
             match self.client().submit(session, answer).await {
                 Err(error) if is_final_rejection(&error) => {
@@ -223,8 +233,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Returns `true` if the remote session has to be resumed before anything is shown: an earlier call has shown the run
-    /// that was interrupted, or reported the run that failed.
+    /// Returns `true` if the remote session has to be resumed before anything is shown: an earlier call has shown the
+    /// run that was interrupted, or reported the run that failed.
     fn continues_earlier_run(&self, status: &Status, run: &RunSummary) -> bool {
         match status.summary.status {
             SessionStatus::Interrupted => {
@@ -237,14 +247,14 @@ impl<'a> Turn<'a> {
     }
 
     /// Shows the chunks of the run until it stops. Returns `false` if chunks that were shown are discarded.
-    async fn follow(&mut self, from: u64, run: &RunId) -> Result<bool> {
+    async fn follow(&mut self, from: u64) -> Result<bool> {
         let options = FollowOptions::default().from(from + 1).without_children();
         let mut chunks = self.client().follow_with(&self.conversation.session, options);
         loop {
             let next = tokio::select! {
                 next = chunks.next() => next,
                 () = self.until_interrupt(), if !self.has_interrupted => {
-                    self.interrupt(run).await;
+                    self.interrupt().await;
                     continue;
                 }
             };
@@ -265,15 +275,22 @@ impl<'a> Turn<'a> {
         sleep_until(self.next_interrupt).await;
     }
 
-    async fn interrupt(&mut self, run: &RunId) {
-        let request = StopRequest::new(self.conversation.session.clone()).run(run.clone());
-        match self.client().interrupt(request).await {
-            Ok(_) => self.has_interrupted = true,
+    async fn interrupt(&mut self) {
+        match self.interrupt_current_run().await {
+            Ok(true) => self.has_interrupted = true,
+            // The run has ended, or another process takes it over.
+            Ok(false) => self.next_interrupt = Instant::now() + PAUSES.0,
             Err(error) => {
                 tracing::warn!(%error, session = %self.conversation.session, "could not interrupt the remote run; trying again");
                 self.next_interrupt = Instant::now() + PAUSES.1;
             }
         }
+    }
+
+    async fn interrupt_current_run(&self) -> Result<bool> {
+        let session = &self.conversation.session;
+        let Some(run) = self.client().status(session).await?.last_run else { return Ok(false) };
+        self.client().interrupt(StopRequest::new(session.clone()).run(run.run)).await
     }
 
     /// Maps the status of an idle remote session to an outcome. Returns `None` if the session was resumed.
@@ -416,8 +433,8 @@ fn is_live(status: &Status) -> bool {
         && matches!(status.summary.state.as_str(), "running" | "stopped")
 }
 
-/// Returns `true` if the server refuses a request for good. All other errors can be those of a proxy, of an outage or of
-/// credentials that are about to be replaced.
+/// Returns `true` if the server refuses a request for good. All other errors can be those of a proxy, of an outage or
+/// of credentials that are about to be replaced.
 fn is_final(error: &ClientError) -> bool {
     let is_of_the_request = matches!(
         error.kind(),

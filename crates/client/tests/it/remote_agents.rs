@@ -455,6 +455,7 @@ async fn a_deadline_at_the_server_ends_the_local_wait() {
     home.awake().await;
     assert_eq!(home.resume().await, RunStatus::Completed);
     assert!(home.result().contains("Never mind."), "{}", home.result());
+    assert_eq!(world.model.calls(), 2);
 }
 
 #[tokio::test]
