@@ -27,7 +27,7 @@ pub(crate) enum Place {
     Server(Client),
 }
 
-/// How a command uses a database.
+/// The access of a command to a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Reads an existing one.

@@ -39,7 +39,7 @@ pub(crate) struct Transport {
     pub(crate) limits: Limits,
 }
 
-/// When a request can be sent again.
+/// The conditions under which a request is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// After every transient failure: the server recognises the repetition, or the request changes nothing.

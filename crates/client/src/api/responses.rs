@@ -40,7 +40,7 @@ pub struct Answered {
     pub session: SessionId,
     /// The call that was answered, as `session#id`.
     pub call: String,
-    /// What happened to the session.
+    /// The effect on the session.
     pub resumption: Resumption,
     /// The run that continues the session, if the answer has started one.
     #[serde(rename = "runId")]

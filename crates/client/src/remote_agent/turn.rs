@@ -30,7 +30,7 @@ const MAX_TEXT: usize = 1024 * 1024;
 /// The shortest and longest pauses between attempts to reach the server.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
-/// How a model call ends.
+/// The outcome of a model call.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The remote run completed with this output.
@@ -443,7 +443,8 @@ fn is_final(error: &ClientError) -> bool {
             | ErrorKind::Conflict
             | ErrorKind::Unsupported
     );
-    is_of_the_request
+    (is_of_the_request || error.is(ErrorCode::TooLarge))
+        && error.status().is_none_or(|status| status < 500)
         && !error.is(ErrorCode::ServerProtocol)
         && !error.is(ErrorCode::RouteNotFound)
         && !error.is(ErrorCode::MethodNotAllowed)

@@ -7,6 +7,7 @@ use helix_agents_client::{Client, RemoteAgent};
 use helix_agents_core::agent::{Agent, AgentRegistry, CompanionMode};
 use helix_agents_core::budget::Budget;
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::event::Event;
 use helix_agents_core::executor::{
     AgentExecutor as _, AgentExecutorExt as _, ExecuteOptions, Resumable, ResumeOptions, RunHandle,
 };
@@ -21,7 +22,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_test::{Gate, Reply, ScriptedLlm, within};
 use serde_json::json;
 
-use crate::support::{Proxy, World, builder};
+use crate::support::{Proxy, World, builder, fixed, rest, until};
 
 /// The session of the sub-agent that the first call of `talk` starts.
 const CHILD: &str = "talk-sub-1.0";
@@ -83,12 +84,8 @@ impl Home {
 
     /// Waits until the deadline of a call has passed.
     async fn awake(&self) {
-        let passed = async {
-            while self.runtime.can_resume(&"talk".into()).await.unwrap() != Resumable::Yes {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        within(passed).await;
+        let talk = "talk".into();
+        until(async || self.runtime.can_resume(&talk).await.unwrap() == Resumable::Yes).await;
     }
 
     async fn pending(&self) -> Vec<PendingCallView> {
@@ -218,6 +215,40 @@ async fn a_session_waits_for_a_server_that_cannot_be_reached() {
 }
 
 #[tokio::test]
+async fn a_waiting_session_tries_again_when_its_call_is_answered() {
+    let mut dead = World::new(ScriptedLlm::new([])).await;
+    let proxy = Proxy::to(dead.address).await;
+    dead.stopped().await;
+    let home = Home::of(remote(builder(proxy.address).build().unwrap()).patience(Duration::ZERO));
+    assert_eq!(home.run().await, RunStatus::SuspendedAwaitingChildren);
+    let world = World::new(ScriptedLlm::new([Reply::text("Blue.")])).await;
+    proxy.redirect(world.address);
+    let answer = Submission::result(home.pending().await[0].reference(), &"now").unwrap();
+    home.runtime.submit_tool_result(&"talk".into(), answer).await.unwrap();
+    assert_eq!(home.resume().await, RunStatus::Completed);
+    assert!(home.result().contains("Blue."), "{}", home.result());
+}
+
+/// A store that is read-only during a failover, and a proxy that answers instead of the server.
+#[tokio::test]
+async fn an_error_that_an_operator_can_correct_suspends() {
+    let error = json!({ "error": {
+        "code": "store_read_only", "message": "read-only", "kind": "unsupported", "retryable": false,
+    } });
+    for (status, body) in [("500 Oh", error.to_string()), ("404 No", "<html>".to_owned())] {
+        let length = body.len();
+        let response = format!(
+            "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        let (address, _heads) = fixed([response]).await;
+        let home = Home::of(remote(builder(address).build().unwrap()));
+        let outcome = home.run().await;
+        assert_eq!(outcome, RunStatus::SuspendedAwaitingChildren, "{status}: {}", home.result());
+        assert_eq!(&*home.pending().await[0].pending.tool, "remote_wait");
+    }
+}
+
+#[tokio::test]
 async fn an_interrupt_stops_the_remote_run_and_a_resume_continues_it() {
     let gate = Gate::new();
     let first = Reply::tool_call("missing", json!({})).with_text("One moment.");
@@ -230,18 +261,11 @@ async fn an_interrupt_stops_the_remote_run_and_a_resume_continues_it() {
     let client = world.client();
     let session = only_session(&client).await;
     // The request is in the log of the server before the model replies.
-    let requested = async {
-        while !client
-            .events(&session)
-            .await
-            .unwrap()
-            .iter()
-            .any(|event| format!("{event:?}").contains("InterruptRequested"))
-        {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    let requested = async || {
+        let events = client.events(&session).await.unwrap();
+        events.iter().any(|event| matches!(event.event, Event::InterruptRequested { .. }))
     };
-    within(requested).await;
+    until(requested).await;
     gate.open();
     assert_eq!(within(run.result()).await.unwrap().status, RunStatus::Interrupted);
     assert_eq!(client.status(&session).await.unwrap().summary.status, SessionStatus::Interrupted);
@@ -264,12 +288,8 @@ async fn an_abort_stops_the_remote_run() {
     assert_eq!(within(run.result()).await.unwrap().status, RunStatus::Aborted);
     let client = world.client();
     let session = only_session(&client).await;
-    let aborted = async {
-        while client.status(&session).await.unwrap().summary.status != SessionStatus::Aborted {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    within(aborted).await;
+    rest(&mut client.follow(&session)).await;
+    assert_eq!(client.status(&session).await.unwrap().summary.status, SessionStatus::Aborted);
 }
 
 #[tokio::test]
@@ -334,7 +354,8 @@ async fn a_refused_request_and_a_failed_run_fail_the_call() {
         home.result()
     );
 
-    let unknown = Home::of(RemoteAgent::with_client(world.client(), "nobody").named("clerk"));
+    let unknown =
+        Home::of(RemoteAgent::with_client(world.client(), "no-such-agent").named("clerk"));
     assert_eq!(unknown.run().await, RunStatus::Completed);
     assert!(unknown.result().contains("agent_not_found"), "{}", unknown.result());
 
@@ -439,7 +460,6 @@ async fn a_new_session_with_the_id_of_a_deleted_one_starts_a_new_run() {
     for _ in 0..2 {
         assert_eq!(home.run().await, RunStatus::Completed);
         home.runtime.delete(&"talk".into()).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let listing = world.client().sessions(&Default::default()).await.unwrap();
     assert_eq!((listing.sessions.len(), world.model.calls()), (2, 2));

@@ -8,10 +8,22 @@ pub(crate) use fixed::fixed;
 pub(crate) use proxy::Proxy;
 pub(crate) use world::{TEXT, TOKEN, World, builder, fast};
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use helix_agents_client::ChunkFollower;
 use helix_agents_core::stream::{ChunkKind, StoredChunk};
 use helix_agents_test::within;
+
+/// Waits for a state that nothing announces.
+pub(crate) async fn until(is_reached: impl AsyncFn() -> bool) {
+    let reached = async {
+        while !is_reached().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within(reached).await;
+}
 
 /// Reads all chunks of a stream, which must end without an error.
 pub(crate) async fn rest(follower: &mut ChunkFollower) -> Vec<StoredChunk> {

@@ -53,7 +53,7 @@ pub struct RunAgentInput {
     pub thread: String,
     /// The run, which the client chose. A request with a known run joins it.
     pub run: String,
-    /// What the client asks for.
+    /// The request of the client, decoded.
     pub intent: RunIntent,
     /// The state of the client.
     pub state: Option<Value>,
@@ -64,7 +64,7 @@ pub struct RunAgentInput {
     pub reasoning: Vec<String>,
 }
 
-/// What a client asks for.
+/// The requests of a client: a message, answers, or the present turn.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum RunIntent {

@@ -44,7 +44,7 @@ use crate::limits::{
 pub struct ChatRequest {
     /// The id of the chat, which the page chose.
     pub chat: String,
-    /// What the page asks for.
+    /// The request of the page, decoded.
     pub intent: ChatIntent,
     /// The parts of the turn's message that the page has. `None` if its last message is not one of the agent.
     pub seen: Option<Seen>,
@@ -64,7 +64,7 @@ pub enum Trigger {
     RegenerateMessage,
 }
 
-/// What a page asks for.
+/// The requests of a page: a message, answers, or the present turn.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ChatIntent {

@@ -58,7 +58,7 @@ pub enum TurnEvent<'a> {
         tool: &'a str,
         /// The arguments as JSON text.
         arguments: &'a str,
-        /// Who executes the call.
+        /// The party that executes the call.
         by: Executor,
     },
     /// A call waits for an approval.
@@ -167,7 +167,7 @@ pub enum TurnEvent<'a> {
     Resync,
 }
 
-/// Who executes a call.
+/// The party that executes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
     /// The server, which runs the tool or the sub-agent.

@@ -49,7 +49,7 @@ pub(crate) struct AnsweredBody {
     pub(crate) session_id: String,
     /// The call that was answered, as `session#id`.
     pub(crate) call: String,
-    /// What happened to the session.
+    /// The effect on the session.
     pub(crate) resumption: ResumptionBody,
     /// The run that continues the session, if this request has started one.
     #[serde(skip_serializing_if = "Option::is_none")]

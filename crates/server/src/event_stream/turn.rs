@@ -62,7 +62,7 @@ pub(crate) struct Turn {
     service: Arc<Service>,
     root: SessionIdentity,
     translator: Box<dyn Translator>,
-    /// What the translator has written and the client has not got.
+    /// The events that are written but not sent to the client yet.
     frames: Vec<u8>,
     progress: Progress,
     chunks: SessionChunks,

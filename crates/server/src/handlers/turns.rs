@@ -1,4 +1,4 @@
-//! What the protocols of front ends have in common: saying something, answering calls, and showing a turn.
+//! Operations that all protocols of front ends use: sending a message, answering calls, and showing a turn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -27,7 +27,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{Client, Event, agent, token_file};
 
-/// What is special about the streams of a test.
+/// The settings of the streams of a test.
 #[derive(Debug, Clone)]
 enum Mode {
     /// A stream is deleted only once the gate is open.

@@ -257,7 +257,10 @@ async fn a_chat_belongs_to_one_agent_and_one_owner() {
     let world = World::new(ScriptedLlm::new([Reply::text("Hello.")])).await;
     let client = world.client("ann");
     let of_agent = |agent: &str| format!("/agents/{agent}/chat");
-    client.post(&of_agent("nobody"), said("m1", "Hi")).await.expect_error(404, "agent_not_found");
+    client
+        .post(&of_agent("no-such-agent"), said("m1", "Hi"))
+        .await
+        .expect_error(404, "agent_not_found");
     client.posted_events(&of_agent("clerk"), said("m1", "Hi")).await.rest().await;
     client.post(&of_agent("poet"), said("m2", "Hi")).await.expect_error(409, "agent_mismatch");
     let foreign = world.client("bob").post("/chat", said("m2", "Hi")).await;

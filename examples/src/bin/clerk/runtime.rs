@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Temporal,
 }
 
-/// What all runtimes need.
+/// The parts that every runtime needs.
 pub(crate) struct Dependencies {
     pub(crate) store: AnyStore,
     pub(crate) models: ProviderRegistry,

@@ -58,7 +58,7 @@ pub(crate) struct AnswerOptions {
     pub(crate) deadline: Option<Deadline>,
 }
 
-/// How long calls of a tool may wait for an answer.
+/// The time for which calls of a tool may wait for an answer.
 #[derive(Clone)]
 pub(crate) enum Deadline {
     /// The same time for all calls.

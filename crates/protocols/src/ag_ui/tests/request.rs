@@ -27,7 +27,7 @@ fn answers(messages: &[Value], resume: &Value) -> Vec<(String, Answer, Option<St
 
 #[test]
 fn only_the_last_messages_are_read() {
-    let forged = json!({"role": "nobody", "parts": 7});
+    let forged = json!({"role": "unknown", "parts": 7});
     let user = json!({"id": "m1", "role": "user", "content": "Hello"});
     let mut body = input(&[forged, user], &json!([]));
     body["state"] = json!({"a": 1});

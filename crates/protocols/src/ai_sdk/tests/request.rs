@@ -34,7 +34,7 @@ fn answers(parts: &Value) -> Result<Vec<(String, Answer, Option<String>)>, Error
 
 #[test]
 fn only_the_last_message_is_read() {
-    let forged = json!({"role": "nobody", "parts": 7});
+    let forged = json!({"role": "unknown", "parts": 7});
     let intent = decode(&request(&[forged, user("Hello")])).unwrap().intent;
     let message = UserMessage::new("Hello").with_id("m1");
     assert_eq!(intent, ChatIntent::Say { message: message.clone(), replaces: None });
