@@ -51,7 +51,7 @@ pub(crate) async fn run_to_end(
         }
         let mut view = LiveView::new(run_view.screen);
         match followed.perform(&mut view, &mut signals).await? {
-            Ok(ended) => summary::show(&followed.handle, &ended, run_view).await,
+            Ok(ended) => summary::show(&followed.handle, &ended, run_view),
             Err(error) => Ok(stopped(error, &followed.handle, run_view)),
         }
     };
@@ -78,7 +78,7 @@ pub(crate) async fn turn(
         match followed.perform(&mut view, &mut signals).await? {
             Ok(ended) => {
                 let turn = Turn { before, text_shown: view.is_text_shown() };
-                summary::show_turn(&followed.handle, &ended, turn, run_view).await
+                summary::show_turn(&followed.handle, &ended, turn, run_view)
             }
             Err(error) => Ok(stopped(error, &followed.handle, run_view)),
         }
@@ -175,7 +175,8 @@ impl FollowedRun<'_> {
     /// Updates the token count of the view. The log has it after each step.
     async fn count(&self, kind: &ChunkKind, view: &mut LiveView<'_>) -> Result<()> {
         if view.has_status() && matches!(kind, ChunkKind::StepCommitted { .. }) {
-            let tokens = self.handle.load_session().await?.usage().tokens.since(&self.before);
+            let session = self.executor.place().overview(self.handle.session()).await?;
+            let tokens = session.usage.tokens.since(&self.before);
             view.count(tokens.input_tokens, tokens.output_tokens);
         }
         Ok(())

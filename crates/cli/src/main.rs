@@ -26,6 +26,7 @@ mod logging;
 mod man;
 mod migrate;
 mod model;
+mod overview;
 mod pending_call;
 mod place;
 mod resume;

@@ -2,6 +2,8 @@
 
 mod remote;
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use helix_agents::AnyStore;
 use helix_agents::client::Client;
@@ -10,13 +12,15 @@ use helix_agents::event::RecordedEvent;
 use helix_agents::executor::{AgentExecutor as _, ForkOptions, Resumable, RunHandle};
 use helix_agents::id::SessionId;
 use helix_agents::session::{
-    CallRef, PendingCallView, Session, SessionReader, Submission, all_pending_calls, load,
-    load_events, pending_call, pending_calls,
+    CallRef, Checkpoint, PendingCallView, Session, SessionReader, Submission, all_pending_calls,
+    load, load_events, pending_call, pending_calls,
 };
 use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
+use serde_json::Value;
 
 use crate::location::Location;
-use crate::{model, session_agent, storage};
+use crate::overview::Overview;
+use crate::{checkpoint, model, session_agent, storage};
 
 /// The place of sessions. Commands read, answer and manage sessions only through it, so they show the same for both.
 #[derive(Debug, Clone)]
@@ -78,16 +82,12 @@ impl Place {
         }
     }
 
-    /// Loads a page of heads that a filter selects, newest first. A server lists only root sessions, and does not select
-    /// by tag.
+    /// Loads a page of heads that a filter selects, newest first. A server lists only root sessions. The tags that it
+    /// knows are the labels of clients.
     pub(crate) async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         match self {
             Self::Store(store) => Ok(store.list(filter, page).await?),
-            Self::Server(_) if !filter.tags.is_empty() => {
-                let message = "a server does not list sessions by tag";
-                Err(Error::new(ErrorCode::Unsupported, message).into())
-            }
-            Self::Server(client) => Ok(remote::list(client, page).await?),
+            Self::Server(client) => Ok(remote::list(client, filter, page).await?),
         }
     }
 
@@ -99,7 +99,71 @@ impl Place {
         }
     }
 
-    /// Loads a session with its history.
+    /// Loads the state of a session without its history.
+    pub(crate) async fn overview(&self, session: &SessionId) -> Result<Overview> {
+        match self {
+            Self::Store(store) => Ok((&*load(store, session).await?).into()),
+            Self::Server(client) => Ok(client.status(session).await.map_err(Error::from)?.into()),
+        }
+    }
+
+    /// Loads the custom state of a session.
+    pub(crate) async fn state(&self, session: &SessionId) -> Result<Arc<Value>> {
+        match self {
+            Self::Store(store) => Ok(Arc::clone(load(store, session).await?.state())),
+            Self::Server(client) => {
+                Ok(Arc::new(client.session(session).await.map_err(Error::from)?.custom_state))
+            }
+        }
+    }
+
+    /// Loads the checkpoints of a session.
+    pub(crate) async fn checkpoints(&self, session: &SessionId) -> Result<Vec<Checkpoint>> {
+        match self {
+            Self::Store(store) => Ok(load(store, session).await?.checkpoints().to_vec()),
+            Self::Server(client) => Ok(client.checkpoints(session).await.map_err(Error::from)?),
+        }
+    }
+
+    /// Loads the model's reply in the step of each checkpoint. A server does not tell.
+    pub(crate) async fn replies(&self, session: &SessionId) -> Result<Vec<String>> {
+        match self {
+            Self::Store(store) => Ok(checkpoint::replies(&load(store, session).await?)),
+            Self::Server(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the version of the checkpoint after a step.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::CheckpointNotFound`] if there is none.
+    pub(crate) async fn checkpoint_after(
+        &self,
+        session: &SessionId,
+        step: u32,
+    ) -> Result<u64, Error> {
+        match self {
+            Self::Store(store) => Ok(load(store, session).await?.checkpoint_after(step)?.version),
+            Self::Server(client) => remote::checkpoint_after(client, session, step).await,
+        }
+    }
+
+    /// Checks that a session can be rewound to a version. A server checks it when the session is resumed.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::CheckpointNotFound`] if the session has no such checkpoint.
+    pub(crate) async fn check_rewind_target(
+        &self,
+        session: &SessionId,
+        version: u64,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Store(store) => load(store, session).await?.check_rewind_target(version),
+            Self::Server(_) => Ok(()),
+        }
+    }
+
+    /// Loads a session with its history. A server permits this only to operators.
     pub(crate) async fn load(&self, session: &SessionId) -> Result<Session> {
         match self {
             Self::Store(store) => Ok(load(store, session).await?),
@@ -107,7 +171,7 @@ impl Place {
         }
     }
 
-    /// Loads the events of a session.
+    /// Loads the events of a session. A server permits this only to operators.
     pub(crate) async fn events(&self, session: &SessionId) -> Result<Vec<RecordedEvent>> {
         match self {
             Self::Store(store) => Ok(load_events(store, session, 0).await?),

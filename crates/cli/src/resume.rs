@@ -101,9 +101,8 @@ async fn resume_with(
     let started = Instant::now();
     if let Some(version) = request.checkpoint {
         // Fails before anything is waited for.
-        let session = place.load(&head.session).await?;
-        let found = session.check_rewind_target(version);
-        found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
+        let checked = place.check_rewind_target(&head.session, version).await;
+        checked.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
     }
     // A checkpoint or a message starts something new, even in a completed session.
     let is_plain = request.checkpoint.is_none() && request.message.is_none();
@@ -179,7 +178,6 @@ async fn show_status(head: &Head, place: &Place, db: &Location, screen: &Screen)
     let model = place.model(head).await?;
     let model = model.as_deref();
     summary::show(&handle, &ended, RunView { screen, db, model, started: None, interactive: false })
-        .await
 }
 
 impl ResumeArgs {

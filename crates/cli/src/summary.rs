@@ -8,7 +8,7 @@ use helix_agents::error::{ErrorCode, ErrorRecord};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentResult, RunHandle};
 use helix_agents::json::Json;
-use helix_agents::session::{PendingCallView, RunStatus, Session};
+use helix_agents::session::{PendingCallView, RunStatus};
 use helix_agents::terminal::output::{self, Output};
 use helix_agents::terminal::{Screen, Style};
 use helix_agents::usage::Usage;
@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::follow_up::{self, ELSEWHERE, command};
 use crate::location::Location;
 use crate::model::is_script;
+use crate::overview::Overview;
 use crate::pending_call::{arguments, kind};
 use crate::place::Place;
 use crate::run_view::RunView;
@@ -28,15 +29,16 @@ use crate::text::{count, one_line, shortened};
 /// The maximum length of a pending call's arguments.
 const MAX_CHARS: usize = 200;
 
-/// The result of a run that has ended, and the pending calls of the session.
+/// The result of a run that has ended, and the state of its session.
 #[derive(Debug)]
 pub(crate) struct EndedRun {
     pub(crate) result: AgentResult,
     pub(crate) waiting: Vec<PendingCallView>,
+    session: Overview,
 }
 
 impl EndedRun {
-    /// Loads the pending calls of the session and its sub-agents.
+    /// Loads the state of the session, and the pending calls of the session and its sub-agents.
     ///
     /// # Errors
     /// Returns the errors of the place.
@@ -45,42 +47,33 @@ impl EndedRun {
         place: &Place,
         handle: &RunHandle,
     ) -> Result<Self> {
-        if !result.status.is_suspended() {
-            return Ok(Self { result, waiting: Vec::new() });
-        }
-        let waiting = place.pending_calls(handle.session()).await?;
-        Ok(Self { result, waiting })
+        let waiting = match result.status.is_suspended() {
+            true => place.pending_calls(handle.session()).await?,
+            false => Vec::new(),
+        };
+        let session = place.overview(handle.session()).await?;
+        Ok(Self { result, waiting, session })
     }
 }
 
 /// Shows the result of a run and returns the exit code.
-pub(crate) async fn show(
-    handle: &RunHandle,
-    ended: &EndedRun,
-    run_view: RunView<'_>,
-) -> Result<Exit> {
-    let session = handle.load_session().await?;
+pub(crate) fn show(handle: &RunHandle, ended: &EndedRun, run_view: RunView<'_>) -> Result<Exit> {
     if run_view.screen.is_json() {
-        run_view.screen.json(&as_json(handle, ended, &session, run_view))?;
+        run_view.screen.json(&as_json(handle, ended, run_view))?;
     } else {
-        show_text(ended, &session, run_view)?;
+        show_text(ended, run_view)?;
     }
     Ok(Exit::of(ended.result.status))
 }
 
-fn as_json(
-    handle: &RunHandle,
-    ended: &EndedRun,
-    session: &Session,
-    run_view: RunView<'_>,
-) -> Value {
-    let EndedRun { result, waiting } = ended;
+fn as_json(handle: &RunHandle, ended: &EndedRun, run_view: RunView<'_>) -> Value {
+    let EndedRun { result, waiting, session } = ended;
     let suspended = result.suspended.as_ref().map(|on| {
         json!({
             "reason": on.reason(),
             "deadline": on.deadline(),
             "calls": waiting,
-            "resume_command": follow_up::resume(session.id(), session.agent(), session.tags(), run_view.db),
+            "resume_command": follow_up::resume(&session.session, &session.agent, &session.tags, run_view.db),
         })
     });
     json!({
@@ -91,24 +84,24 @@ fn as_json(
         "error": result.error,
         "reason": result.reason,
         "suspended": suspended,
-        "model": run_view.model.map(str::to_owned).or_else(|| used_models(session)),
+        "model": run_view.model.map(str::to_owned).or_else(|| session.models()),
         "scripted": run_view.model.is_some_and(is_script),
-        "runs": session.runs().count(),
-        "steps": session.checkpoints().len(),
-        "tool_calls": session.usage().tool_calls,
-        "usage": session.usage().tokens,
+        "runs": session.runs,
+        "steps": session.steps,
+        "tool_calls": session.usage.tool_calls,
+        "usage": session.usage.tokens,
         "took_ms": run_view.took().map(|took| took.as_millis()),
         "db": run_view.db.shown(),
-        "log_command": command("sessions log", session.id(), run_view.db),
+        "log_command": command("sessions log", &session.session, run_view.db),
     })
 }
 
-fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::Result<()> {
-    let EndedRun { result, waiting } = ended;
+fn show_text(ended: &EndedRun, run_view: RunView<'_>) -> io::Result<()> {
+    let EndedRun { result, waiting, session } = ended;
     let RunView { screen, db, model, .. } = run_view;
     screen.line("")?;
     if let Some(output) = &result.output {
-        let ran_here = session.last_run().is_some_and(|run| run.steps > 0);
+        let ran_here = session.last_run.as_ref().is_some_and(|(_, steps)| *steps > 0);
         show_output(screen, session, output, run_view.started.is_some() && ran_here)?;
     }
     if let Some(error) = &result.error {
@@ -120,10 +113,10 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
         status if status.is_suspended() => screen.styled(Style::Bold, "suspended"),
         status => screen.styled(Style::Bad, status.as_str()),
     };
-    let (usage, runs) = (session.usage(), session.runs().count() as u64);
+    let (usage, runs) = (&session.usage, u64::from(session.runs));
     let took =
         run_view.took().map_or_else(String::new, |took| format!(" in {}", short_duration(took)));
-    let steps = count(session.checkpoints().len() as u64, "step");
+    let steps = count(u64::from(session.steps), "step");
     let calls = count(usage.tool_calls, "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
     if model.is_some_and(is_script) {
@@ -133,17 +126,17 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
         let tokens = format!("{input_tokens} in ({cached_tokens} cached), {output_tokens} out");
         screen.field("tokens", tokens)?;
     }
-    let used = used_models(session);
+    let used = session.models();
     screen.field("model", model.or(used.as_deref()).unwrap_or("not recorded"))?;
     let place = if db.is_server() { "at" } else { "in" };
-    screen.field("session", format!("{} {place} {}", session.id(), db.shown()))?;
-    screen.field("log", command("sessions log", session.id(), db))?;
+    screen.field("session", format!("{} {place} {}", session.session, db.shown()))?;
+    screen.field("log", command("sessions log", &session.session, db))?;
     for call in waiting {
         show_waiting(screen, call, db)?;
     }
     let is_resumable = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
     if is_resumable || result.status.is_suspended() {
-        let mut resume = follow_up::resume(session.id(), session.agent(), session.tags(), db);
+        let mut resume = follow_up::resume(&session.session, &session.agent, &session.tags, db);
         let is_used_up = |error: &ErrorRecord| error.code == ErrorCode::BudgetExceeded.as_str();
         if let Some(resume) = &mut resume
             && result.error.as_ref().is_some_and(is_used_up)
@@ -153,12 +146,6 @@ fn show_text(ended: &EndedRun, session: &Session, run_view: RunView<'_>) -> io::
         screen.field("resume", resume.as_deref().unwrap_or(ELSEWHERE))?;
     }
     Ok(())
-}
-
-/// The models that the session has used, as their providers name them.
-fn used_models(session: &Session) -> Option<String> {
-    let names: Vec<_> = session.usage().models.names().map(|name| &**name).collect();
-    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Shows a pending call and the command that answers it.
@@ -191,24 +178,24 @@ pub(crate) struct Turn {
 }
 
 /// Shows the result of a conversation turn and returns the exit code.
-pub(crate) async fn show_turn(
+pub(crate) fn show_turn(
     handle: &RunHandle,
     ended: &EndedRun,
     turn: Turn,
     run_view: RunView<'_>,
 ) -> Result<Exit> {
     let (screen, result) = (run_view.screen, &ended.result);
-    let session = handle.load_session().await?;
+    let session = &ended.session;
     if screen.is_json() {
-        let mut document = as_json(handle, ended, &session, run_view);
+        let mut document = as_json(handle, ended, run_view);
         if let Some(members) = document.as_object_mut() {
-            members.insert("turn".to_owned(), own_costs(handle, &session, turn.before, run_view));
+            members.insert("turn".to_owned(), own_costs(handle, session, turn.before, run_view));
         }
         screen.json(&document)?;
         return Ok(Exit::of(result.status));
     }
     if let Some(output) = &result.output {
-        show_output(screen, &session, output, turn.text_shown)?;
+        show_output(screen, session, output, turn.text_shown)?;
     }
     if let Some(error) = &result.error {
         screen.error(error)?;
@@ -228,16 +215,21 @@ pub(crate) async fn show_turn(
         ))?,
     }
     if output::is_terminal(Output::Out) {
-        screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, run_view)))?;
+        screen.line(screen.styled(Style::Dim, costs(handle, session, turn.before, run_view)))?;
     }
     Ok(Exit::of(result.status))
 }
 
 /// The steps, tokens and time of the turn alone, in contrast to those of the session.
-fn own_costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView<'_>) -> Value {
-    let usage = session.usage().tokens;
+fn own_costs(
+    handle: &RunHandle,
+    session: &Overview,
+    before: Usage,
+    run_view: RunView<'_>,
+) -> Value {
+    let usage = session.usage.tokens;
     json!({
-        "steps": session.run(handle.run()).map_or(0, |run| run.steps),
+        "steps": session.steps_of(handle.run()),
         "usage": {
             "input_tokens": usage.input_tokens.saturating_sub(before.input_tokens),
             "output_tokens": usage.output_tokens.saturating_sub(before.output_tokens),
@@ -249,10 +241,10 @@ fn own_costs(handle: &RunHandle, session: &Session, before: Usage, run_view: Run
 }
 
 /// Formats the costs of a turn: `2 steps · 310 in, 25 out · 4.2 s`.
-fn costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView<'_>) -> String {
-    let steps = session.run(handle.run()).map_or(0, |run| u64::from(run.steps));
-    let mut parts = vec![count(steps, "step")];
-    let usage = session.usage().tokens;
+fn costs(handle: &RunHandle, session: &Overview, before: Usage, run_view: RunView<'_>) -> String {
+    let steps = session.steps_of(handle.run());
+    let mut parts = vec![count(u64::from(steps), "step")];
+    let usage = session.usage.tokens;
     if !usage.is_zero() {
         parts.push(format!(
             "{} in, {} out",
@@ -267,7 +259,7 @@ fn costs(handle: &RunHandle, session: &Session, before: Usage, run_view: RunView
 /// Shows the output: the demo's report, text or JSON. Text that was streamed is not shown again.
 fn show_output(
     screen: &Screen,
-    session: &Session,
+    session: &Overview,
     output: &Json,
     was_shown: bool,
 ) -> io::Result<()> {
@@ -299,7 +291,7 @@ fn show_output(
 }
 
 /// Parses the output as a report, if the session is a demo session.
-fn report(session: &Session, output: &Json) -> Option<Report> {
-    let is_demo = session_tags::is_demo(session.agent(), session.tags());
+fn report(session: &Overview, output: &Json) -> Option<Report> {
+    let is_demo = session_tags::is_demo(&session.agent, &session.tags);
     is_demo.then(|| output.to_typed().ok()).flatten()
 }

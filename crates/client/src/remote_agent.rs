@@ -80,6 +80,7 @@ pub struct RemoteAgent<O = String> {
     patience: Duration,
     retry_every: Duration,
     prices: PriceTable,
+    propagates_trace: bool,
     output: fn(AgentBuilder) -> AgentBuilder<O>,
     schema: fn() -> Result<Schema>,
 }
@@ -121,6 +122,7 @@ impl RemoteAgent {
             patience: PATIENCE,
             retry_every: RETRY_EVERY,
             prices: PriceTable::new(),
+            propagates_trace: false,
             output: AgentBuilder::output::<String>,
             schema: Schema::of::<String>,
         }
@@ -168,12 +170,29 @@ impl<O> RemoteAgent<O> {
         self
     }
 
+    /// Sends the trace of the local turn with the requests that start and resume the remote agent, as the header
+    /// `traceparent`. The remote turn then belongs to the trace of the local one. Default: off.
+    pub fn propagate_trace(mut self) -> Self {
+        self.propagates_trace = true;
+        self
+    }
+
     /// Sets the output type. It has to accept what the remote agent returns.
     pub fn output<T>(self) -> RemoteAgent<T>
     where
         T: DeserializeOwned + JsonSchema + 'static,
     {
-        let Self { server, agent, name, description, patience, retry_every, prices, .. } = self;
+        let Self {
+            server,
+            agent,
+            name,
+            description,
+            patience,
+            retry_every,
+            prices,
+            propagates_trace,
+            ..
+        } = self;
         RemoteAgent {
             server,
             agent,
@@ -182,6 +201,7 @@ impl<O> RemoteAgent<O> {
             patience,
             retry_every,
             prices,
+            propagates_trace,
             output: AgentBuilder::output::<T>,
             schema: Schema::of::<T>,
         }
@@ -219,6 +239,7 @@ impl<O> RemoteAgent<O> {
             model: Arc::from(model.as_str()),
             schema,
             patience: self.patience,
+            propagates_trace: self.propagates_trace,
         };
         let builder = Agent::builder(&self.name)
             .description(&self.description)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::{ErrorCode, ErrorKind};
 use helix_agents_core::text::excerpt;
+use helix_agents_core::trace::TraceParent;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
 };
@@ -26,6 +27,9 @@ const MAX_MESSAGE: usize = 2_000;
 
 /// The content type of event streams.
 const EVENT_STREAM: &str = "text/event-stream";
+
+/// The header with the trace that a request belongs to.
+const TRACE_PARENT: &str = "traceparent";
 
 /// The connections of a client, with its address and limits.
 #[derive(Debug)]
@@ -56,6 +60,7 @@ pub(crate) struct Request {
     path: Vec<String>,
     query: Vec<(&'static str, String)>,
     body: Option<Vec<u8>>,
+    trace: Option<TraceParent>,
     repeat: Repeat,
 }
 
@@ -68,7 +73,7 @@ impl Request {
     /// Creates a request without a body.
     pub(crate) fn new(method: Method, path: &[&str], repeat: Repeat) -> Self {
         let path = path.iter().map(|segment| (*segment).to_owned()).collect();
-        Self { method, path, query: Vec::new(), body: None, repeat }
+        Self { method, path, query: Vec::new(), body: None, trace: None, repeat }
     }
 
     /// Creates a request with a JSON body.
@@ -78,6 +83,11 @@ impl Request {
                 .with_source(error)
         })?;
         Ok(Self { body: Some(body), ..Self::new(Method::POST, path, repeat) })
+    }
+
+    /// Sets the trace that the request belongs to.
+    pub(crate) fn trace(self, trace: Option<TraceParent>) -> Self {
+        Self { trace, ..self }
     }
 
     /// Adds a parameter to the query, if it has a value.
@@ -163,6 +173,9 @@ impl Transport {
         builder = builder.header(ACCEPT, "application/json, text/event-stream");
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
+        }
+        if let Some(trace) = &request.trace {
+            builder = builder.header(TRACE_PARENT, trace.to_string());
         }
         let response = builder.send().await.map_err(ClientError::transport)?;
         if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }

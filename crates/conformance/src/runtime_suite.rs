@@ -37,6 +37,7 @@ mod support;
 pub mod tags;
 pub mod takeovers;
 pub mod tools;
+pub mod traces;
 pub mod usage;
 pub mod values;
 pub mod waiting;
@@ -282,6 +283,7 @@ macro_rules! runtime_suite {
             streams: the_stream_of_an_ended_child_ends_whatever_is_left_of_it;
             streams: a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten;
             streams: a_page_states_whether_more_chunks_follow;
+            requests: a_start_with_the_id_of_a_queued_message_attaches;
             requests: executing_on_a_live_session_is_refused;
             requests: a_run_elsewhere_can_be_followed_and_interrupted;
             requests: a_dead_session_can_be_aborted;
@@ -432,6 +434,8 @@ macro_rules! runtime_suite {
             tags: every_operation_requires_its_tag;
             tags: an_operation_does_not_reach_the_session_of_another_owner;
             tags: sessions_and_their_forks_are_listed_by_tag;
+            traces: a_turn_belongs_to_the_trace_of_its_caller;
+            traces: a_resumed_turn_stays_in_its_trace;
             stream_outages: unavailable_streams_cost_a_moment;
             stream_outages: streams_that_never_answer_cost_a_moment;
             interleavings: a_lost_reply_is_resolved_by_asking_again;

@@ -25,6 +25,7 @@ pub mod store;
 pub(crate) mod stream;
 pub mod text;
 pub mod tool;
+pub mod trace;
 pub mod usage;
 
 pub(crate) mod retry_window;

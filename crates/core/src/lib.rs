@@ -17,7 +17,7 @@ pub mod stream;
 
 pub use contracts::{
     agent, budget, clock, embed, error, event, fault, finding, guarantee, hooks, id, json, llm,
-    message, mutants, panics, schema, state, store, text, tool, usage,
+    message, mutants, panics, schema, state, store, text, tool, trace, usage,
 };
 pub use journal::executor;
 pub use machine::step;

@@ -1,12 +1,11 @@
 //! The texts of errors for users of a front end.
 
-use helix_agents_core::error::ErrorRecord;
+use helix_agents_core::error::{ErrorCode, ErrorRecord};
 
 /// The errors whose messages are shown to users of a front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ErrorTexts {
-    /// Messages with these codes, which this framework writes: limits, denials, deadlines and refusals of models. Other
-    /// messages may contain details of the server, so only their codes are shown.
+    /// Messages that this framework writes. Of the [others](has_foreign_message), only the code is shown.
     #[default]
     Own,
     /// All messages.
@@ -17,23 +16,7 @@ impl ErrorTexts {
     /// Returns the text for an error.
     #[must_use]
     pub fn of(self, error: &ErrorRecord) -> String {
-        let is_own = matches!(
-            &*error.code,
-            "tool_denied"
-                | "tool_unanswered"
-                | "tool_not_run"
-                | "tool_timeout"
-                | "tool_result_too_large"
-                | "tool_call_truncated"
-                | "step_limit"
-                | "budget_exceeded"
-                | "max_tokens"
-                | "content_filter"
-                | "refusal"
-                | "cancelled"
-                | "crash_loop"
-        );
-        if self == Self::All || is_own {
+        if self == Self::All || !has_foreign_message(error) {
             return error.message.clone();
         }
         match &*error.code {
@@ -41,4 +24,16 @@ impl ErrorTexts {
             code => format!("the run failed ({code})"),
         }
     }
+}
+
+/// Returns `true` if the message of an error may contain details of the server: a model provider, a tool, a sub-agent or
+/// a library wrote it, or its code is unknown.
+#[must_use]
+pub fn has_foreign_message(error: &ErrorRecord) -> bool {
+    let known = ErrorCode::ALL.iter().find(|code| error.is(**code));
+    known.is_none_or(|code| {
+        let is_foreign =
+            matches!(code, ErrorCode::Internal | ErrorCode::SubAgentFailed | ErrorCode::ToolFailed);
+        is_foreign || code.as_str().starts_with("provider_")
+    })
 }

@@ -29,7 +29,7 @@ mod usage;
 
 pub use answer::Answered;
 pub use approval::ApprovalId;
-pub use errors::ErrorTexts;
+pub use errors::{ErrorTexts, has_foreign_message};
 pub use limits::RequestLimits;
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use helix_agents_core::panics::{Panicked, caught_async};
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::FINISH_TOOL;
+use helix_agents_core::trace::Operation;
 use helix_agents_core::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +64,7 @@ pub(crate) async fn call(
         .interrupt(&driver.interrupt)
         .budget(session.budget(agent))
         .created_at(session.created_at())
+        .trace(session.trace_parent(Operation::ModelCall { step }))
         .output_schema(agent.native_output_schema());
     let sink = ModelSink {
         stream_writer: &driver.stream_writer,

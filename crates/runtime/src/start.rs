@@ -2,19 +2,19 @@
 //! under the condition that no other process has the lease (`Guard::LeaseFree`), so exactly one start succeeds.
 
 mod started_by;
+mod turn_request;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
-use helix_agents_core::budget::Budget;
 use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ParentRef};
 use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle, StopOptions};
-use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
     Journal, JournalConfig, MAX_CONFLICTS, Session, StartOutcome, StartRun, abort_events,
@@ -37,36 +37,13 @@ use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::stream_writer::StreamWriter;
 pub(crate) use started_by::StartedBy;
+use turn_request::{TurnRequest, TurnTarget};
 
 /// The poll interval while waiting for a lease, which may be released before it expires.
 const LEASE_POLL: Duration = Duration::from_millis(200);
 
 /// Added to each wait for a lease to expire, so that it has expired by the store's clock as well.
 const CLOCK_MARGIN: Duration = Duration::from_millis(20);
-
-/// The parameters of a new turn.
-struct TurnRequest {
-    session: SessionId,
-    run: RunId,
-    target: TurnTarget,
-    tags: BTreeMap<String, String>,
-    required_tags: BTreeMap<String, String>,
-    parent: Option<ParentRef>,
-    budget: Option<Budget>,
-    hooks: HookChain,
-    by: StartedBy,
-}
-
-/// The session in which a turn is started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TurnTarget {
-    /// A new session.
-    New,
-    /// An existing session, or a new one if there is none.
-    Any,
-    /// An existing session.
-    Existing,
-}
 
 pub(crate) async fn execute(
     runtime: &Runtime,
@@ -85,10 +62,11 @@ pub(crate) async fn execute(
     };
     let target = if options.session.is_some() { TurnTarget::Any } else { TurnTarget::New };
     let hooks = HookChain::new(&HookChain::none(), &agent, &options.hooks);
-    let ExecuteOptions { mut tags, required_tags, budget, .. } = options;
+    let ExecuteOptions { mut tags, required_tags, budget, trace, .. } = options;
     tags.extend(required_tags.clone());
     let (parent, by) = (None, StartedBy::Caller);
-    let turn = TurnRequest { session, run, target, tags, required_tags, parent, budget, hooks, by };
+    let turn =
+        TurnRequest { session, run, target, tags, required_tags, parent, budget, trace, hooks, by };
     start_turn(runtime, agent, &input, turn).await
 }
 
@@ -117,6 +95,7 @@ pub(crate) async fn execute_child(
             required_tags: BTreeMap::new(),
             parent: Some(parent.clone()),
             budget,
+            trace: None,
             hooks,
             by: StartedBy::Parent { cleared: None },
         };
@@ -128,7 +107,7 @@ pub(crate) async fn execute_child(
     }
     // The allowance that was taken from the parent's budget at the first start still applies.
     let fold = context.logs().overview(session).await?;
-    if fold.parent() == Some(&parent) {
+    if fold.parent().is_some_and(|recorded| recorded.is_same_call(&parent)) {
         let allowance = child.allowance.map(|_| *fold.recorded_budget());
         return Ok(ChildStart { allowance, ..child });
     }
@@ -153,6 +132,7 @@ pub(crate) async fn continue_child(
         required_tags: BTreeMap::new(),
         parent: None,
         budget: None,
+        trace: None,
         hooks: HookChain::new(above, &agent, &[]),
         by: StartedBy::Parent { cleared: None },
     };
@@ -167,7 +147,8 @@ async fn start_turn(
 ) -> Result<RunHandle> {
     let context = runtime.context();
     check_model(context, &agent)?;
-    let TurnRequest { session, run, target, tags, required_tags, parent, budget, hooks, by } = turn;
+    let TurnRequest { session, run, target, tags, required_tags, parent, budget, trace, hooks, by } =
+        turn;
     let may_exist = target != TurnTarget::New;
     for _ in 0..MAX_CONFLICTS {
         let found = if may_exist { context.logs().find(&session).await? } else { None };
@@ -184,13 +165,16 @@ async fn start_turn(
         if may_exist && head.is_none() && parent.is_none() {
             context.clear_stream(&session).await;
         }
-        if let Some(record) = fold.run(&run) {
+        // A caller that sends a message again may not know that it was queued.
+        let is_queued = fold.knows_message(&RequestId::from(run.as_str()));
+        if let Some(record) = fold.run(&run).or_else(|| fold.last_run().filter(|_| is_queued)) {
             let run_ref = RunRef::new(&fold, record);
             return Ok(attach(runtime, run_ref, &fold, record, runtime.live(&session)));
         }
         let mut start = prepare_start(runtime, run.clone(), &fold, parent.as_ref()).await?;
         start.parent.clone_from(&parent);
         start.budget = budget;
+        start.trace = trace;
         start.clears = by.clears(&fold);
         let alive = head.as_ref().is_some_and(Head::is_leased);
         let events = execute_events(&fold, &agent, &start, input, &tags, alive)?;
@@ -242,6 +226,7 @@ pub(crate) async fn resume(
         }
         let mut start = prepare_start(runtime, run.clone(), &fold, None).await?;
         start.budget = options.budget;
+        start.trace = options.trace;
         start.clears.clone_from(cleared);
         let message = options.message.as_ref();
         let events = by.check(&fold).and_then(|()| match options.checkpoint {

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::trace::TraceParent;
 use helix_agents_runtime::SystemIds;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
@@ -97,6 +98,11 @@ pub(crate) async fn handle(
     })
 }
 
+/// Returns the trace that a request belongs to. A header that cannot be parsed is ignored, as the standard requires.
+fn trace_of(headers: &HeaderMap) -> Option<TraceParent> {
+    headers.get("traceparent")?.to_str().ok()?.parse().ok()
+}
+
 /// A request that is handled.
 struct Exchange {
     service: Arc<Service>,
@@ -122,7 +128,7 @@ impl Exchange {
             Some(action) => {
                 service.access.check(&parts)?;
                 let authorized = service.authorizer.authorize(&parts, action).await;
-                let sender = authorized.map_err(refusal)?;
+                let sender = authorized.map_err(refusal)?.with_trace(trace_of(&parts.headers));
                 self.principal = Some(sender.clone());
                 check_rate(service, &sender)?;
                 sender

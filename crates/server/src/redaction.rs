@@ -10,13 +10,8 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::message::{Message, SharedMessage, ToolResultMessage};
 use helix_agents_core::session::{RunRecord, Session};
 use helix_agents_core::stream::{Chunk, ChunkKind, StoredChunk};
+use helix_agents_protocols::has_foreign_message;
 use serde_json::json;
-
-/// The start of the codes of model providers. Their messages name endpoints, models and accounts of the operator.
-const PROVIDER: &str = "provider_";
-
-/// Other codes whose messages are written by tools, by sub-agents or by libraries, and not by this framework.
-const FOREIGN: [&str; 3] = ["internal", "sub_agent_failed", "tool_failed"];
 
 /// Removes from recorded errors what only operators may read: the detail of each error, and the message of an error that
 /// is the operator's concern. The user gets the code, and the run or the call under which the log of the session has the
@@ -73,14 +68,14 @@ impl Redaction {
         let calls = closed.chain(session.open_step()).flat_map(|step| &step.calls);
         let finishes = calls.filter_map(|call| call.finish.as_deref());
         let failed = finishes.filter(|finish| match &finish.outcome {
-            ToolOutcome::Error(error) => !self.shows_all && is_foreign(error),
+            ToolOutcome::Error(error) => !self.shows_all && has_foreign_message(error),
             _ => false,
         });
         failed.map(|finish| finish.call.clone()).collect()
     }
 
     fn applies_to(self, error: &ErrorRecord) -> bool {
-        !self.shows_all && (error.detail.is_some() || is_foreign(error))
+        !self.shows_all && (error.detail.is_some() || has_foreign_message(error))
     }
 
     fn record(self, error: &ErrorRecord, place: &str, id: &str) -> ErrorRecord {
@@ -88,15 +83,11 @@ impl Redaction {
             return error.clone();
         }
         let mut shown = error.clone().without_detail();
-        if is_foreign(error) {
+        if has_foreign_message(error) {
             shown.message = cause_is_under(place, id);
         }
         shown
     }
-}
-
-fn is_foreign(error: &ErrorRecord) -> bool {
-    error.code.starts_with(PROVIDER) || FOREIGN.contains(&&*error.code)
 }
 
 fn cause_is_under(place: &str, id: &str) -> String {

@@ -112,13 +112,13 @@ impl Conversation<'_> {
     }
 
     async fn show_state(&self) -> Result<()> {
-        let fold = self.place.load(self.session()?).await?;
+        let state = self.place.state(self.session()?).await?;
         if self.screen.is_json() {
-            self.screen.json(&**fold.state())?;
-        } else if fold.state().is_null() {
+            self.screen.json(&*state)?;
+        } else if state.is_null() {
             self.screen.line("the agent has no custom state")?;
         } else {
-            self.screen.line(serde_json::to_string_pretty(&**fold.state())?)?;
+            self.screen.line(serde_json::to_string_pretty(&*state)?)?;
         }
         Ok(())
     }

@@ -191,13 +191,13 @@ impl<'a> Conversation<'a> {
             return turn.await.map(Continue);
         }
         let turn = Turn { before, text_shown: true };
-        summary::show_turn(&handle, &ended, turn, run_view).await.map(Continue)
+        summary::show_turn(&handle, &ended, turn, run_view).map(Continue)
     }
 
     /// The token usage of the session so far.
     async fn usage(&self) -> Result<Usage> {
         let Some(session) = &self.session else { return Ok(Usage::default()) };
-        Ok(self.place.load(session).await?.usage().tokens)
+        Ok(self.place.overview(session).await?.usage.tokens)
     }
 
     fn run_view(&self, started: Instant) -> RunView<'_> {

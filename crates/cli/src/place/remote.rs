@@ -8,7 +8,7 @@ use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::executor::{Resumable, RunHandle};
 use helix_agents::id::{AppendId, SessionId};
 use helix_agents::session::{CallRef, PendingCallView};
-use helix_agents::store::{Head, NewSession, Page, Position, Summary};
+use helix_agents::store::{Head, NewSession, Page, Position, SessionFilter, Summary};
 
 /// Returns the head of a session.
 pub(super) async fn head(client: &Client, session: &SessionId) -> Result<Head> {
@@ -31,9 +31,14 @@ pub(super) async fn newest(client: &Client) -> Result<Head> {
     }
 }
 
-/// Returns a page of heads.
-pub(super) async fn list(client: &Client, page: &Page) -> Result<Vec<Head>> {
+/// Returns a page of heads of the sessions with the labels of a filter.
+pub(super) async fn list(
+    client: &Client,
+    filter: &SessionFilter,
+    page: &Page,
+) -> Result<Vec<Head>> {
     let mut query = SessionQuery::new().limit(page.limit);
+    query.labels.clone_from(&filter.tags);
     query.after = page.after.as_ref().map(ToString::to_string);
     let most = page.limit as usize;
     let mut heads = Vec::new();
@@ -101,6 +106,20 @@ pub(super) async fn can_resume(client: &Client, session: &SessionId) -> Result<R
         "running" | "stopped" => Resumable::Running,
         "waiting" | "answered" => Resumable::Waiting,
         _ => Resumable::Ended,
+    })
+}
+
+/// Returns the version of the checkpoint after a step.
+pub(super) async fn checkpoint_after(
+    client: &Client,
+    session: &SessionId,
+    step: u32,
+) -> Result<u64> {
+    let checkpoints = client.checkpoints(session).await?;
+    let found = checkpoints.iter().find(|checkpoint| checkpoint.step == step);
+    found.map(|checkpoint| checkpoint.version).ok_or_else(|| {
+        let message = format!("the session has no checkpoint after step {step}");
+        Error::new(ErrorCode::CheckpointNotFound, message).with_context("session", session)
     })
 }
 

@@ -1,9 +1,10 @@
 //! `helix sessions checkpoints`.
 
+use std::iter;
+
 use anyhow::Result;
 use helix_agents::terminal::Screen;
 
-use crate::checkpoint;
 use crate::place::Place;
 use crate::text::{shortened, table};
 use crate::which::Which;
@@ -14,15 +15,15 @@ const MAX_CHARS: usize = 80;
 /// Runs the command.
 pub(crate) async fn run(which: &Which, place: &Place, screen: &Screen) -> Result<()> {
     let head = which.head(place).await?;
-    let session = place.load(&head.session).await?;
+    let checkpoints = place.checkpoints(&head.session).await?;
     if screen.is_json() {
-        screen.json(&session.checkpoints())?;
+        screen.json(&checkpoints)?;
         return Ok(());
     }
-    let rows: Vec<_> = session
-        .checkpoints()
+    let replies = place.replies(&head.session).await?;
+    let rows: Vec<_> = checkpoints
         .iter()
-        .zip(checkpoint::replies(&session))
+        .zip(replies.into_iter().chain(iter::repeat(String::new())))
         .map(|(checkpoint, reply)| {
             [
                 checkpoint.version.to_string(),

@@ -40,16 +40,15 @@ pub(crate) async fn run(
         // A checkpoint before a rewind is valid, too, although `checkpoints` does not list it.
         None => args.checkpoint,
         Some(step) => {
-            let session = place.load(&head.session).await?;
-            let found = session.checkpoint_after(step).map(|checkpoint| checkpoint.version);
+            let found = place.checkpoint_after(&head.session, step).await;
             Some(found.map_err(|error| checkpoint::with_hint(error, &head.session, db))?)
         }
     };
     options.session = args.name.as_deref().map(Into::into);
     let fork = place.fork(&head.session, options).await;
     let fork = fork.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
-    let origin = place.load(&fork).await?;
-    let at = origin.forked().map(|origin| origin.version);
+    // A new fork ends at the checkpoint of its original.
+    let at = place.checkpoints(&fork).await?.last().map(|checkpoint| checkpoint.version);
     if screen.is_json() {
         screen.json(&json!({ "session": fork, "from": head.session, "at": at }))?;
     } else {

@@ -96,7 +96,7 @@ async fn clients_need_a_token_of_the_file() {
     let dir = TestDir::new();
     dir.write("agent.toml", CLERK);
     dir.write("helix.toml", "[serve]\ntokens = \"tokens.toml\"\n");
-    let token = dir.helix(&["token", "add", "ann", "--role", "admin"]).await.stdout;
+    let token = dir.helix(&["token", "add", "ann"]).await.stdout;
     let server = Served::start(&dir, &model, &["agent.toml"]).await;
     let run = ["--server", &server.url, "run", "clerk", "Hi!"];
     let refused = dir.helix(&[&run[..], &["--json"]].concat()).await;
@@ -108,6 +108,22 @@ async fn clients_need_a_token_of_the_file() {
     let output = list.env("HELIX_TOKEN", token.trim()).output().await.unwrap();
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listed[0]["status"], "completed");
+    let with_token = |args: &[&str]| {
+        let args = [&["--server", &server.url, "--token-file", "token", "--json"], args].concat();
+        dir.command(&args)
+    };
+    for args in [
+        &["sessions", "checkpoints", "--last"][..],
+        &["sessions", "fork", "--last", "--step", "1"],
+        &["resume", "--last"],
+        &["tail", "--last"],
+    ] {
+        let output = with_token(args).output().await.unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    }
+    let log = with_token(&["sessions", "log", "--last"]).output().await.unwrap();
+    let error: Value = serde_json::from_slice(&log.stderr).unwrap();
+    assert_eq!((log.status.code(), &error["error"]["code"]), (Some(1), &"forbidden".into()));
     assert!(!String::from_utf8(done.stderr.into_bytes()).unwrap().contains(token.trim()));
     server.kill().await;
 }

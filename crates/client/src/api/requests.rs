@@ -6,6 +6,7 @@ use helix_agents_core::budget::Budget;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::store::SessionStatus;
+use helix_agents_core::trace::TraceParent;
 use serde_json::Value;
 
 /// A request to start a turn.
@@ -35,6 +36,8 @@ pub struct StartRequest {
     pub labels: BTreeMap<String, String>,
     /// Limits on the session's usage.
     pub budget: Option<Budget>,
+    /// The caller's trace. The turn belongs to it.
+    pub trace: Option<TraceParent>,
 }
 
 impl StartRequest {
@@ -48,6 +51,7 @@ impl StartRequest {
             state: None,
             labels: BTreeMap::new(),
             budget: None,
+            trace: None,
         }
     }
 
@@ -85,6 +89,13 @@ impl StartRequest {
         self.budget = Some(budget);
         self
     }
+
+    /// Sets the caller's trace.
+    #[must_use]
+    pub fn trace(mut self, trace: TraceParent) -> Self {
+        self.trace = Some(trace);
+        self
+    }
 }
 
 /// A request to resume a session.
@@ -101,12 +112,21 @@ pub struct ResumeRequest {
     pub checkpoint: Option<u64>,
     /// Limits on the session's usage, replacing the previous ones.
     pub budget: Option<Budget>,
+    /// The caller's trace.
+    pub trace: Option<TraceParent>,
 }
 
 impl ResumeRequest {
     /// Creates a request that continues where the session stopped.
     pub fn new(session: impl Into<SessionId>) -> Self {
-        Self { session: session.into(), message: None, after: None, checkpoint: None, budget: None }
+        Self {
+            session: session.into(),
+            message: None,
+            after: None,
+            checkpoint: None,
+            budget: None,
+            trace: None,
+        }
     }
 
     /// Continues with a message.
@@ -134,6 +154,13 @@ impl ResumeRequest {
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// Sets the caller's trace.
+    #[must_use]
+    pub fn trace(mut self, trace: TraceParent) -> Self {
+        self.trace = Some(trace);
         self
     }
 }
@@ -181,6 +208,8 @@ pub struct SessionQuery {
     pub status: Option<SessionStatus>,
     /// Only sessions that wait for an answer.
     pub pending: bool,
+    /// Only sessions that were created with these labels.
+    pub labels: BTreeMap<String, String>,
     /// The [`next`](crate::Listing::next) of the previous part.
     pub after: Option<String>,
     /// The maximum number of sessions, up to 1,000. Default: 100.
@@ -212,6 +241,13 @@ impl SessionQuery {
     #[must_use]
     pub fn pending(mut self) -> Self {
         self.pending = true;
+        self
+    }
+
+    /// Selects the sessions that were created with a label.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
         self
     }
 

@@ -157,12 +157,18 @@ pub struct Status {
     /// The last run.
     #[serde(rename = "run")]
     pub last_run: Option<RunSummary>,
+    /// The number of runs.
+    pub runs: u32,
+    /// The number of steps that were closed, also those before a rewind.
+    pub steps: u32,
     /// Whether a resume would start a run now.
     pub can_resume: bool,
     /// The calls of the session's tree that wait for an answer. Only for a root session.
     pub pending_calls: Vec<PendingCallView>,
     /// The usage of the session and all its descendants.
     pub usage: UsageRollup,
+    /// The usage of the session alone.
+    pub own_usage: UsageRollup,
     /// The sequence number of the stream's last chunk.
     pub last_seq: u64,
 }

@@ -32,7 +32,7 @@ impl Client {
     /// Returns `agent_not_found`, `already_running`, `run_unfinished` and `suspended` for a session with a turn in
     /// progress, `session_not_found` for a session of another owner, and the errors of [requests](Self#errors).
     pub async fn start(&self, request: StartRequest) -> Result<Started> {
-        let StartRequest { agent, message, session, run, state, labels, budget } = request;
+        let StartRequest { agent, message, session, run, state, labels, budget, trace } = request;
         let body = without_nulls(json!({
             "sessionId": session,
             "agentType": agent,
@@ -42,7 +42,8 @@ impl Client {
             "budget": budget,
         }));
         let body = with_member(body, "state", state);
-        self.transport.json(&Request::post(&["start"], &body, Repeat::Always)?).await
+        let request = Request::post(&["start"], &body, Repeat::Always)?;
+        self.transport.json(&request.trace(trace)).await
     }
 
     /// Resumes a session that was interrupted or suspended, failed, or stopped without ending.
@@ -54,7 +55,7 @@ impl Client {
     /// Returns `already_running`, `already_resumed`, `nothing_to_resume`, `suspended`, `session_not_found` and
     /// `checkpoint_not_found`, and the errors of [requests](Self#errors).
     pub async fn resume(&self, request: ResumeRequest) -> Result<Started> {
-        let ResumeRequest { session, message, after, checkpoint, budget } = request;
+        let ResumeRequest { session, message, after, checkpoint, budget, trace } = request;
         let body = without_nulls(json!({
             "sessionId": session,
             "message": message.as_ref().map(message_body).transpose()?,
@@ -62,7 +63,8 @@ impl Client {
             "checkpoint": checkpoint,
             "budget": budget,
         }));
-        self.transport.json(&Request::post(&["resume"], &body, Repeat::IfUnprocessed)?).await
+        let request = Request::post(&["resume"], &body, Repeat::IfUnprocessed)?;
+        self.transport.json(&request.trace(trace)).await
     }
 
     /// Requests that a run stop at its next step boundary. The session can be resumed. Returns `false` if the run had

@@ -28,10 +28,12 @@ impl Client {
     /// # Errors
     /// Returns the errors of [requests](Self#errors).
     pub async fn sessions(&self, query: &SessionQuery) -> Result<Listing> {
+        let labels = (!query.labels.is_empty()).then(|| json!(query.labels).to_string());
         let request = Request::get(&["sessions"])
             .query("agent", query.agent.as_deref())
             .query("status", query.status)
             .query("pending", query.pending.then_some(1))
+            .query("metadata", labels)
             .query("after", query.after.as_deref())
             .query("limit", query.limit);
         self.transport.json(&request).await

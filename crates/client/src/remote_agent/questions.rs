@@ -62,12 +62,15 @@ pub(super) struct Wait {
 
 /// Returns the tools of a remote agent.
 pub(super) fn tools(retry_every: Duration) -> [Tool; 3] {
-    let approved = |_: Question, _: ToolContext| async { Ok(json!({ "approved": true })) };
+    let approved = |question: Question, _: ToolContext| async move {
+        Ok(json!({ "approved": true, "arguments": question.arguments }))
+    };
     [
         Tool::client::<Question>(CLIENT_CALL, "A call that a client of the remote agent executes.")
             .deadline_by(deadline),
         Tool::function(APPROVAL, "A call of the remote agent that needs an approval.", approved)
             .requires_approval()
+            .editable()
             .deadline_by(deadline)
             .effect(EffectClass::Pure),
         Tool::client::<Wait>(WAIT, "Waits for the server of the remote agent.")
@@ -130,10 +133,15 @@ pub(super) fn answer(
     request: impl Into<RequestId>,
 ) -> Result<Option<Submission>> {
     let is_approval = *call.name == *APPROVAL;
-    let Some(Question { call, digest, .. }) = question_of(call) else { return Ok(None) };
+    let Some(Question { call, digest, arguments, .. }) = question_of(call) else {
+        return Ok(None);
+    };
     let call = CallRef::from(call.as_str());
     let submission = match (is_approval, result.failed) {
-        (true, false) => Submission::approve(call),
+        (true, false) => match value_of(result).get_mut("arguments").map(Value::take) {
+            Some(edited) if edited != arguments => Submission::approve_edited(call, &edited)?,
+            _ => Submission::approve(call),
+        },
         (true, true) => Submission::deny(call, error_of(result)),
         (false, true) => Submission::error(call, error_of(result)),
         (false, false) => Submission::result(call, &value_of(result))?,

@@ -13,6 +13,7 @@ use helix_agents_core::message::UserMessage;
 use helix_agents_core::step::ParsedToolCall;
 use helix_agents_core::store::SessionStatus;
 use helix_agents_core::stream::{Attempt, ChunkKind, StoredChunk};
+use helix_agents_core::trace::TraceParent;
 use helix_agents_core::usage::Usage;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -79,6 +80,8 @@ pub(super) struct Turn<'a> {
     next_interrupt: Instant,
     /// The last run of the remote session, if it had failed before this call.
     failed_before: Option<RunId>,
+    /// The usage of the remote session that earlier calls have reported, if its last run had failed.
+    reported: Option<Usage>,
     /// The time since which requests fail.
     failing_since: Option<Instant>,
     /// The pause before the next attempt.
@@ -103,6 +106,7 @@ impl<'a> Turn<'a> {
             has_interrupted: false,
             next_interrupt: Instant::now(),
             failed_before: None,
+            reported: None,
             failing_since: None,
             pause: PAUSES.0,
         }
@@ -195,6 +199,7 @@ impl<'a> Turn<'a> {
         match self.client().status(session).await {
             Ok(status) if status.summary.status == SessionStatus::Failed => {
                 self.failed_before = status.last_run.map(|run| run.run);
+                self.reported = Some(status.own_usage.tokens);
             }
             Err(error) if error.is(ErrorCode::SessionNotFound) => {
                 if self.conversation.has_history {
@@ -220,12 +225,18 @@ impl<'a> Turn<'a> {
         Ok(None)
     }
 
+    /// Returns the trace that requests name, if they do.
+    fn trace(&self) -> Option<TraceParent> {
+        self.request.trace.filter(|_| self.model.propagates_trace)
+    }
+
     /// Starts the run of a message. Returns `false` if another run of the session is not done yet.
     async fn start(&self, run: &RunId, message: &UserMessage) -> Result<bool> {
         let mut request = StartRequest::new(self.model.agent.as_str(), message.clone())
             .session(self.conversation.session.clone());
         request.run = Some(run.clone());
         request.budget = Some(self.request.budget).filter(|budget| !budget.is_unlimited());
+        request.trace = self.trace();
         match self.client().start(request).await {
             Ok(_) => Ok(true),
             Err(error) if is_unfinished(&error) => Ok(false),
@@ -298,6 +309,9 @@ impl<'a> Turn<'a> {
         let Some(run) = status.last_run else {
             return Ok(Some(Outcome::Failed(failed("was not started"))));
         };
+        if let Some(reported) = &self.reported {
+            self.shown.usage = status.own_usage.tokens.since(reported);
+        }
         let outcome = match status.summary.status {
             SessionStatus::Completed => match run.output {
                 Some(output) => Outcome::Completed(output),
@@ -329,7 +343,9 @@ impl<'a> Turn<'a> {
 
     /// Resumes the remote session, unless the server has done it.
     async fn resume(&self) -> Result<()> {
-        match self.client().resume(ResumeRequest::new(self.conversation.session.clone())).await {
+        let mut request = ResumeRequest::new(self.conversation.session.clone());
+        request.trace = self.trace();
+        match self.client().resume(request).await {
             Err(error) if is_unfinished(&error) || is_resumed(&error) => {
                 sleep(PAUSES.0).await;
                 Ok(())

@@ -1,5 +1,7 @@
 //! Remote agents: sub-agents that run at another server.
 
+mod approvals;
+
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -15,6 +17,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{PendingCallView, RunStatus, Submission, load};
 use helix_agents_core::store::SessionStatus;
 use helix_agents_core::stream::ChunkKind;
+use helix_agents_core::trace::{Operation, SpanId, TraceParent};
 use helix_agents_core::usage::Usage;
 use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 use helix_agents_server::Limits;
@@ -139,45 +142,30 @@ async fn a_sub_agent_at_a_server_returns_its_text_and_usage() {
     assert!(session.as_str().starts_with("remote-1-"), "{session}");
 }
 
-#[tokio::test]
-async fn an_approval_at_the_root_reaches_the_server_with_the_digest() {
-    let replies = [Reply::tool_call("pay", json!({ "to": "Bob" })), Reply::text("Paid Bob.")];
-    let world = World::new(ScriptedLlm::new(replies)).await;
-    let home = Home::of(remote(world.client()));
-    assert_eq!(home.run().await, RunStatus::SuspendedAwaitingChildren);
-    let pending = home.pending().await;
-    let call = &pending[0];
-    let arguments = call.arguments.to_value();
-    assert_eq!((&*call.pending.tool, pending.len()), ("remote_approval", 1));
-    assert_eq!(
-        (&arguments["tool"], &arguments["arguments"]),
-        (&json!("pay"), &json!({ "to": "Bob" }))
-    );
-    let approval = Submission::approve(call.reference()).digest(call.pending.digest.clone());
-    home.runtime.submit_tool_result(&"talk".into(), approval).await.unwrap();
-    assert_eq!(home.resume().await, RunStatus::Completed);
-    assert!(home.result().contains("Paid Bob."), "{}", home.result());
-    assert!(format!("{:?}", world.model.seen()[1].messages).contains("paid Bob"));
-    assert_eq!(world.model.calls(), 2);
+/// Returns the traces of the runs of the server's session.
+async fn traces(client: &Client) -> Vec<Option<TraceParent>> {
+    let events = client.events(&only_session(client).await).await.unwrap();
+    let trace = |event: &Event| match event {
+        Event::RunStarted { trace, .. } => Some(*trace),
+        _ => None,
+    };
+    events.iter().filter_map(|recorded| trace(&recorded.event)).collect()
 }
 
 #[tokio::test]
-async fn a_denial_and_the_result_of_a_client_tool_reach_the_server() {
-    let calls = [("pay", json!({ "to": "Bob" })), ("ask", json!({ "question": "Why?" }))];
-    let world = World::new(ScriptedLlm::new([Reply::calls(calls), Reply::text("I see.")])).await;
-    let home = Home::of(remote(world.client()));
-    home.run().await;
-    for call in home.pending().await {
-        let answer = match &*call.pending.tool {
-            "remote_approval" => Submission::deny(call.reference(), "too expensive".to_owned()),
-            _ => Submission::result(call.reference(), &json!({ "because": "so" })).unwrap(),
-        };
-        home.runtime.submit_tool_result(&"talk".into(), answer).await.unwrap();
+async fn the_trace_of_the_caller_reaches_the_server_on_request() {
+    let given: TraceParent =
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
+    let call = SpanId::of(&CHILD.into(), Operation::ModelCall { step: 1 });
+    for (propagates, expected) in [(true, Some(given.with_span(call))), (false, None)] {
+        let world = World::new(ScriptedLlm::new([Reply::text("Blue.")])).await;
+        let agent = remote(world.client());
+        let home = Home::of(if propagates { agent.propagate_trace() } else { agent });
+        let options = ExecuteOptions::default().session("talk").trace(given);
+        let run = home.runtime.start(&home.boss, "Hello!", options).await.unwrap();
+        within(run.result()).await.unwrap().into_output().unwrap();
+        assert_eq!(traces(&world.client()).await, [expected]);
     }
-    assert_eq!(home.resume().await, RunStatus::Completed);
-    let seen = format!("{:?}", world.model.seen()[1].messages);
-    assert!(seen.contains("too expensive") && seen.contains("because"), "{seen}");
-    assert_eq!(world.model.calls(), 2);
 }
 
 #[tokio::test]
@@ -434,6 +422,27 @@ async fn a_failed_session_is_resumed_at_the_server() {
     let run = runtime.resume_agent(&clerk, &"talk".into(), ResumeOptions::default()).await.unwrap();
     assert_eq!(within(run.result()).await.unwrap().into_output().unwrap(), "Two.");
     only_session(&world.client()).await;
+}
+
+#[tokio::test]
+async fn the_usage_of_a_failed_turn_counts_once() {
+    let replies = [
+        Reply::tool_call("dance", json!({})).with_usage(Usage::new(70, 30)),
+        Reply::fails(ErrorCode::ProviderRejected),
+        Reply::text("Two.").with_usage(Usage::new(5, 2)),
+    ];
+    let world = World::new(ScriptedLlm::new(replies)).await;
+    let clerk = remote(world.client()).description("Counts.").build().unwrap();
+    let runtime = LocalRuntime::builder().store(MemoryStore::new()).llm(ScriptedLlm::new([]));
+    let runtime = runtime.build().unwrap();
+    let options = ExecuteOptions::default().session("talk");
+    let run = runtime.start(&clerk, "Count!", options).await.unwrap();
+    assert_eq!(within(run.result()).await.unwrap().status, RunStatus::Failed);
+    let mut expected = run.usage().await.unwrap().tokens;
+    let run = runtime.resume_agent(&clerk, &"talk".into(), ResumeOptions::default()).await.unwrap();
+    assert_eq!(within(run.result()).await.unwrap().into_output().unwrap(), "Two.");
+    expected += Usage::new(5, 2);
+    assert_eq!(run.usage().await.unwrap().tokens, expected);
 }
 
 #[tokio::test]

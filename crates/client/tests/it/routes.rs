@@ -77,7 +77,8 @@ async fn a_list_is_read_in_parts() {
     let client = world.client();
     for number in 0..5 {
         let session = format!("talk-{number}");
-        client.start(StartRequest::new("clerk", "Go!").session(&*session)).await.unwrap();
+        let start = StartRequest::new("clerk", "Go!").session(&*session);
+        client.start(start.label("number", number.to_string())).await.unwrap();
         rest(&mut client.follow(&session.as_str().into())).await;
     }
     let (mut listed, mut query) = (Vec::new(), SessionQuery::new().limit(2));
@@ -89,6 +90,9 @@ async fn a_list_is_read_in_parts() {
         query = query.after(next);
     }
     assert_eq!(listed, ["talk-4", "talk-3", "talk-2", "talk-1", "talk-0"]);
+    let labelled = client.sessions(&SessionQuery::new().label("number", "3")).await.unwrap();
+    assert_eq!(labelled.sessions[0].session.as_str(), "talk-3");
+    assert_eq!((labelled.sessions.len(), labelled.next), (1, None));
     let failed = SessionQuery::new().status(SessionStatus::Failed);
     assert_eq!(client.sessions(&failed).await.unwrap().sessions, []);
     assert_eq!(client.sessions(&SessionQuery::new().pending()).await.unwrap().sessions, []);

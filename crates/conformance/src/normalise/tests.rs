@@ -47,6 +47,7 @@ fn results_stand_in_call_order_and_takeovers_leave_no_trace() {
         stream_from: 7,
         budget: None,
         clears: None,
+        trace: None,
     };
     let plain = log(&recorded(vec![finished(0, 1), finished(1, 2), closed()]));
     let normalised = log(&recorded(vec![finished(1, 2), takeover, finished(0, 1), closed()]));

@@ -56,6 +56,7 @@ async fn import(store: &dyn StateStore, ends: bool) {
             stream_from: 0,
             budget: None,
             clears: None,
+            trace: None,
         },
         Event::UserMessages { messages: vec![UserMessage::new("go")] },
     ];

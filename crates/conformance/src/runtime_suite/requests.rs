@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::expect;
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::executor::{Input, Resumable, ResumeOptions};
+use helix_agents_core::executor::{Input, MessageOptions, Resumable, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::tool::{Tool, ToolContext};
@@ -201,6 +201,27 @@ pub async fn resuming_what_is_complete_is_refused(harness: &impl RuntimeHarness)
     let refused = executor.resume(agent.erased(), &nobody, ResumeOptions::default()).await;
     assert_eq!(refused.unwrap_err().code(), ErrorCode::SessionNotFound);
     assert_eq!(executor.can_resume(&SessionId::from(S)).await.unwrap(), Resumable::Ended);
+}
+
+/// A start with the id of a queued message attaches to the last run. A caller that sends a message again may not know
+/// that it was queued.
+pub async fn a_start_with_the_id_of_a_queued_message_attaches(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let gate = Gate::new();
+    let replies = [Reply::tool_call("shout", word("a")).at_gate(&gate), Reply::text("done")];
+    let llm = ScriptedLlm::new(replies);
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let handle = start_run(&*executor, &agent, "go").await;
+    gate.reached().await;
+    let queued = MessageOptions::default().request("m1");
+    executor.queue_message(&S.into(), "And louder.".into(), queued).await.unwrap();
+    gate.open();
+    completes(&handle).await;
+    let again = executor.execute(agent.erased(), "And louder.".into(), options().run("m1")).await;
+    let again = again.unwrap();
+    assert_eq!(again.run(), handle.run());
+    completes(&again).await;
+    assert_eq!((llm.calls(), fold(harness).await.turn()), (2, 1));
 }
 
 /// `execute` and `resume` fail with `already_running` while a run of the session is active.

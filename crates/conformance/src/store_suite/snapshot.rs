@@ -208,6 +208,7 @@ async fn long(store: &Arc<dyn StateStore>, name: &str, events: usize) -> Session
         stream_from: 0,
         budget: None,
         clears: None,
+        trace: None,
     };
     let said = || Event::UserMessages { messages: vec![UserMessage::new("And then?")] };
     let mut fold = Session::new(session.clone());

@@ -30,6 +30,7 @@ use crate::message::construct::{AssistantMessageParts, create_assistant_message}
 use crate::message::{AssistantMessage, Media, UserMessage};
 use crate::state::Patch;
 use crate::tool::SUB_AGENT_PREFIX;
+use crate::trace::TraceParent;
 use crate::usage::{Usage, UsageRollup};
 
 /// The schema number of the events that this build writes. Schema 0 marks logs that were imported
@@ -82,6 +83,9 @@ pub enum Event {
         /// explicit resume sets it; a takeover honours pending requests.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clears: Option<RequestId>,
+        /// The caller's trace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TraceParent>,
     },
     /// A run ended (decision).
     RunEnded {

@@ -18,6 +18,7 @@ use crate::message::{ReplyLayout, SharedMessage};
 use crate::schema::Schema;
 use crate::stream::ChunkKind;
 use crate::tool::ToolSet;
+use crate::trace::TraceParent;
 use crate::usage::Usage;
 use reply::{ParsedToolCall, StepResult};
 
@@ -176,6 +177,8 @@ pub struct LlmRequest<'a> {
     pub agent: &'a str,
     /// The session id, as a cache key and routing hint.
     pub session: &'a SessionId,
+    /// The trace of the turn and the span of this call. Adapters of model providers do not send it.
+    pub trace: Option<TraceParent>,
 }
 
 impl<'a> LlmRequest<'a> {
@@ -205,6 +208,7 @@ impl<'a> LlmRequest<'a> {
             created_at: Timestamp::default(),
             agent: "",
             session,
+            trace: None,
         }
     }
 
@@ -242,6 +246,13 @@ impl<'a> LlmRequest<'a> {
     #[must_use]
     pub fn created_at(mut self, created_at: Timestamp) -> Self {
         self.created_at = created_at;
+        self
+    }
+
+    /// Sets the trace of the turn and the span of this call.
+    #[must_use]
+    pub fn trace(mut self, trace: TraceParent) -> Self {
+        self.trace = Some(trace);
         self
     }
 

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::id::{RunId, SessionId};
 use crate::message::UserMessage;
+use crate::trace::TraceParent;
 
 /// The input of a turn.
 ///
@@ -119,6 +120,8 @@ pub struct ExecuteOptions {
     /// [`session`](Self::session), every call creates a session, and the run id attaches to
     /// nothing.
     ///
+    /// If a message was queued with this id, the call attaches to the session's last run.
+    ///
     /// Attaching does not take over a run whose process was killed. On an engine, the engine
     /// continues it. Otherwise it stays unfinished until a `resume` or a `recover` continues it.
     pub run: Option<RunId>,
@@ -130,6 +133,8 @@ pub struct ExecuteOptions {
     pub required_tags: BTreeMap<String, String>,
     /// Limits on the session's usage.
     pub budget: Option<Budget>,
+    /// The caller's trace. The turn belongs to it. Default: the turn has a trace of its own, unless its parent has one.
+    pub trace: Option<TraceParent>,
     /// Hooks of this execution. They run after the agent's hooks. They are not recorded: a run that
     /// takes over or resumes this one does not call them. An executor whose runs are executed by
     /// other processes rejects them with
@@ -175,6 +180,13 @@ impl ExecuteOptions {
         self
     }
 
+    /// Sets the caller's trace.
+    #[must_use]
+    pub fn trace(mut self, trace: TraceParent) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
     /// Adds hooks of this execution.
     #[must_use]
     pub fn hooks(mut self, hooks: impl AgentHooks) -> Self {
@@ -191,6 +203,7 @@ impl fmt::Debug for ExecuteOptions {
             .field("tags", &self.tags)
             .field("required_tags", &self.required_tags)
             .field("budget", &self.budget)
+            .field("trace", &self.trace)
             .field("hooks", &self.hooks.len())
             .finish()
     }
@@ -229,6 +242,8 @@ pub struct ResumeOptions {
     /// Labels that the root of the session must have. Otherwise `resume` fails with
     /// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound) and changes nothing.
     pub required_tags: BTreeMap<String, String>,
+    /// The caller's trace. A resumed turn stays in its trace, and its telemetry has a link to this one.
+    pub trace: Option<TraceParent>,
     /// Hooks of this execution. They run after the agent's hooks.
     pub hooks: Vec<Arc<dyn AgentHooks>>,
 }
@@ -285,6 +300,13 @@ impl ResumeOptions {
         self
     }
 
+    /// Sets the caller's trace.
+    #[must_use]
+    pub fn trace(mut self, trace: TraceParent) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
     /// Adds hooks of this execution.
     #[must_use]
     pub fn hooks(mut self, hooks: impl AgentHooks) -> Self {
@@ -302,6 +324,7 @@ impl fmt::Debug for ResumeOptions {
             .field("wait", &self.wait)
             .field("required_tags", &self.required_tags)
             .field("budget", &self.budget)
+            .field("trace", &self.trace)
             .field("hooks", &self.hooks.len())
             .finish()
     }

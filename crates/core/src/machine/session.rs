@@ -15,6 +15,7 @@ mod requests;
 mod rewind;
 mod snapshot;
 mod step_record;
+mod trace;
 mod validate;
 
 use std::ops::Deref;
@@ -40,6 +41,7 @@ use crate::json::Json;
 use crate::message::{Message, SharedMessage, ToolCall};
 use crate::store::Position;
 use crate::stream::{Effect, Writer};
+use crate::trace::TraceParent;
 use changes::Changes;
 use history::History;
 
@@ -115,6 +117,9 @@ pub struct RunRecord {
     pub reason: Option<String>,
     /// The pending calls and children, if the run was suspended.
     pub suspended: Option<Arc<Suspension>>,
+    /// The caller's trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// The status of a run.

@@ -17,6 +17,7 @@ use crate::message::UserMessage;
 use crate::run_options::Input;
 use crate::state::{Patch, is_too_deep};
 use crate::store::SessionStatus;
+use crate::trace::TraceParent;
 
 /// The description of a run that is about to start.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub struct StartRun {
     /// The interrupt that the run clears: one that an explicit resume of this session or of its
     /// parent overrides. `None` for a takeover.
     pub clears: Option<RequestId>,
+    /// The caller's trace.
+    pub trace: Option<TraceParent>,
 }
 
 impl StartRun {
@@ -51,6 +54,7 @@ impl StartRun {
             has_ready_child: false,
             budget: None,
             clears: None,
+            trace: None,
         }
     }
 
@@ -63,6 +67,7 @@ impl StartRun {
             stream_from: self.stream_from,
             budget: self.budget.map(Arc::new),
             clears: self.clears.clone(),
+            trace: self.trace,
         }
     }
 }

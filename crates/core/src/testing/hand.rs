@@ -122,6 +122,7 @@ impl Hand {
             stream_from: 0,
             budget: budget.map(Arc::new),
             clears,
+            trace: None,
         })?;
         self.runs += 1;
         Ok(())

@@ -133,6 +133,7 @@ fn started(run: &str, after: Option<&str>, trigger: Trigger) -> Event {
         stream_from: 0,
         budget: None,
         clears: None,
+        trace: None,
     }
 }
 

@@ -99,7 +99,7 @@ fn encoded<'a>(
 ) -> Cow<'a, [u8]> {
     let (encoding, extent) = if reply_data::is_foreign(shared, call.data_owner, None) {
         (REPLY_OF_ANOTHER_PROVIDER_ENCODING, Extent::WithoutData)
-    } else if message::is_open(shared) && !message::is_continued(shared, next) {
+    } else if !message::is_continued(shared, next) && message::is_open(shared) {
         (CLOSED_REPLY_ENCODING, Extent::Closed)
     } else {
         (MESSAGE_ENCODING, Extent::Whole)

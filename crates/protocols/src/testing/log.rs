@@ -35,6 +35,7 @@ impl Log {
             call: start.call.clone(),
             root: parent.into(),
             companion: start.companion.clone(),
+            trace: None,
         };
         Self::created(start.session.as_str(), Some(parent))
     }
@@ -69,6 +70,7 @@ impl Log {
             stream_from: 0,
             budget: None,
             clears: None,
+            trace: None,
         });
     }
 

@@ -150,6 +150,8 @@ pub(crate) struct ListQuery {
     pub(crate) status: Option<String>,
     /// `1` selects the sessions that wait for an answer.
     pub(crate) pending: Option<u8>,
+    /// Labels that the sessions were created with, as a JSON object of strings, such as `{"project":"x"}`.
+    pub(crate) metadata: Option<String>,
     /// The `next` of the previous part.
     pub(crate) after: Option<String>,
     /// The maximum number of sessions, up to 1,000. Default: 100.

@@ -99,6 +99,10 @@ pub(crate) struct StatusBody {
     pub(crate) summary: SummaryBody,
     /// The last run.
     pub(crate) run: Option<RunBody>,
+    /// The number of runs.
+    pub(crate) runs: u32,
+    /// The number of steps that were closed, also those before a rewind.
+    pub(crate) steps: u32,
     /// Whether `POST /resume` would start a run now.
     pub(crate) can_resume: bool,
     /// The calls of the session's tree that wait for an answer. Only for a root session.
@@ -107,6 +111,9 @@ pub(crate) struct StatusBody {
     /// The usage of the session and all its descendants.
     #[schemars(with = "AnyObject")]
     pub(crate) usage: UsageRollup,
+    /// The usage of the session alone.
+    #[schemars(with = "AnyObject")]
+    pub(crate) own_usage: UsageRollup,
     /// The sequence number of the stream's last chunk.
     pub(crate) last_seq: u64,
 }

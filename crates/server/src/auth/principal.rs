@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helix_agents_core::id::MAX_ID_BYTES;
+use helix_agents_core::trace::TraceParent;
 
 /// A right beyond one's own sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +35,8 @@ pub enum Scope {
 pub struct Principal {
     id: Arc<str>,
     scopes: BTreeSet<Scope>,
+    /// The trace that the request belongs to.
+    trace: Option<TraceParent>,
 }
 
 impl Principal {
@@ -44,7 +47,7 @@ impl Principal {
         let id = id.into();
         let is_valid =
             !id.is_empty() && id.len() <= MAX_ID_BYTES && !id.chars().any(char::is_control);
-        is_valid.then(|| Self { id, scopes: BTreeSet::new() })
+        is_valid.then(|| Self { id, scopes: BTreeSet::new(), trace: None })
     }
 
     /// Adds a scope.
@@ -52,6 +55,17 @@ impl Principal {
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.scopes.insert(scope);
         self
+    }
+
+    /// Sets the trace that the request belongs to.
+    pub(crate) fn with_trace(mut self, trace: Option<TraceParent>) -> Self {
+        self.trace = trace;
+        self
+    }
+
+    /// Returns the trace that the request belongs to.
+    pub(crate) fn trace(&self) -> Option<TraceParent> {
+        self.trace
     }
 
     /// Returns the id.

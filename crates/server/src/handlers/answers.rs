@@ -70,6 +70,7 @@ pub(crate) async fn resume(
         let agent = service.agent(&head.created.agent, root)?;
         let mut options = ResumeOptions::default();
         options.required_tags = found.required_tags();
+        options.trace = principal.trace();
         let handle = service.executor.resume(agent, root, options).await?;
         Ok::<_, ApiError>(Some(handle))
     };

@@ -1,5 +1,7 @@
 //! The routes below `/sessions`.
 
+use std::collections::BTreeMap;
+
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::decode;
 use helix_agents_core::id::SessionId;
@@ -15,6 +17,7 @@ use crate::api::{
 use crate::api_error::ApiError;
 use crate::auth::{Principal, Scope};
 use crate::call::to_json;
+use crate::metadata;
 use crate::ownership::accessible;
 use crate::ownership::listing::{self, Cursor, Owners};
 use crate::redaction::Redaction;
@@ -48,6 +51,10 @@ pub(crate) async fn list(
     filter.agent = query.agent.map(Into::into);
     filter.status = query.status.as_deref().map(parse_status).transpose()?;
     filter.pending = query.pending == Some(1);
+    let labels = query.metadata.as_deref().map(parse_labels).transpose()?.unwrap_or_default();
+    for (name, value) in metadata::to_tags(&labels)? {
+        filter = filter.tag(name, value);
+    }
     let after = query.after.as_deref().map(parse_cursor).transpose()?;
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT as usize).clamp(1, MAX_LIMIT as usize);
     let owners = match principal.has_scope(Scope::AllSessions) {
@@ -62,6 +69,11 @@ pub(crate) async fn list(
 fn parse_cursor(text: &str) -> Result<Cursor, ApiError> {
     let message = "`after` is not the `next` of a list";
     Cursor::parse(text).ok_or_else(|| ApiError::invalid(message))
+}
+
+fn parse_labels(json: &str) -> Result<BTreeMap<String, String>, ApiError> {
+    let message = "`metadata` must be a JSON object of strings, such as `{\"project\":\"x\"}`";
+    serde_json::from_str(json).map_err(|_| ApiError::invalid(message))
 }
 
 fn parse_status(name: &str) -> Result<SessionStatus, ApiError> {

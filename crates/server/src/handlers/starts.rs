@@ -86,6 +86,7 @@ pub(crate) async fn launch(
     let mut options = ExecuteOptions::default().session(session);
     options.run = run;
     options.budget = permitted_budget(principal, &agent, budget);
+    options.trace = principal.trace();
     // The session is that of its owner even if another caller creates one with this id right now.
     options = match existing.as_ref().map(Accessible::owner) {
         Some(Some(owner)) => options.required_tag(OWNER_TAG, owner),
@@ -117,6 +118,7 @@ pub(crate) async fn resume(
     options.after = request.after.map(RunId::validated).transpose()?;
     options.message = request.message.map(|message| message.into_message()).transpose()?;
     options.checkpoint = request.checkpoint;
+    options.trace = principal.trace();
     options.required_tags = found.required_tags();
     let agent = service.agent(&found.head.created.agent, &session)?;
     options.budget = permitted_budget(principal, &agent, request.budget);

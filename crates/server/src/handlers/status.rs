@@ -28,9 +28,12 @@ pub(crate) async fn status(
     let body = StatusBody {
         summary: SummaryBody::of(&head),
         run: fold.last_run().map(|run| RunBody::of(run, service.redaction())),
+        runs: fold.last_run().map_or(0, |_| fold.past_runs() + 1),
+        steps: fold.closed_step_count(),
         can_resume,
         pending_calls,
         usage: usage_of_tree(reader, &session).await?,
+        own_usage: fold.usage().clone(),
         last_seq: service.streams.info(found.root()).await?.last_seq,
     };
     found.check_current(&*service.store).await?;

@@ -105,6 +105,7 @@ pub(crate) async fn repeat_turn(
     let target = earlier.map_or(START_OF_SESSION, |checkpoint| checkpoint.version);
     let mut options = ResumeOptions::default().checkpoint(target).message(message);
     options.required_tags = found.required_tags();
+    options.trace = principal.trace();
     // Of two requests to repeat the turn, one does.
     options.after = session.last_run().map(|run| run.id.clone());
     let handle = service.executor.resume(agent, session.id(), options).await?;

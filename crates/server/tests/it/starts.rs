@@ -89,12 +89,20 @@ async fn a_start_continues_a_completed_session_and_not_a_running_one() {
     request["metadata"] = json!({ "topic": "greetings" });
     client.post("/start", request.clone()).await.expect(202);
     assert_eq!(ended(&world, "talk").await["metadata"]["topic"], "greetings");
+    for (topic, count) in [("greetings", 1), ("news", 0)] {
+        let path = format!("/sessions?metadata=%7B%22topic%22:%22{topic}%22%7D");
+        let list = client.get(&path).await.expect(200);
+        assert_eq!(list["sessions"].as_array().unwrap().len(), count, "{topic}");
+    }
+    client.get("/sessions?metadata=topic").await.expect_error(400, "input_invalid");
     client.post("/start", request.clone()).await.expect(202);
     gate.reached().await;
     client.post("/start", request).await.expect_error(409, "already_running");
     gate.open();
     let status = ended(&world, "talk").await;
     assert_eq!((&status["run"]["turn"], &status["run"]["output"]), (&json!(2), &json!("Two.")));
+    assert_eq!((&status["runs"], &status["steps"]), (&json!(2), &json!(2)));
+    assert_eq!(status["ownUsage"]["steps"], 2);
 }
 
 #[tokio::test]

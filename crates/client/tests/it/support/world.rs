@@ -58,6 +58,7 @@ fn agent() -> Agent {
         .tool(Tool::client::<Question>("ask", "Ask the user."))
         .tool(Tool::client::<Question>("hurry", "Ask the user.").deadline(SOON))
         .tool(Tool::function("pay", "Pay someone.", pay).requires_approval())
+        .tool(Tool::function("give", "Give someone money.", pay).requires_approval().editable())
         .build()
         .unwrap()
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
 use crate::id::{CallId, SessionId};
+use crate::trace::TraceParent;
 use crate::usage::UsageRollup;
 
 /// Whether the caller waits for a companion.
@@ -32,6 +33,18 @@ pub struct ParentRef {
     /// The companion's name and mode, if the child is a companion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionRef>,
+    /// The trace of the parent's turn, and the span of the call in it. A companion's turns have traces of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
+}
+
+impl ParentRef {
+    /// Returns `true` if both name the same call. Their traces may differ, because an earlier version recorded none.
+    #[must_use]
+    pub fn is_same_call(&self, other: &Self) -> bool {
+        let without_trace = |parent: &Self| Self { trace: None, ..parent.clone() };
+        without_trace(self) == without_trace(other)
+    }
 }
 
 /// A child session that was started.

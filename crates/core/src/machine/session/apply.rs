@@ -18,6 +18,7 @@ use crate::machine::result_message::result_message;
 use crate::message::{Message, SharedMessage};
 use crate::mutant;
 use crate::store::{SessionStatus, StoredAppend};
+use crate::trace::TraceParent;
 use crate::usage::UsageKind;
 
 impl Session {
@@ -190,7 +191,9 @@ impl SessionOverview {
                 self.fold_state.state = Arc::new(state.to_value());
                 sink.add(|history| history.changes.reset(&self.fold_state.state));
             }
-            Event::RunStarted { run, trigger, runtime, stream_from, budget, clears, .. } => {
+            Event::RunStarted {
+                run, trigger, runtime, stream_from, budget, clears, trace, ..
+            } => {
                 if let Some(budget) = budget {
                     let budget = Arc::new(budget.or(*self.recorded_budget()));
                     self.fold_state.rare_mut().budget = Some(budget);
@@ -199,7 +202,7 @@ impl SessionOverview {
                 if let Some(request) = clears {
                     self.fold_state.clear_interrupt(request);
                 }
-                self.start_run(run, *trigger, runtime, *stream_from, sink);
+                self.start_run(run, *trigger, runtime, *stream_from, *trace, sink);
             }
             Event::RunEnded { outcome } => self.end_run(outcome),
             Event::UserMessages { messages } => {
@@ -302,6 +305,7 @@ impl SessionOverview {
         trigger: Trigger,
         runtime: &Arc<str>,
         stream_from: u64,
+        trace: Option<TraceParent>,
         sink: &mut HistorySink<'_>,
     ) {
         let fold_state = &mut self.fold_state;
@@ -337,6 +341,7 @@ impl SessionOverview {
             fold_state.turn_steps = 0;
             fold_state.corrections = 0;
             fold_state.model_failures = 0;
+            fold_state.set_trace(trace);
         }
         // The new run has to find out whether children still wait.
         let calls = fold_state.step.iter_mut().flat_map(|step| &mut step.calls);
@@ -363,6 +368,7 @@ impl SessionOverview {
             error: None,
             reason: None,
             suspended: None,
+            trace,
         });
     }
 
@@ -402,6 +408,8 @@ impl SessionOverview {
         fold_state.closed = None;
         if let Some(run) = &mut fold_state.run {
             run.turn = fold_state.turn;
+            let trace = run.trace;
+            fold_state.set_trace(trace);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::event::{ChildStart, ToolFinish};
 use crate::id::{CallId, RequestId, SessionId};
 use crate::message::{ToolCall, UserMessage};
 use crate::store::{Position, SessionStatus};
+use crate::trace::TraceParent;
 use crate::usage::UsageTotals;
 
 /// The checkpoint from which a session was forked.
@@ -108,6 +109,9 @@ pub(super) struct RarelyChanged {
     /// Late results that earlier runs recorded since the last append of the current run, with their
     /// versions.
     pub late: Vec<(u64, Arc<ToolFinish>)>,
+    /// The trace that a caller gave to the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// The data of the last checkpoint that the fold needs.
@@ -238,6 +242,13 @@ impl FoldState {
             rare.honoured = interrupt.map(|request| request.id);
         }
         rare.abort = None;
+    }
+
+    /// Sets the trace that a caller gave to the turn.
+    pub(super) fn set_trace(&mut self, trace: Option<TraceParent>) {
+        if self.rare.trace != trace {
+            self.rare_mut().trace = trace;
+        }
     }
 
     /// Clears the late results. The current run writes them to the stream.

@@ -156,6 +156,12 @@ impl SessionOverview {
         self.fold_state.last_step
     }
 
+    /// Returns the number of steps that were closed, also those before a rewind.
+    #[must_use]
+    pub fn closed_step_count(&self) -> u32 {
+        self.fold_state.last_step.saturating_sub(u32::from(self.fold_state.step.is_some()))
+    }
+
     /// Returns the number of steps of the turn that count against `max_steps`.
     #[must_use]
     pub fn turn_steps(&self) -> u32 {

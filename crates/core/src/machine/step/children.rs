@@ -17,6 +17,7 @@ use crate::machine::session::{RunStatus, Session};
 use crate::message::ToolCall;
 use crate::run_options::Input;
 use crate::stream::ChunkKind;
+use crate::trace::Operation;
 
 /// A child session that is about to start.
 #[derive(Debug)]
@@ -68,11 +69,16 @@ impl ChildSpec {
             companion: companion.clone(),
             allowance: None,
         };
+        let trace = match companion {
+            Some(_) => None,
+            None => Some(session.trace_parent(Operation::ToolCall(&call.id))),
+        };
         let parent = ParentRef {
             session: session.id().clone(),
             call: call.id.clone(),
             root: session.root().clone(),
             companion,
+            trace,
         };
         Self { start, parent, agent: Arc::clone(agent), input, arguments: arguments(call) }
     }

@@ -71,6 +71,7 @@ impl Recorder {
             stream_from,
             budget: None,
             clears: None,
+            trace: None,
         });
     }
 

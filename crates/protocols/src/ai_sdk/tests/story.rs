@@ -168,7 +168,7 @@ fn a_failed_call_has_an_error_and_one_that_never_started_an_input_error() {
         {"type":"start-step"}
         {"type":"tool-input-start","toolCallId":"1.0","toolName":"pay"}
         {"type":"tool-input-delta","toolCallId":"1.0","inputTextDelta":"{\"to\": "}
-        {"type":"tool-input-error","toolCallId":"1.0","toolName":"pay","input":"{\"to\": ","errorText":"the tool failed (tool_input_invalid)","providerExecuted":true}
+        {"type":"tool-input-error","toolCallId":"1.0","toolName":"pay","input":"{\"to\": ","errorText":"it is closed","providerExecuted":true}
     "#]],
     );
 }

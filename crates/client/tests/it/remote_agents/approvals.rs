@@ -1,0 +1,88 @@
+//! Approvals and client tools of a remote agent, answered at the local root session.
+
+use helix_agents_core::executor::AgentExecutor as _;
+use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_test::{Reply, ScriptedLlm};
+use serde_json::json;
+
+use super::{Home, remote};
+use crate::support::World;
+
+#[tokio::test]
+async fn an_approval_at_the_root_reaches_the_server_with_the_digest() {
+    let replies = [Reply::tool_call("pay", json!({ "to": "Bob" })), Reply::text("Paid Bob.")];
+    let world = World::new(ScriptedLlm::new(replies)).await;
+    let home = Home::of(remote(world.client()));
+    assert_eq!(home.run().await, RunStatus::SuspendedAwaitingChildren);
+    let pending = home.pending().await;
+    let call = &pending[0];
+    let arguments = call.arguments.to_value();
+    assert_eq!((&*call.pending.tool, pending.len()), ("remote_approval", 1));
+    assert_eq!(
+        (&arguments["tool"], &arguments["arguments"]),
+        (&json!("pay"), &json!({ "to": "Bob" }))
+    );
+    let approval = Submission::approve(call.reference()).digest(call.pending.digest.clone());
+    home.runtime.submit_tool_result(&"talk".into(), approval).await.unwrap();
+    assert_eq!(home.resume().await, RunStatus::Completed);
+    assert!(home.result().contains("Paid Bob."), "{}", home.result());
+    assert!(format!("{:?}", world.model.seen()[1].messages).contains("paid Bob"));
+    assert_eq!(world.model.calls(), 2);
+}
+
+#[tokio::test]
+async fn an_edited_approval_reaches_the_server() {
+    let replies = [Reply::tool_call("give", json!({ "to": "Bob" })), Reply::text("Given.")];
+    let world = World::new(ScriptedLlm::new(replies)).await;
+    let home = Home::of(remote(world.client()));
+    assert_eq!(home.run().await, RunStatus::SuspendedAwaitingChildren);
+    let pending = home.pending().await;
+    let mut arguments = pending[0].arguments.to_value();
+    arguments["arguments"]["to"] = "Eve".into();
+    arguments["digest"] = "forged".into();
+    let approval = Submission::approve_edited(pending[0].reference(), &arguments).unwrap();
+    home.runtime.submit_tool_result(&"talk".into(), approval).await.unwrap();
+    assert_eq!(home.resume().await, RunStatus::Completed);
+    assert!(format!("{:?}", world.model.seen()[1].messages).contains("paid Eve"));
+}
+
+#[tokio::test]
+async fn an_edit_that_the_remote_tool_does_not_permit_is_asked_about_again() {
+    let replies = [Reply::tool_call("pay", json!({ "to": "Bob" })), Reply::text("Paid.")];
+    let world = World::new(ScriptedLlm::new(replies)).await;
+    let home = Home::of(remote(world.client()));
+    assert_eq!(home.run().await, RunStatus::SuspendedAwaitingChildren);
+    let pending = home.pending().await;
+    let mut arguments = pending[0].arguments.to_value();
+    arguments["arguments"]["to"] = "Eve".into();
+    let edited = Submission::approve_edited(pending[0].reference(), &arguments).unwrap();
+    home.runtime.submit_tool_result(&"talk".into(), edited).await.unwrap();
+    assert_eq!(home.resume().await, RunStatus::SuspendedAwaitingChildren);
+    let again = home.pending().await;
+    assert_eq!(again[0].arguments.to_value()["arguments"], json!({ "to": "Bob" }));
+    home.runtime
+        .submit_tool_result(&"talk".into(), Submission::approve(again[0].reference()))
+        .await
+        .unwrap();
+    assert_eq!(home.resume().await, RunStatus::Completed);
+    assert!(format!("{:?}", world.model.seen()[1].messages).contains("paid Bob"));
+}
+
+#[tokio::test]
+async fn a_denial_and_the_result_of_a_client_tool_reach_the_server() {
+    let calls = [("pay", json!({ "to": "Bob" })), ("ask", json!({ "question": "Why?" }))];
+    let world = World::new(ScriptedLlm::new([Reply::calls(calls), Reply::text("I see.")])).await;
+    let home = Home::of(remote(world.client()));
+    home.run().await;
+    for call in home.pending().await {
+        let answer = match &*call.pending.tool {
+            "remote_approval" => Submission::deny(call.reference(), "too expensive".to_owned()),
+            _ => Submission::result(call.reference(), &json!({ "because": "so" })).unwrap(),
+        };
+        home.runtime.submit_tool_result(&"talk".into(), answer).await.unwrap();
+    }
+    assert_eq!(home.resume().await, RunStatus::Completed);
+    let seen = format!("{:?}", world.model.seen()[1].messages);
+    assert!(seen.contains("too expensive") && seen.contains("because"), "{seen}");
+    assert_eq!(world.model.calls(), 2);
+}

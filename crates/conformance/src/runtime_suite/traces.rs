@@ -1,0 +1,103 @@
+//! Scenarios for trace contexts: the trace that a caller gives to a turn, and what belongs to it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use helix_agents_core::error::Result;
+use helix_agents_core::executor::ResumeOptions;
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_core::tool::Tool;
+use helix_agents_core::trace::{Operation, SpanId, TraceId, TraceParent};
+use helix_agents_test::{Reply, ScriptedLlm};
+use serde_json::json;
+
+use super::support::{
+    S, Word, asks, child, completes, end, fold, fold_of, helper, options, report, start_run,
+    teller, word,
+};
+use super::{RuntimeHarness, World};
+
+/// A scripted model that notes the trace of each request.
+#[derive(Debug, Clone)]
+struct TracedModel {
+    script: ScriptedLlm,
+    seen: Arc<Mutex<Vec<TraceParent>>>,
+}
+
+impl TracedModel {
+    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self { script: ScriptedLlm::new(replies), seen: Arc::default() }
+    }
+
+    /// Returns the traces of the requests since the last call.
+    fn take(&self) -> Vec<TraceParent> {
+        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl LlmAdapter for TracedModel {
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).extend(request.trace);
+        self.script.generate_step(request, sink).await
+    }
+
+    fn check(&self, config: &LlmConfig) -> Result<()> {
+        self.script.check(config)
+    }
+}
+
+fn trace(first: char) -> TraceParent {
+    format!("00-{first}bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").parse().unwrap()
+}
+
+fn model_call(session: &str, step: u32) -> SpanId {
+    SpanId::of(&session.into(), Operation::ModelCall { step })
+}
+
+/// The model calls of a turn and of its sub-agents belong to the trace of the caller. A turn without a caller's trace has
+/// one of its own.
+pub async fn a_turn_belongs_to_the_trace_of_its_caller(harness: &impl RuntimeHarness) {
+    let model = TracedModel::new([asks(&["helper"]), Reply::text("Found."), Reply::text("Bye.")]);
+    let below = TracedModel::new([report()]);
+    let helper = helper("helper").adapter(below.clone()).build().unwrap();
+    let agent = teller().sub_agent(&helper).build().unwrap();
+    let executor = harness.boot(World::new(model.clone()).registered(&agent)).await;
+    let given = trace('a');
+    let started = executor.execute(agent.erased(), "go".into(), options().trace(given)).await;
+    completes(&started.unwrap()).await;
+    let child = child("1.0");
+    assert_eq!(model.take(), [1, 2].map(|step| given.with_span(model_call(S, step))));
+    assert_eq!(below.take(), [given.with_span(model_call(child.as_str(), 1))]);
+    assert_eq!(fold(harness).await.last_run().unwrap().trace, Some(given));
+    let call = SpanId::of(&S.into(), Operation::ToolCall(&"1.0".into()));
+    let parent = fold_of(harness, &child).await.parent().unwrap().clone();
+    assert_eq!(parent.trace, Some(given.with_span(call)));
+
+    completes(&start_run(&*executor, &agent, "Bye!").await).await;
+    let own = TraceParent::new(TraceId::of_turn(&S.into(), 2), model_call(S, 3), true);
+    assert_eq!(model.take(), [own]);
+}
+
+/// A turn that waited stays in its trace. The log has the trace of the caller that resumed it.
+pub async fn a_resumed_turn_stays_in_its_trace(harness: &impl RuntimeHarness) {
+    let model = TracedModel::new([Reply::calls([("ask", word("colour"))]), Reply::text("Done.")]);
+    let agent = teller().tool(Tool::client::<Word>("ask", "Asks.")).build().unwrap();
+    let executor = harness.boot(World::new(model.clone()).registered(&agent)).await;
+    let (given, other) = (trace('a'), trace('b'));
+    let started = executor.execute(agent.erased(), "go".into(), options().trace(given)).await;
+    assert_eq!(end(&started.unwrap()).await.status, RunStatus::SuspendedClientTool);
+    let answer = Submission::result("1.0", &json!({ "word": "red" })).unwrap();
+    executor.submit_tool_result(&S.into(), answer).await.unwrap();
+    let resume = ResumeOptions::default().trace(other);
+    completes(&executor.resume(agent.erased(), &S.into(), resume).await.unwrap()).await;
+    assert_eq!(model.take(), [1, 2].map(|step| given.with_span(model_call(S, step))));
+    let session = fold(harness).await;
+    let traces: Vec<_> = session.runs().map(|run| run.trace).collect();
+    assert_eq!(traces, [Some(given), Some(other)]);
+}
