@@ -2,7 +2,14 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use helix_agents::RuntimeBuilder as _;
+use helix_agents::agent::Agent;
+use helix_agents::client::RemoteAgent;
+use helix_agents::executor::AgentExecutorExt as _;
+use helix_agents::runtime_local::LocalRuntime;
+use helix_agents::store_memory::MemoryStore;
+use helix_agents_test::{Reply, ScriptedLlm, within};
+use serde_json::{Value, json};
 
 use crate::support::{ModelServer, Scripted, Served, TestDir};
 
@@ -57,6 +64,40 @@ async fn a_run_survives_the_kill_of_its_server_and_shows_its_text_once() {
         .map(|run| run["status"].as_str().unwrap())
         .collect();
     assert_eq!((&*runs, &shown["turns"]), (&["superseded", "completed"][..], &1.into()));
+}
+
+#[tokio::test]
+async fn a_remote_agent_survives_the_kill_of_its_server() {
+    let replies = [Scripted::Waits("One, ", "lost."), Scripted::Words("One, two, three.")];
+    let (dir, model) = (TestDir::new(), ModelServer::start(replies).await);
+    dir.write("agent.toml", CLERK);
+    let server = Served::start(&dir, &model, &["agent.toml"]).await;
+    let url = server.url.clone();
+    let clerk = RemoteAgent::http(&url, "clerk").description("Counts.").build().unwrap();
+    let boss = Agent::builder("boss")
+        .system_prompt("Delegate.")
+        .model("scripted")
+        .sub_agent(&clerk)
+        .build()
+        .unwrap();
+    let call = Reply::tool_call("subagent__clerk", json!({ "message": "Count!" }));
+    let script = ScriptedLlm::new([call, Reply::text("Done.")]);
+    let runtime =
+        LocalRuntime::builder().store(MemoryStore::new()).llm(script.clone()).build().unwrap();
+    let run = tokio::spawn(async move { runtime.run(&boss, "Go!").await });
+    model.requested().await;
+    server.kill().await;
+    let server = Served::restart(&dir, &model, &url, &["agent.toml"]).await;
+    assert_eq!(within(run).await.unwrap().unwrap(), "Done.");
+    let read = format!("{:?}", script.seen().last().unwrap().messages.last().unwrap());
+    assert!(read.contains("One, two, three.") && !read.contains("lost"), "{read}");
+    assert_eq!(model.requests().len(), 2);
+
+    assert_eq!(server.stop().await.code, 0);
+    let listed = dir.helix(&["sessions", "list", "--json"]).await.json();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    let shown = dir.helix(&["sessions", "show", "--last", "--json"]).await.json();
+    assert_eq!((&shown["status"], &shown["turns"]), (&"completed".into(), &1.into()));
 }
 
 #[tokio::test]

@@ -274,7 +274,7 @@ impl Assembler {
                 provider_executed,
             } => {
                 let part = ToolPart::new(tool_call_id, tool_name, "output-error");
-                let (input, provider_executed) = (input.clone(), *provider_executed);
+                let (input, provider_executed) = (Some(input.clone()), *provider_executed);
                 let error_text = Some(error_text.clone());
                 self.set_input(ToolPart { input, error_text, provider_executed, ..part });
             }

@@ -19,6 +19,8 @@ pub struct Seen {
     calls: BTreeMap<String, SeenCall>,
     /// The calls of the approval requests.
     approvals: BTreeMap<String, String>,
+    /// The last step with an answer of the page.
+    last_answered: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,10 @@ impl Seen {
                     let approval = call.approval.as_ref().map(|approval| approval.id.clone());
                     let is_server = call.provider_executed == Some(true);
                     seen.add_call(&call.tool_call_id, call.has_output(), is_server, approval);
+                    let is_answered = call.has_output() || call.state == "approval-responded";
+                    if is_answered && !is_server {
+                        seen.last_answered = seen.steps;
+                    }
                 }
                 UiPart::Data(data) => seen.add_data(&data.kind),
                 _ => seen.add_other(),
@@ -76,6 +82,11 @@ impl Seen {
     /// Adds a part that only tells that its step is not empty.
     pub(super) fn add_other(&mut self) {
         self.steps += u32::from(std::mem::take(&mut self.has_empty_step));
+    }
+
+    /// Returns `true` if the page has answered a call of the step with this number, counted from 1.
+    pub(super) fn has_answers_in(&self, step: u32) -> bool {
+        step > 0 && step == self.last_answered
     }
 
     /// Returns `true` if the page has a call.

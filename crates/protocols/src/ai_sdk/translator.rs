@@ -399,7 +399,8 @@ impl Writer {
             },
         };
         // The page would send its answers again as long as they are in the last step.
-        if self.calls.invite_answers(self.step, *end == RunEnd::Suspended) {
+        let has_others = self.seen.as_ref().is_some_and(|seen| seen.has_answers_in(self.step));
+        if self.calls.invite_answers(self.step, *end == RunEnd::Suspended, has_others) {
             self.start_step(out);
             self.put(UiChunk::FinishStep, out);
         }

@@ -89,9 +89,8 @@ pub enum UiChunk {
         tool_call_id: String,
         /// The name of the tool.
         tool_name: String,
-        /// The arguments, or their text if they are not JSON.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        input: Option<Value>,
+        /// The arguments, their text if they are not JSON, or `{}` if they are unknown. The client requires the member.
+        input: Value,
         /// The error for the user.
         error_text: String,
         /// Whether the server executes the call.

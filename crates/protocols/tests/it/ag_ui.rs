@@ -205,6 +205,10 @@ fn normalised(messages: &[Message]) -> Value {
                 message.as_object_mut().unwrap().remove("toolCalls");
             }
         }
+        // An edit is shown with the start of its call. A process that stopped before that has not shown it.
+        if message["metadata"]["code"] == "tool_outcome_unknown" {
+            message["metadata"].as_object_mut().unwrap().remove("arguments");
+        }
         let has_calls = message["toolCalls"].is_array();
         (has_calls || !is_empty).then_some(message)
     });

@@ -216,6 +216,8 @@ impl Page {
                 // No chunk changes the arguments of a call in an earlier step, which an approver may edit.
                 forget_edited(&mut live);
                 forget_edited(&mut history);
+                // Nor does a chunk start a call there.
+                move_late_calls(&mut live, &history);
             }
             let text = |value: &Value| serde_json::to_string_pretty(value).unwrap();
             assert!(
@@ -284,20 +286,44 @@ fn normalised(message: &UiMessage, with_children: bool) -> Value {
     }
     // A step without parts was discarded, or is an end of the page's answers.
     steps.retain(|step| !step.is_empty());
-    for step in &mut steps {
-        // Sub-agents work concurrently, so only texts and the root's own calls have an order.
-        step.sort_by_cached_key(|part| {
-            let id = part["toolCallId"].as_str().or(part["id"].as_str()).unwrap_or_default();
-            let is_own = part["data"].is_null()
-                && !id.contains('#')
-                && !part["type"].as_str().unwrap().starts_with("tool-subagent__");
-            if is_own { String::new() } else { format!("{}{id}", part["type"]) }
-        });
-    }
+    steps.iter_mut().for_each(|step| sort(step));
     let mut metadata = message.metadata.clone().unwrap_or_default();
     // A page keeps the error of a run that was resumed.
     metadata.as_object_mut().unwrap().remove("error");
     json!({ "id": message.id, "metadata": metadata, "steps": steps })
+}
+
+/// Sorts the parts of a step. Sub-agents work concurrently, so only texts and the root's own calls have an order.
+fn sort(step: &mut [Value]) {
+    step.sort_by_cached_key(|part| {
+        let id = part["toolCallId"].as_str().or(part["id"].as_str()).unwrap_or_default();
+        let is_own = part["data"].is_null()
+            && !id.contains('#')
+            && !part["type"].as_str().unwrap().starts_with("tool-subagent__");
+        if is_own { String::new() } else { format!("{}{id}", part["type"]) }
+    });
+}
+
+/// Moves calls of a page to their steps in the history, if those are earlier. No chunk adds a part to an earlier step.
+fn move_late_calls(live: &mut Value, history: &Value) {
+    let steps = |message: &Value| -> Vec<Vec<Value>> {
+        serde_json::from_value(message["steps"].clone()).unwrap()
+    };
+    let id = |part: &Value| part["toolCallId"].as_str().map(str::to_owned);
+    let recorded = steps(history);
+    let step_of = |call: &str| {
+        recorded.iter().position(|step| step.iter().any(|part| id(part).as_deref() == Some(call)))
+    };
+    let mut shown = steps(live);
+    for at in 0..shown.len() {
+        let parts = std::mem::take(&mut shown[at]);
+        for part in parts {
+            let target = id(&part).and_then(|call| step_of(&call)).filter(|step| *step < at);
+            shown[target.unwrap_or(at)].push(part);
+        }
+    }
+    shown.iter_mut().for_each(|step| sort(step));
+    live["steps"] = serde_json::to_value(shown).unwrap();
 }
 
 /// Removes the arguments of calls that were approved.

@@ -166,3 +166,21 @@ fn a_page_with_a_question_does_not_get_it_again_in_a_later_step() {
     });
     assert_eq!(calls.collect::<Vec<_>>(), ["output-available"], "{rest:?}");
 }
+
+/// The page sends its answers again and again as long as they are in the last step.
+#[test]
+fn an_answer_to_a_companion_that_has_ended_does_not_stay_in_the_last_step() {
+    let asked = message([(1, text("I wait.")), (1, approval("1.0", "pay")), (1, suspended())]);
+    let mut answered = asked.clone();
+    for part in &mut answered.parts {
+        if let crate::ai_sdk::UiPart::Tool(call) = part {
+            call.state = "approval-responded".to_owned();
+            call.approval.as_mut().unwrap().approved = Some(true);
+        }
+    }
+    for (before, invites) in [(asked, false), (answered, true)] {
+        let rest = [(1, text("I wait.")), (1, ended("aborted"))];
+        let rest = translate(Some(Seen::of(&before)), rest);
+        assert_eq!(rest.contains(&UiChunk::StartStep), invites, "{rest:?}");
+    }
+}

@@ -266,21 +266,21 @@ fn a_discarded_reply_resets_the_step() {
         Options::default().major(Major::Six),
         &chunks,
         &expect![[r#"
-        {"type":"message-metadata","messageMetadata":{"run":"r1"}}
-        {"type":"start-step"}
-        {"type":"text-start","id":"1-0"}
-        {"type":"text-delta","id":"1-0","delta":"It ra"}
-        {"type":"text-end","id":"1-0"}
-        {"type":"tool-input-start","toolCallId":"1.0","toolName":"weather"}
-        {"type":"tool-input-error","toolCallId":"1.0","toolName":"weather","errorText":"the reply was discarded","providerExecuted":true}
-        {"type":"data-discarded","id":"step-1","data":{"step":1}}
-        {"type":"finish-step"}
-        {"type":"start-step"}
-        {"type":"text-start","id":"2-0"}
-        {"type":"text-delta","id":"2-0","delta":"It snows."}
-        {"type":"text-end","id":"2-0"}
-        {"type":"tool-input-start","toolCallId":"1.0","toolName":"weather"}
-    "#]],
+            {"type":"message-metadata","messageMetadata":{"run":"r1"}}
+            {"type":"start-step"}
+            {"type":"text-start","id":"1-0"}
+            {"type":"text-delta","id":"1-0","delta":"It ra"}
+            {"type":"text-end","id":"1-0"}
+            {"type":"tool-input-start","toolCallId":"1.0","toolName":"weather"}
+            {"type":"tool-input-error","toolCallId":"1.0","toolName":"weather","input":{},"errorText":"the reply was discarded","providerExecuted":true}
+            {"type":"data-discarded","id":"step-1","data":{"step":1}}
+            {"type":"finish-step"}
+            {"type":"start-step"}
+            {"type":"text-start","id":"2-0"}
+            {"type":"text-delta","id":"2-0","delta":"It snows."}
+            {"type":"text-end","id":"2-0"}
+            {"type":"tool-input-start","toolCallId":"1.0","toolName":"weather"}
+        "#]],
     );
 }
 

@@ -73,13 +73,14 @@ impl Calls {
     }
 
     /// Returns `true` if the page would send answers again after the end of a response that ends with this step: it has
-    /// calls of the client or of an approver, and none of them is open.
-    pub(super) fn invite_answers(&self, step: u32, is_suspended: bool) -> bool {
+    /// calls of the client or of an approver, and none of them is open. `has_others` tells that the page has answers to
+    /// other calls in this step, whose session has ended since.
+    pub(super) fn invite_answers(&self, step: u32, is_suspended: bool, has_others: bool) -> bool {
         let of_step = self.by_reference.values().filter(|call| call.step == step);
         let mut asked = of_step
             .filter(|call| matches!(call.state, State::Client | State::Approval { .. }))
             .peekable();
-        asked.peek().is_some() && (!is_suspended || asked.all(Call::is_answered))
+        (asked.peek().is_some() || has_others) && (!is_suspended || asked.all(Call::is_answered))
     }
 }
 
@@ -89,7 +90,7 @@ impl Call {
         UiChunk::ToolInputError {
             tool_call_id: self.id,
             tool_name: self.tool,
-            input: None,
+            input: json!({}),
             error_text: "the reply was discarded".to_owned(),
             provider_executed: Some(true),
         }
@@ -251,7 +252,7 @@ impl Writer {
         let known = self.calls.by_reference.get_mut(call).filter(|_| started);
         let Some(known) = known else {
             self.calls.set(call, tool, self.step, State::Server);
-            let input = draft.map(parsed);
+            let input = draft.map_or_else(|| json!({}), parsed);
             let provider_executed = Some(true);
             // The page has the call with its arguments from an earlier response, perhaps in an earlier step.
             if self.seen.as_ref().is_some_and(|seen| seen.has_call(call)) {

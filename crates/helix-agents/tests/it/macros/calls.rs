@@ -2,12 +2,12 @@
 
 use std::num::ParseIntError;
 
+use helix_agents::tool;
 use helix_agents_core::tool::{NoInput, ToolContext, ToolError, ToolFunction};
-use helix_agents_macros::tool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::context;
+use super::context;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Pair {

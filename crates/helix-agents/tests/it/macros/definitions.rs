@@ -1,8 +1,8 @@
 //! The tool definitions that models see.
 
+use helix_agents::tool;
 use helix_agents_core::schema::Schema;
 use helix_agents_core::tool::{NoInput, Tool, ToolContext, ToolError, ToolFunction};
-use helix_agents_macros::tool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -4,9 +4,10 @@ mod calls;
 mod definitions;
 mod expansion;
 mod methods;
+mod names;
 
-// The default crate path of the attribute.
-extern crate helix_agents_core as helix_agents;
+// A path that begins at the crate of a macro.
+pub(crate) use helix_agents as framework;
 
 use std::sync::Arc;
 

@@ -5,15 +5,15 @@ use std::fmt::Display;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
+use helix_agents::tools;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::json::Json;
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext, ToolError, ToolMethods};
-use helix_agents_macros::tools;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::context;
+use super::context;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Product {
@@ -57,7 +57,7 @@ impl Shop {
     }
 
     /// Count the sold products.
-    #[helix_agents_macros::tool]
+    #[helix_agents::tool]
     async fn sold(&self) -> Result<u32, std::num::ParseIntError> {
         tokio::task::yield_now().await;
         Ok(self.sold.load(Ordering::Relaxed))

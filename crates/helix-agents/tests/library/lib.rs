@@ -11,8 +11,8 @@
     reason = "a user's crate may deny them"
 )]
 
+use helix_agents::tool;
 use helix_agents_core::tool::{ToolContext, ToolError};
-use helix_agents_macros::tool;
 
 /// Returns the step.
 #[tool(crate = helix_agents_core)]

@@ -2,10 +2,10 @@
 
 #![deny(warnings, reason = "a user's crate may deny them")]
 
+use helix_agents::tool;
 use helix_agents_core::tool::{ToolContext, ToolError, ToolFunction};
-use helix_agents_macros::tool;
 
-use crate::context;
+use super::context;
 
 /// Names that generated code could conflict with.
 mod hostile {
@@ -24,7 +24,7 @@ mod hostile {
     pub(crate) mod helix_agents {}
 
     /// Reads the clock.
-    #[helix_agents_macros::tool(crate = ::helix_agents_core)]
+    #[::helix_agents::tool(crate = ::helix_agents_core)]
     pub(crate) async fn clock() -> ::core::result::Result<u8, ::helix_agents_core::tool::ToolError>
     {
         Ok(12)
@@ -59,7 +59,7 @@ async fn sundial() -> Result<u8, ToolError> {
 macro_rules! made_by_a_macro {
     ($name:ident, $input:ty, $context:ty, $result:ty) => {
         /// Is made by a macro.
-        #[tool(crate = $crate::helix_agents)]
+        #[tool(crate = $crate::macros::framework)]
         async fn $name(input: $input, cx: $context) -> $result {
             Ok(format!("{input} {}", cx.step()))
         }

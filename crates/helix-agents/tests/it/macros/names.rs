@@ -1,0 +1,14 @@
+//! Reserved names of tools. The tests of the attribute check that it treats the same names in the same way.
+
+use helix_agents_core::tool::{FINISH_TOOL, SUB_AGENT_PREFIX, is_reserved};
+
+#[test]
+fn core_reserves_the_names_that_the_attribute_refuses() {
+    assert_eq!((FINISH_TOOL, SUB_AGENT_PREFIX), ("__finish__", "subagent__"));
+    for name in ["__finish__", "subagent__x", "companion__x", "workspace__x"] {
+        assert!(is_reserved(name), "{name}");
+    }
+    for name in ["finish", "__finish", "subagent", "workspace_x", "a-B_9"] {
+        assert!(!is_reserved(name), "{name}");
+    }
+}
