@@ -58,7 +58,7 @@ fn run_selected(selection: &Selection<'_>) -> Result<()> {
     if *tier == Tier::Quick {
         // Many tests wait for time limits. The profiles of the other tiers set the number themselves.
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        tests.env("NEXTEST_TEST_THREADS", (2 * processors).to_string());
+        tests.env("NEXTEST_TEST_THREADS", (3 * processors).to_string());
     }
     let mut runs = vec![tests];
     // The quick tier builds without these features anyway.

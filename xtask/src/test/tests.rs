@@ -31,5 +31,6 @@ fn arguments_select_a_tier_or_packages() {
     assert_eq!(core.packages, ["--package", "helix-agents-core", "--all-features"]);
     assert_eq!((core.tier, &*core.args, core.needs_servers()), (Tier::Gate, &["name"][..], false));
     assert!(package("helix-agents-store-redis").needs_servers());
+    assert!(!package("helix-agents-runtime").needs_servers());
     assert_eq!(Selection::read(&["-p", "helix-agents-core"]).tier, Tier::Deep);
 }

@@ -17,12 +17,10 @@ const QUICK: &[&str] = &[
     "helix-agents",
     "helix-agents-agent-file",
     "helix-agents-client",
-    "helix-agents-conformance",
     "helix-agents-core",
     "helix-agents-llm",
     "helix-agents-macros",
     "helix-agents-planner",
-    "helix-agents-runtime",
     "helix-agents-runtime-local",
     "helix-agents-server",
     "helix-agents-sse",
@@ -30,9 +28,17 @@ const QUICK: &[&str] = &[
     "helix-agents-store-sqlite",
     "helix-agents-terminal",
     "helix-agents-test",
+    "helix-agents-tools",
+];
+
+/// Other packages whose tests need no server. The gate has them, because the quick tier would take a third longer.
+const WITHOUT_SERVERS: &[&str] = &[
+    "helix-agents-conformance",
+    "helix-agents-demo",
+    "helix-agents-protocols",
+    "helix-agents-runtime",
     "helix-agents-testkit",
     "helix-agents-tests-providers",
-    "helix-agents-tools",
 ];
 
 /// The features of the facade in the quick tier, besides the default ones. Pages of the guide use them.
@@ -110,7 +116,10 @@ impl<'a> Selection<'a> {
 
     /// Returns `true` if some tests need a server or another program.
     pub(crate) fn needs_servers(&self) -> bool {
-        let quick = |arg: &&str| arg.starts_with('-') || *arg == FEATURES || QUICK.contains(arg);
-        self.has_whole_workspace() || !self.packages.iter().all(quick)
+        let needs_none = |arg: &&str| {
+            let is_package = QUICK.contains(arg) || WITHOUT_SERVERS.contains(arg);
+            is_package || arg.starts_with('-') || *arg == FEATURES
+        };
+        self.has_whole_workspace() || !self.packages.iter().all(needs_none)
     }
 }
