@@ -1,4 +1,4 @@
-//! The state of a session without its history, as far as summaries show it.
+//! The parts of a session's state that summaries show.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use helix_agents::id::{RunId, SessionId};
 use helix_agents::session::SessionOverview;
 use helix_agents::usage::UsageRollup;
 
-/// The state of a session without its history. Unlike the log, the owner of a session can read it at a server.
+/// The parts of a session's state that summaries show. At a server, the owner of the session can read them; the log needs
+/// the role `admin`.
 #[derive(Debug)]
 pub(crate) struct Overview {
     pub(crate) session: SessionId,
@@ -18,14 +19,14 @@ pub(crate) struct Overview {
     pub(crate) runs: u32,
     /// The last run and the number of steps that it closed.
     pub(crate) last_run: Option<(RunId, u32)>,
-    /// The number of steps that were closed.
+    /// The number of steps that are no longer open.
     pub(crate) steps: u32,
     /// The usage of the session without its children.
     pub(crate) usage: UsageRollup,
 }
 
 impl Overview {
-    /// Returns the number of steps that a run closed, or 0 if it is not the last run.
+    /// Returns the number of steps that the last run closed, or 0 if another run has started since.
     pub(crate) fn steps_of(&self, run: &RunId) -> u32 {
         let last_run = self.last_run.as_ref();
         last_run.filter(|(last, _)| last == run).map_or(0, |(_, steps)| *steps)
@@ -47,7 +48,7 @@ impl From<&SessionOverview> for Overview {
             tags: session.tags().clone(),
             runs: last_run.map_or(0, |_| session.past_runs() + 1),
             last_run: last_run.map(|run| (run.id.clone(), run.steps)),
-            steps: session.closed_step_count(),
+            steps: session.step_count(),
             usage: session.usage().clone(),
         }
     }

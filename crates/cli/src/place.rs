@@ -82,8 +82,8 @@ impl Place {
         }
     }
 
-    /// Loads a page of heads that a filter selects, newest first. A server lists only root sessions. The tags that it
-    /// knows are the labels of clients.
+    /// Loads a page of heads that a filter selects, newest first. A server lists only root sessions. There, the
+    /// filter's tags match only the labels that clients set, not the tags of programs.
     pub(crate) async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         match self {
             Self::Store(store) => Ok(store.list(filter, page).await?),
@@ -125,7 +125,7 @@ impl Place {
         }
     }
 
-    /// Loads the model's reply in the step of each checkpoint. A server does not tell.
+    /// Loads the model's reply for each checkpoint. Empty for a server, which does not return replies here.
     pub(crate) async fn replies(&self, session: &SessionId) -> Result<Vec<String>> {
         match self {
             Self::Store(store) => Ok(checkpoint::replies(&load(store, session).await?)),
@@ -148,7 +148,8 @@ impl Place {
         }
     }
 
-    /// Checks that a session can be rewound to a version. A server checks it when the session is resumed.
+    /// Checks that a session can be rewound to a version. Does nothing for a server, which checks the version when the
+    /// session is resumed.
     ///
     /// # Errors
     /// Returns [`ErrorCode::CheckpointNotFound`] if the session has no such checkpoint.

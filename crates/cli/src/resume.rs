@@ -100,7 +100,7 @@ async fn resume_with(
 ) -> Result<Exit> {
     let started = Instant::now();
     if let Some(version) = request.checkpoint {
-        // Fails before anything is waited for.
+        // Fails early, before waiting for a lease. A server checks the version itself.
         let checked = place.check_rewind_target(&head.session, version).await;
         checked.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
     }

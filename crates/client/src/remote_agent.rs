@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The default of [`RemoteAgent::retry_every`].
 const RETRY_EVERY: Duration = Duration::from_secs(300);
 
+/// The maximum size of a result in a local session, in bytes. The result of an approval repeats the arguments of the call.
+const MAX_RESULT: usize = 64 * 1024 * 1024;
+
 /// An agent that runs at an agent server, to be used as a sub-agent or companion of a local agent.
 ///
 /// [`build`](Self::build) returns an ordinary [`Agent`], which works on every runtime and store. Its session in the
@@ -171,7 +174,8 @@ impl<O> RemoteAgent<O> {
     }
 
     /// Sends the trace of the local turn with the requests that start and resume the remote agent, as the header
-    /// `traceparent`. The remote turn then belongs to the trace of the local one. Default: off.
+    /// `traceparent`. The remote turn then belongs to the trace of the local one. Answers and queued messages do not carry
+    /// it. Default: off.
     pub fn propagate_trace(mut self) -> Self {
         self.propagates_trace = true;
         self
@@ -250,6 +254,7 @@ impl<O> RemoteAgent<O> {
             .system_prompt("")
             .max_steps(u32::MAX)
             .model_failures(u32::MAX)
+            .max_result_bytes(MAX_RESULT)
             // The server's agent cannot correct an output that does not fit the type here.
             .completion_retries(0);
         let tools = questions::tools(self.retry_every);

@@ -435,6 +435,7 @@ macro_rules! runtime_suite {
             tags: an_operation_does_not_reach_the_session_of_another_owner;
             tags: sessions_and_their_forks_are_listed_by_tag;
             traces: a_turn_belongs_to_the_trace_of_its_caller;
+            traces: a_turn_that_failed_or_was_rewound_has_its_trace;
             traces: a_resumed_turn_stays_in_its_trace;
             stream_outages: unavailable_streams_cost_a_moment;
             stream_outages: streams_that_never_answer_cost_a_moment;

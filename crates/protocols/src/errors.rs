@@ -26,14 +26,22 @@ impl ErrorTexts {
     }
 }
 
-/// Returns `true` if the message of an error may contain details of the server: a model provider, a tool, a sub-agent or
-/// a library wrote it, or its code is unknown.
+/// Returns `true` if the message of an error may contain details of the server: a model provider, a tool, a hook, a
+/// sub-agent or a library wrote at least a part of it, or its code is unknown.
 #[must_use]
 pub fn has_foreign_message(error: &ErrorRecord) -> bool {
     let known = ErrorCode::ALL.iter().find(|code| error.is(**code));
     known.is_none_or(|code| {
-        let is_foreign =
-            matches!(code, ErrorCode::Internal | ErrorCode::SubAgentFailed | ErrorCode::ToolFailed);
+        let is_foreign = matches!(
+            code,
+            ErrorCode::HookRefused
+                | ErrorCode::Internal
+                | ErrorCode::SubAgentDispatchFailed
+                | ErrorCode::SubAgentFailed
+                | ErrorCode::ToolFailed
+                | ErrorCode::ToolPanicked
+                | ErrorCode::ToolRefused
+        );
         is_foreign || code.as_str().starts_with("provider_")
     })
 }

@@ -66,6 +66,11 @@ pub(crate) async fn call(
         .created_at(session.created_at())
         .trace(session.trace_parent(Operation::ModelCall { step }))
         .output_schema(agent.native_output_schema());
+    // Only adapters of agents need it.
+    let request = match agent.adapter() {
+        Some(_) => request.turn_usage(session.turn_usage()),
+        None => request,
+    };
     let sink = ModelSink {
         stream_writer: &driver.stream_writer,
         hooks: &driver.hooks,

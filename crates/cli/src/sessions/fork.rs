@@ -47,7 +47,7 @@ pub(crate) async fn run(
     options.session = args.name.as_deref().map(Into::into);
     let fork = place.fork(&head.session, options).await;
     let fork = fork.map_err(|error| checkpoint::with_hint(error, &head.session, db))?;
-    // A new fork ends at the checkpoint of its original.
+    // The last checkpoint of a new fork is the one at which it was forked.
     let at = place.checkpoints(&fork).await?.last().map(|checkpoint| checkpoint.version);
     if screen.is_json() {
         screen.json(&json!({ "session": fork, "from": head.session, "at": at }))?;

@@ -112,7 +112,7 @@ pub struct ResumeRequest {
     pub checkpoint: Option<u64>,
     /// Limits on the session's usage, replacing the previous ones.
     pub budget: Option<Budget>,
-    /// The caller's trace.
+    /// The caller's trace. A resumed turn keeps the trace that it started with.
     pub trace: Option<TraceParent>,
 }
 
@@ -208,7 +208,7 @@ pub struct SessionQuery {
     pub status: Option<SessionStatus>,
     /// Only sessions that wait for an answer.
     pub pending: bool,
-    /// Only sessions that were created with these labels.
+    /// Only sessions that were created with all of these labels.
     pub labels: BTreeMap<String, String>,
     /// The [`next`](crate::Listing::next) of the previous part.
     pub after: Option<String>,

@@ -159,7 +159,7 @@ pub struct Status {
     pub last_run: Option<RunSummary>,
     /// The number of runs.
     pub runs: u32,
-    /// The number of steps that were closed, also those before a rewind.
+    /// The number of steps that are no longer open, including those that a rewind removed.
     pub steps: u32,
     /// Whether a resume would start a run now.
     pub can_resume: bool,

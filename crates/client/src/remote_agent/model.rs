@@ -41,7 +41,7 @@ pub(super) struct RemoteModel {
     pub(super) schema: Schema,
     /// The time for which a call tries to reach the server.
     pub(super) patience: Duration,
-    /// Whether requests name the trace of the local turn.
+    /// Whether requests that start or resume a run carry the trace of the local turn.
     pub(super) propagates_trace: bool,
 }
 

@@ -80,8 +80,6 @@ pub(super) struct Turn<'a> {
     next_interrupt: Instant,
     /// The last run of the remote session, if it had failed before this call.
     failed_before: Option<RunId>,
-    /// The usage of the remote session that earlier calls have reported, if its last run had failed.
-    reported: Option<Usage>,
     /// The time since which requests fail.
     failing_since: Option<Instant>,
     /// The pause before the next attempt.
@@ -106,7 +104,6 @@ impl<'a> Turn<'a> {
             has_interrupted: false,
             next_interrupt: Instant::now(),
             failed_before: None,
-            reported: None,
             failing_since: None,
             pause: PAUSES.0,
         }
@@ -199,7 +196,6 @@ impl<'a> Turn<'a> {
         match self.client().status(session).await {
             Ok(status) if status.summary.status == SessionStatus::Failed => {
                 self.failed_before = status.last_run.map(|run| run.run);
-                self.reported = Some(status.own_usage.tokens);
             }
             Err(error) if error.is(ErrorCode::SessionNotFound) => {
                 if self.conversation.has_history {
@@ -225,7 +221,7 @@ impl<'a> Turn<'a> {
         Ok(None)
     }
 
-    /// Returns the trace that requests name, if they do.
+    /// Returns the trace to send with requests, if propagation is on.
     fn trace(&self) -> Option<TraceParent> {
         self.request.trace.filter(|_| self.model.propagates_trace)
     }
@@ -309,9 +305,6 @@ impl<'a> Turn<'a> {
         let Some(run) = status.last_run else {
             return Ok(Some(Outcome::Failed(failed("was not started"))));
         };
-        if let Some(reported) = &self.reported {
-            self.shown.usage = status.own_usage.tokens.since(reported);
-        }
         let outcome = match status.summary.status {
             SessionStatus::Completed => match run.output {
                 Some(output) => Outcome::Completed(output),
@@ -387,7 +380,8 @@ impl<'a> Turn<'a> {
                 }
             }
             ChunkKind::RunEnded { usage: of_turn, .. } => {
-                *usage = of_turn.unwrap_or_default();
+                // The local log may have a part of it, from a run of the turn that failed.
+                *usage = of_turn.unwrap_or_default().since(&self.request.turn_usage);
                 // A later call of the same turn reads the usage again.
                 return true;
             }

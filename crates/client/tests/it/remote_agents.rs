@@ -429,7 +429,8 @@ async fn the_usage_of_a_failed_turn_counts_once() {
     let replies = [
         Reply::tool_call("dance", json!({})).with_usage(Usage::new(70, 30)),
         Reply::fails(ErrorCode::ProviderRejected),
-        Reply::text("Two.").with_usage(Usage::new(5, 2)),
+        Reply::tool_call("ask", json!({ "question": "Why?" })).with_usage(Usage::new(4, 2)),
+        Reply::text("Two.").with_usage(Usage::new(1, 0)),
     ];
     let world = World::new(ScriptedLlm::new(replies)).await;
     let clerk = remote(world.client()).description("Counts.").build().unwrap();
@@ -439,7 +440,13 @@ async fn the_usage_of_a_failed_turn_counts_once() {
     let run = runtime.start(&clerk, "Count!", options).await.unwrap();
     assert_eq!(within(run.result()).await.unwrap().status, RunStatus::Failed);
     let mut expected = run.usage().await.unwrap().tokens;
-    let run = runtime.resume_agent(&clerk, &"talk".into(), ResumeOptions::default()).await.unwrap();
+    let talk = SessionId::from("talk");
+    let run = runtime.resume_agent(&clerk, &talk, ResumeOptions::default()).await.unwrap();
+    assert_eq!(within(run.result()).await.unwrap().status, RunStatus::SuspendedClientTool);
+    let asked = &runtime.pending_calls(&talk).await.unwrap()[0];
+    let answer = Submission::result(asked.reference(), &json!({ "because": "so" })).unwrap();
+    runtime.submit_tool_result(&talk, answer).await.unwrap();
+    let run = runtime.resume_agent(&clerk, &talk, ResumeOptions::default()).await.unwrap();
     assert_eq!(within(run.result()).await.unwrap().into_output().unwrap(), "Two.");
     expected += Usage::new(5, 2);
     assert_eq!(run.usage().await.unwrap().tokens, expected);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::ResumeOptions;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::session::{RunStatus, Submission};
@@ -82,6 +82,32 @@ pub async fn a_turn_belongs_to_the_trace_of_its_caller(harness: &impl RuntimeHar
     completes(&start_run(&*executor, &agent, "Bye!").await).await;
     let own = TraceParent::new(TraceId::of_turn(&S.into(), 2), model_call(S, 3), true);
     assert_eq!(model.take(), [own]);
+}
+
+/// A turn that failed stays in its trace when it is resumed. After a rewind to a step of an earlier turn, the trace is the
+/// one of that turn.
+pub async fn a_turn_that_failed_or_was_rewound_has_its_trace(harness: &impl RuntimeHarness) {
+    let fails = Reply::fails(ErrorCode::ProviderRejected);
+    let model = TracedModel::new([Reply::text("One."), fails, Reply::text("Two.")]);
+    let agent = teller().build().unwrap();
+    let executor = harness.boot(World::new(model.clone()).registered(&agent)).await;
+    let [first, second, other] = ['a', 'b', 'c'].map(trace);
+    for (given, status) in [(first, RunStatus::Completed), (second, RunStatus::Failed)] {
+        let started = executor.execute(agent.erased(), "go".into(), options().trace(given)).await;
+        assert_eq!(end(&started.unwrap()).await.status, status);
+    }
+    model.take();
+    let resume = ResumeOptions::default().trace(other);
+    completes(&executor.resume(agent.erased(), &S.into(), resume).await.unwrap()).await;
+    assert!(model.take().iter().all(|seen| seen.trace() == second.trace()));
+
+    let checkpoint = fold(harness).await.checkpoints()[0].version;
+    let rewind = ResumeOptions::default().checkpoint(checkpoint);
+    completes(&executor.resume(agent.erased(), &S.into(), rewind).await.unwrap()).await;
+    let session = fold(harness).await;
+    let run = session.last_run().unwrap().id.clone();
+    assert_eq!(session.turn(), 1);
+    assert_eq!(session.trace_parent(Operation::Run(&run)).trace(), first.trace());
 }
 
 /// A turn that waited stays in its trace. The log has the trace of the caller that resumed it.

@@ -179,6 +179,8 @@ pub struct LlmRequest<'a> {
     pub session: &'a SessionId,
     /// The trace of the turn and the span of this call. Adapters of model providers do not send it.
     pub trace: Option<TraceParent>,
+    /// The usage that the log has of the turn so far, for an agent with its own adapter.
+    pub turn_usage: Usage,
 }
 
 impl<'a> LlmRequest<'a> {
@@ -209,6 +211,7 @@ impl<'a> LlmRequest<'a> {
             agent: "",
             session,
             trace: None,
+            turn_usage: Usage::default(),
         }
     }
 
@@ -253,6 +256,13 @@ impl<'a> LlmRequest<'a> {
     #[must_use]
     pub fn trace(mut self, trace: TraceParent) -> Self {
         self.trace = Some(trace);
+        self
+    }
+
+    /// Sets the usage that the log has of the turn so far.
+    #[must_use]
+    pub fn turn_usage(mut self, usage: Usage) -> Self {
+        self.turn_usage = usage;
         self
     }
 

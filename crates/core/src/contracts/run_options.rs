@@ -120,7 +120,7 @@ pub struct ExecuteOptions {
     /// [`session`](Self::session), every call creates a session, and the run id attaches to
     /// nothing.
     ///
-    /// If a message was queued with this id, the call attaches to the session's last run.
+    /// If a message with this request id was queued, the call returns a handle to the session's last run and starts none.
     ///
     /// Attaching does not take over a run whose process was killed. On an engine, the engine
     /// continues it. Otherwise it stays unfinished until a `resume` or a `recover` continues it.
@@ -133,7 +133,8 @@ pub struct ExecuteOptions {
     pub required_tags: BTreeMap<String, String>,
     /// Limits on the session's usage.
     pub budget: Option<Budget>,
-    /// The caller's trace. The turn belongs to it. Default: the turn has a trace of its own, unless its parent has one.
+    /// The caller's trace, to which the turn belongs. Default: a trace of its own; a sub-agent's turn belongs to the trace of
+    /// its parent.
     pub trace: Option<TraceParent>,
     /// Hooks of this execution. They run after the agent's hooks. They are not recorded: a run that
     /// takes over or resumes this one does not call them. An executor whose runs are executed by
@@ -242,7 +243,8 @@ pub struct ResumeOptions {
     /// Labels that the root of the session must have. Otherwise `resume` fails with
     /// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound) and changes nothing.
     pub required_tags: BTreeMap<String, String>,
-    /// The caller's trace. A resumed turn stays in its trace, and its telemetry has a link to this one.
+    /// The caller's trace, which is recorded with the run. A resumed turn keeps the trace that it started with. If a message
+    /// starts another turn, that turn belongs to this trace.
     pub trace: Option<TraceParent>,
     /// Hooks of this execution. They run after the agent's hooks.
     pub hooks: Vec<Arc<dyn AgentHooks>>,

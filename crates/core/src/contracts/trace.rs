@@ -1,5 +1,4 @@
-//! The trace context of [W3C](https://www.w3.org/TR/trace-context/): the trace that an operation belongs to, and the span
-//! above it.
+//! [W3C Trace Context](https://www.w3.org/TR/trace-context/): the trace that an operation belongs to, and its parent span.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,11 +13,11 @@ use crate::id::{CallId, RunId, SessionId};
 pub struct TraceId([u8; 16]);
 
 impl TraceId {
-    /// Returns the id of the trace of a turn. It follows from the root session and the number of its turn, so every
-    /// process computes the same one.
+    /// Returns the trace id of a turn that was given no trace. It is derived from the session id and the turn number, so
+    /// every process computes the same id. A turn that is repeated after a rewind has the same id.
     #[must_use]
-    pub fn of_turn(root: &SessionId, turn: u32) -> Self {
-        let digest = Sha256::digest(format!("{root}/turn/{turn}"));
+    pub fn of_turn(session: &SessionId, turn: u32) -> Self {
+        let digest = Sha256::digest(format!("{session}/turn/{turn}"));
         Self(first_bytes(&digest))
     }
 }
@@ -34,8 +33,8 @@ impl fmt::Display for TraceId {
 pub struct SpanId([u8; 8]);
 
 impl SpanId {
-    /// Returns the id of the span of a session's operation. It follows from recorded ids, so a process that continues
-    /// the session computes the same one.
+    /// Returns the span id of a session's operation. It is derived from recorded ids, so every process that continues the
+    /// session computes the same id.
     #[must_use]
     pub fn of(session: &SessionId, operation: Operation<'_>) -> Self {
         let digest = match operation {
@@ -70,7 +69,7 @@ pub enum Operation<'a> {
     ToolCall(&'a CallId),
 }
 
-/// A trace and the span in it under which an operation lies: the value of the header `traceparent`.
+/// The trace and the parent span of an operation, as in a `traceparent` header.
 ///
 /// # Examples
 ///
@@ -92,31 +91,31 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// Creates a context. `sampled` tells whether the trace is recorded.
+    /// Creates a context. `sampled` tells whether the caller samples the trace.
     #[must_use]
     pub fn new(trace: TraceId, span: SpanId, sampled: bool) -> Self {
         Self { trace, span, sampled }
     }
 
-    /// Returns the trace.
+    /// Returns the trace id.
     #[must_use]
     pub fn trace(&self) -> TraceId {
         self.trace
     }
 
-    /// Returns the span above the operation.
+    /// Returns the id of the parent span.
     #[must_use]
     pub fn span(&self) -> SpanId {
         self.span
     }
 
-    /// Returns `true` if the trace is recorded.
+    /// Returns `true` if the caller samples the trace: the flag `sampled`.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.sampled
     }
 
-    /// Returns the context of an operation below another span of the same trace.
+    /// Replaces the parent span.
     #[must_use]
     pub fn with_span(self, span: SpanId) -> Self {
         Self { span, ..self }
@@ -163,7 +162,7 @@ fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// An id of zeros would be invalid. No digest is known to start so.
+/// Returns the first bytes of a digest. An id of zeros would be invalid, but that is too unlikely to handle.
 fn first_bytes<const N: usize>(digest: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.iter_mut().zip(digest).for_each(|(byte, given)| *byte = *given);
@@ -189,7 +188,7 @@ pub struct InvalidTraceParent(());
 
 impl fmt::Display for InvalidTraceParent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a traceparent, such as 00-<32 hexadecimal digits>-<16 digits>-01")
+        f.write_str("invalid traceparent: expected 00-<32 hex digits>-<16 hex digits>-<2 hex digits>, in lower case")
     }
 }
 

@@ -6,7 +6,7 @@ mod expansion;
 mod methods;
 mod names;
 
-// A path that begins at the crate of a macro.
+// Lets `expansion` pass `$crate::macros::framework` as the path of the crate.
 pub(crate) use helix_agents as framework;
 
 use std::sync::Arc;

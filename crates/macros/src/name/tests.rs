@@ -1,4 +1,4 @@
-//! The macro accepts the same names as core. The tests of the facade check the same names with core.
+//! The macro accepts the same names as core. `crates/helix-agents/tests/it/macros/names.rs` has the same list.
 
 use super::{MAX_LENGTH, problem};
 

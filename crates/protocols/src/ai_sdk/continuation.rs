@@ -19,15 +19,31 @@ pub struct Seen {
     calls: BTreeMap<String, SeenCall>,
     /// The calls of the approval requests.
     approvals: BTreeMap<String, String>,
-    /// The last step with an answer of the page.
+    /// The last step in which the page has answered a call.
     last_answered: u32,
 }
 
+/// A call of a tool that a page has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct SeenCall {
+pub(super) struct SeenCall {
     has_output: bool,
     is_server: bool,
+    /// Whether the page has answered the call.
+    is_answered: bool,
     approval: Option<String>,
+}
+
+impl SeenCall {
+    /// Describes a call in this state of the page.
+    pub(super) fn new(
+        state: &str,
+        has_output: bool,
+        is_server: bool,
+        approval: Option<String>,
+    ) -> Self {
+        let is_answered = !is_server && (has_output || state == "approval-responded");
+        Self { has_output, is_server, is_answered, approval }
+    }
 }
 
 impl Seen {
@@ -41,11 +57,8 @@ impl Seen {
                 UiPart::Tool(call) => {
                     let approval = call.approval.as_ref().map(|approval| approval.id.clone());
                     let is_server = call.provider_executed == Some(true);
-                    seen.add_call(&call.tool_call_id, call.has_output(), is_server, approval);
-                    let is_answered = call.has_output() || call.state == "approval-responded";
-                    if is_answered && !is_server {
-                        seen.last_answered = seen.steps;
-                    }
+                    let state = SeenCall::new(&call.state, call.has_output(), is_server, approval);
+                    seen.add_call(&call.tool_call_id, state);
                 }
                 UiPart::Data(data) => seen.add_data(&data.kind),
                 _ => seen.add_other(),
@@ -59,16 +72,14 @@ impl Seen {
         self.has_empty_step = true;
     }
 
-    pub(super) fn add_call(
-        &mut self,
-        id: &str,
-        has_output: bool,
-        is_server: bool,
-        approval: Option<String>,
-    ) {
+    pub(super) fn add_call(&mut self, id: &str, call: SeenCall) {
         self.add_other();
-        self.approvals.extend(approval.iter().map(|approval| (approval.clone(), id.to_owned())));
-        self.calls.insert(id.to_owned(), SeenCall { has_output, is_server, approval });
+        if call.is_answered {
+            self.last_answered = self.steps;
+        }
+        let approval = call.approval.iter();
+        self.approvals.extend(approval.map(|approval| (approval.clone(), id.to_owned())));
+        self.calls.insert(id.to_owned(), call);
     }
 
     pub(super) fn add_data(&mut self, kind: &str) {

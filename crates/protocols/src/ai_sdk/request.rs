@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::continuation::SeenCall;
 use super::{Role, Seen, ToolApproval};
 use crate::answer::Answered;
 use crate::approval::ApprovalId;
@@ -318,7 +319,8 @@ fn answers(posted: &PostedMessage<'_>, limits: &RequestLimits) -> Result<(Vec<An
                 let (has_output, is_server) = (call.has_output(), call.is_server());
                 answers.extend(answer(&call, limits)?);
                 let approval = call.approval.map(|approval| approval.id);
-                seen.add_call(&call.tool_call_id, has_output, is_server, approval);
+                let state = SeenCall::new(&call.state, has_output, is_server, approval);
+                seen.add_call(&call.tool_call_id, state);
             }
             _ => seen.add_other(),
         }

@@ -89,7 +89,8 @@ pub enum UiChunk {
         tool_call_id: String,
         /// The name of the tool.
         tool_name: String,
-        /// The arguments, their text if they are not JSON, or `{}` if they are unknown. The client requires the member.
+        /// The arguments; their text if they are not JSON; `{}` if there are none or the reply was discarded. The AI SDK
+        /// requires this member.
         input: Value,
         /// The error for the user.
         error_text: String,

@@ -216,7 +216,7 @@ impl Page {
                 // No chunk changes the arguments of a call in an earlier step, which an approver may edit.
                 forget_edited(&mut live);
                 forget_edited(&mut history);
-                // Nor does a chunk start a call there.
+                // Nor does a chunk add a call to an earlier step.
                 move_late_calls(&mut live, &history);
             }
             let text = |value: &Value| serde_json::to_string_pretty(value).unwrap();

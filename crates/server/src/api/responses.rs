@@ -101,7 +101,7 @@ pub(crate) struct StatusBody {
     pub(crate) run: Option<RunBody>,
     /// The number of runs.
     pub(crate) runs: u32,
-    /// The number of steps that were closed, also those before a rewind.
+    /// The number of steps that are no longer open, including those that a rewind removed.
     pub(crate) steps: u32,
     /// Whether `POST /resume` would start a run now.
     pub(crate) can_resume: bool,

@@ -7,7 +7,8 @@ use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::budget::Budget;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle};
-use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::id::{RequestId, RunId, SessionId};
+use helix_agents_core::session::SessionReader;
 use sha2::{Digest as _, Sha256};
 
 use crate::api::{ResumeRequest, StartRequest, StartedBody};
@@ -75,7 +76,7 @@ pub(crate) async fn launch(
     }
     // A repeated request takes no room: its run is in progress or has ended.
     let is_repeated = match (&existing, &run) {
-        (Some(_), Some(run)) => is_last_run(service, &session, run).await?,
+        (Some(_), Some(run)) => attaches(service, &session, run).await?,
         _ => false,
     };
     let permit = if is_repeated { None } else { Some(service.admit_run(principal)?) };
@@ -128,17 +129,11 @@ pub(crate) async fn resume(
     Ok(body)
 }
 
-/// Returns `true` if the run is the last one of the session.
-async fn is_last_run(
-    service: &Service,
-    session: &SessionId,
-    run: &RunId,
-) -> Result<bool, ApiError> {
-    match service.executor.handle(session).await {
-        Ok(handle) => Ok(handle.run() == run),
-        Err(error) if error.code() == ErrorCode::RunNotFound => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+/// Returns `true` if a start with this id attaches to the last run of the session.
+async fn attaches(service: &Service, session: &SessionId, run: &RunId) -> Result<bool, ApiError> {
+    let fold = SessionReader::of(&*service.store).overview(session).await?;
+    let is_last = fold.last_run().is_some_and(|last| last.id == *run);
+    Ok(is_last || fold.knows_message(&RequestId::from(run.as_str())))
 }
 
 fn started(handle: &RunHandle) -> StartedBody {

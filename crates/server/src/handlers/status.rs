@@ -29,7 +29,7 @@ pub(crate) async fn status(
         summary: SummaryBody::of(&head),
         run: fold.last_run().map(|run| RunBody::of(run, service.redaction())),
         runs: fold.last_run().map_or(0, |_| fold.past_runs() + 1),
-        steps: fold.closed_step_count(),
+        steps: fold.step_count(),
         can_resume,
         pending_calls,
         usage: usage_of_tree(reader, &session).await?,

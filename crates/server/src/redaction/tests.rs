@@ -36,8 +36,16 @@ fn foreign_messages_and_all_details_are_removed() {
         assert!(error.is(code) && error.kind == code.kind());
         assert_eq!(error.detail, None, "{code}");
         let is_foreign = code.as_str().starts_with("provider_")
-            || [ErrorCode::Internal, ErrorCode::ToolFailed, ErrorCode::SubAgentFailed]
-                .contains(&code);
+            || [
+                ErrorCode::HookRefused,
+                ErrorCode::Internal,
+                ErrorCode::SubAgentDispatchFailed,
+                ErrorCode::SubAgentFailed,
+                ErrorCode::ToolFailed,
+                ErrorCode::ToolPanicked,
+                ErrorCode::ToolRefused,
+            ]
+            .contains(&code);
         assert_eq!(error.message.contains("10.0.0.7"), !is_foreign, "{code}");
         assert_eq!(error.message.contains("`run-1`"), is_foreign, "{code}");
     }

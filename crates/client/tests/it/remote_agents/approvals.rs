@@ -47,7 +47,7 @@ async fn an_edited_approval_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn an_edit_that_the_remote_tool_does_not_permit_is_asked_about_again() {
+async fn an_edit_that_the_remote_tool_does_not_allow_is_requested_again() {
     let replies = [Reply::tool_call("pay", json!({ "to": "Bob" })), Reply::text("Paid.")];
     let world = World::new(ScriptedLlm::new(replies)).await;
     let home = Home::of(remote(world.client()));

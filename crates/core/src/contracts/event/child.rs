@@ -33,13 +33,13 @@ pub struct ParentRef {
     /// The companion's name and mode, if the child is a companion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionRef>,
-    /// The trace of the parent's turn, and the span of the call in it. A companion's turns have traces of their own.
+    /// The trace of the parent's turn and the span of the call. `None` for a companion, whose turns have traces of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
 }
 
 impl ParentRef {
-    /// Returns `true` if both name the same call. Their traces may differ, because an earlier version recorded none.
+    /// Returns `true` if both refer to the same call. Ignores the trace, which older logs do not contain.
     #[must_use]
     pub fn is_same_call(&self, other: &Self) -> bool {
         let without_trace = |parent: &Self| Self { trace: None, ..parent.clone() };

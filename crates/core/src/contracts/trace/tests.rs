@@ -44,7 +44,7 @@ fn other_texts_are_rejected() {
 
 /// Other processes and later versions compute the same ids.
 #[test]
-fn ids_follow_from_recorded_ids() {
+fn ids_are_derived_from_recorded_ids() {
     let session = "desk-1".into();
     assert_eq!(TraceId::of_turn(&session, 1).to_string(), "186aa1ed1832d443383add8f3a81b881");
     let spans = [

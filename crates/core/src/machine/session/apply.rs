@@ -341,7 +341,6 @@ impl SessionOverview {
             fold_state.turn_steps = 0;
             fold_state.corrections = 0;
             fold_state.model_failures = 0;
-            fold_state.set_trace(trace);
         }
         // The new run has to find out whether children still wait.
         let calls = fold_state.step.iter_mut().flat_map(|step| &mut step.calls);

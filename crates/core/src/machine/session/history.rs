@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{RunId, SessionId};
 use crate::message::SharedMessage;
+use crate::trace::TraceParent;
 use crate::usage::UsageEntry;
 
 /// The part of a session that grows with each step.
@@ -50,6 +51,8 @@ pub(super) struct CheckpointState {
     pub turn_steps: u32,
     pub corrections: u32,
     pub model_failures: u32,
+    /// The trace that a caller gave to the turn.
+    pub trace: Option<TraceParent>,
 }
 
 impl CheckpointState {
@@ -60,6 +63,7 @@ impl CheckpointState {
             turn_steps: fold_state.turn_steps,
             corrections: fold_state.corrections,
             model_failures: fold_state.model_failures,
+            trace: fold_state.rare.trace,
         }
     }
 }

@@ -156,9 +156,9 @@ impl SessionOverview {
         self.fold_state.last_step
     }
 
-    /// Returns the number of steps that were closed, also those before a rewind.
+    /// Returns the number of steps that are no longer open, including those that a rewind removed.
     #[must_use]
-    pub fn closed_step_count(&self) -> u32 {
+    pub fn step_count(&self) -> u32 {
         self.fold_state.last_step.saturating_sub(u32::from(self.fold_state.step.is_some()))
     }
 

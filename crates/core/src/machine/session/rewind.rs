@@ -131,6 +131,7 @@ impl SessionOverview {
         rare.abort = None;
         rare.honoured = None;
         rare.cleared = None;
+        rare.trace = None;
         fold_state.totals = UsageTotals::default();
         fold_state.spent = BudgetUsage::default();
         fold_state.seen = None;
@@ -168,6 +169,7 @@ impl SessionOverview {
                     Some(LastCheckpoint { version: checkpoint.version, at: checkpoint.at });
                 fold_state.turn = checkpoint.turn;
                 fold_state.state = history.changes.state_after(saved.changes);
+                fold_state.set_trace(saved.trace);
                 fold_state.turn_steps = saved.turn_steps;
                 fold_state.corrections = saved.corrections;
                 // A failed model call is retried, as when a failed run is resumed.
@@ -179,6 +181,7 @@ impl SessionOverview {
                 fold_state.messages = 0;
                 fold_state.checkpoint = None;
                 fold_state.turn = 0;
+                fold_state.set_trace(None);
                 fold_state.state = history.changes.state_after(0);
                 fold_state.turn_steps = 0;
                 fold_state.corrections = 0;

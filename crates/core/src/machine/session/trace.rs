@@ -4,11 +4,11 @@ use super::SessionOverview;
 use crate::trace::{Operation, SpanId, TraceId, TraceParent};
 
 impl SessionOverview {
-    /// Returns the trace of the current turn and the span of one of its operations: the context of what the operation
-    /// does. It follows from the log, so every process that continues the session returns the same one.
+    /// Returns the context that an operation of the current turn passes on: the trace of the turn, with the operation's
+    /// span as the parent. Every process that continues the session returns the same context.
     ///
-    /// The trace is the one that the caller gave to the turn. Otherwise it is that of the parent's turn if the session is
-    /// a sub-agent's, and else one that follows from the session and the number of the turn.
+    /// The trace is the caller's if it gave one, otherwise that of the parent's turn (for a sub-agent), otherwise one that
+    /// is derived from the session id and the turn number.
     #[must_use]
     pub fn trace_parent(&self, operation: Operation<'_>) -> TraceParent {
         let span = SpanId::of(&self.id, operation);

@@ -1,4 +1,4 @@
-//! Reserved names of tools. The tests of the attribute check that it treats the same names in the same way.
+//! Names of tools that core reserves. `crates/macros/src/name/tests.rs` has the same list.
 
 use helix_agents_core::tool::{FINISH_TOOL, SUB_AGENT_PREFIX, is_reserved};
 

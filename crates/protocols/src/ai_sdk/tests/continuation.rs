@@ -3,7 +3,10 @@
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::stream::ChunkKind;
 
-use crate::ai_sdk::{Assembler, Options, Progress, Seen, Translator, UiChunk, UiMessage};
+use crate::ai_sdk::{
+    Assembler, ChatRequest, Options, Progress, Seen, Translator, UiChunk, UiMessage,
+};
+use crate::limits::RequestLimits;
 use crate::testing::*;
 use crate::turn::Folds;
 
@@ -178,9 +181,12 @@ fn an_answer_to_a_companion_that_has_ended_does_not_stay_in_the_last_step() {
             call.approval.as_mut().unwrap().approved = Some(true);
         }
     }
-    for (before, invites) in [(asked, false), (answered, true)] {
+    let body = serde_json::json!({ "id": "chat", "messages": [&answered] }).to_string();
+    let request = ChatRequest::decode(body.as_bytes(), &RequestLimits::default()).unwrap();
+    assert_eq!(request.seen, Some(Seen::of(&answered)));
+    for (seen, is_sent_again) in [(Some(Seen::of(&asked)), false), (request.seen, true)] {
         let rest = [(1, text("I wait.")), (1, ended("aborted"))];
-        let rest = translate(Some(Seen::of(&before)), rest);
-        assert_eq!(rest.contains(&UiChunk::StartStep), invites, "{rest:?}");
+        let rest = translate(seen, rest);
+        assert_eq!(rest.contains(&UiChunk::StartStep), is_sent_again, "{rest:?}");
     }
 }

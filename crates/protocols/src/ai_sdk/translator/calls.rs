@@ -73,14 +73,20 @@ impl Calls {
     }
 
     /// Returns `true` if the page would send answers again after the end of a response that ends with this step: it has
-    /// calls of the client or of an approver, and none of them is open. `has_others` tells that the page has answers to
-    /// other calls in this step, whose session has ended since.
-    pub(super) fn invite_answers(&self, step: u32, is_suspended: bool, has_others: bool) -> bool {
+    /// calls of the client or of an approver, and none of them is open. `page_has_answers` tells whether the page's message
+    /// has answers in this step, including those to a companion that has ended.
+    pub(super) fn would_resend_answers(
+        &self,
+        step: u32,
+        is_suspended: bool,
+        page_has_answers: bool,
+    ) -> bool {
         let of_step = self.by_reference.values().filter(|call| call.step == step);
         let mut asked = of_step
             .filter(|call| matches!(call.state, State::Client | State::Approval { .. }))
             .peekable();
-        (asked.peek().is_some() || has_others) && (!is_suspended || asked.all(Call::is_answered))
+        (asked.peek().is_some() || page_has_answers)
+            && (!is_suspended || asked.all(Call::is_answered))
     }
 }
 
