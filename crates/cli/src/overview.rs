@@ -46,7 +46,7 @@ impl From<&SessionOverview> for Overview {
             session: session.id().clone(),
             agent: Arc::clone(session.agent()),
             tags: session.tags().clone(),
-            runs: last_run.map_or(0, |_| session.past_runs() + 1),
+            runs: session.run_count(),
             last_run: last_run.map(|run| (run.id.clone(), run.steps)),
             steps: session.step_count(),
             usage: session.usage().clone(),

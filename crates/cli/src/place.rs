@@ -102,7 +102,7 @@ impl Place {
     /// Loads the state of a session without its history.
     pub(crate) async fn overview(&self, session: &SessionId) -> Result<Overview> {
         match self {
-            Self::Store(store) => Ok((&*load(store, session).await?).into()),
+            Self::Store(store) => Ok((&SessionReader::of(store).overview(session).await?).into()),
             Self::Server(client) => Ok(client.status(session).await.map_err(Error::from)?.into()),
         }
     }
@@ -110,7 +110,9 @@ impl Place {
     /// Loads the custom state of a session.
     pub(crate) async fn state(&self, session: &SessionId) -> Result<Arc<Value>> {
         match self {
-            Self::Store(store) => Ok(Arc::clone(load(store, session).await?.state())),
+            Self::Store(store) => {
+                Ok(Arc::clone(SessionReader::of(store).overview(session).await?.state()))
+            }
             Self::Server(client) => {
                 Ok(Arc::new(client.session(session).await.map_err(Error::from)?.custom_state))
             }

@@ -76,6 +76,13 @@ const MAX_RESULT: usize = 64 * 1024 * 1024;
 /// ```
 #[must_use = "call `build` to get the agent"]
 pub struct RemoteAgent<O = String> {
+    settings: Settings,
+    output: fn(AgentBuilder) -> AgentBuilder<O>,
+    schema: fn() -> Result<Schema>,
+}
+
+/// The settings that do not depend on the type of the output.
+struct Settings {
     server: Server,
     agent: String,
     name: String,
@@ -84,8 +91,6 @@ pub struct RemoteAgent<O = String> {
     retry_every: Duration,
     prices: PriceTable,
     propagates_trace: bool,
-    output: fn(AgentBuilder) -> AgentBuilder<O>,
-    schema: fn() -> Result<Schema>,
 }
 
 enum Server {
@@ -96,7 +101,7 @@ enum Server {
 impl<O> fmt::Debug for RemoteAgent<O> {
     /// Omits the URL, which may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { agent, name, .. } = self;
+        let Settings { agent, name, .. } = &self.settings;
         f.debug_struct("RemoteAgent")
             .field("agent", agent)
             .field("name", name)
@@ -117,7 +122,7 @@ impl RemoteAgent {
     }
 
     fn at(server: Server, agent: &str) -> Self {
-        Self {
+        let settings = Settings {
             server,
             agent: agent.to_owned(),
             name: agent.to_owned(),
@@ -126,28 +131,27 @@ impl RemoteAgent {
             retry_every: RETRY_EVERY,
             prices: PriceTable::new(),
             propagates_trace: false,
-            output: AgentBuilder::output::<String>,
-            schema: Schema::of::<String>,
-        }
+        };
+        Self { settings, output: AgentBuilder::output::<String>, schema: Schema::of::<String> }
     }
 }
 
 impl<O> RemoteAgent<O> {
     /// Sets the local name. Default: the name at the server.
     pub fn named(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.name);
+        name.clone_into(&mut self.settings.name);
         self
     }
 
     /// Sets the description, which the model of a calling agent reads.
     pub fn description(mut self, description: &str) -> Self {
-        description.clone_into(&mut self.description);
+        description.clone_into(&mut self.settings.description);
         self
     }
 
     /// Sends this token with every request. It has no effect with [`with_client`](RemoteAgent::with_client).
     pub fn token(mut self, token: impl Into<Token>) -> Self {
-        if let Server::Address { token: own, .. } = &mut self.server {
+        if let Server::Address { token: own, .. } = &mut self.settings.server {
             *own = Some(token.into());
         }
         self
@@ -156,20 +160,20 @@ impl<O> RemoteAgent<O> {
     /// Sets the time for which a step tries to reach the server before its session is suspended, in addition to the
     /// repetitions of the client. Default: 60 s.
     pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+        self.settings.patience = patience;
         self
     }
 
     /// Sets the time after which a suspended session tries to reach the server again. Default: 5 minutes.
     pub fn retry_every(mut self, interval: Duration) -> Self {
-        self.retry_every = interval;
+        self.settings.retry_every = interval;
         self
     }
 
     /// Sets the price of the remote agent's tokens, under the model name `remote:` and the name at the server. Needed
     /// if a budget limits costs.
     pub fn prices(mut self, prices: PriceTable) -> Self {
-        self.prices = prices;
+        self.settings.prices = prices;
         self
     }
 
@@ -177,7 +181,7 @@ impl<O> RemoteAgent<O> {
     /// `traceparent`. The remote turn then belongs to the trace of the local one. Answers and queued messages do not carry
     /// it. Default: off.
     pub fn propagate_trace(mut self) -> Self {
-        self.propagates_trace = true;
+        self.settings.propagates_trace = true;
         self
     }
 
@@ -186,29 +190,8 @@ impl<O> RemoteAgent<O> {
     where
         T: DeserializeOwned + JsonSchema + 'static,
     {
-        let Self {
-            server,
-            agent,
-            name,
-            description,
-            patience,
-            retry_every,
-            prices,
-            propagates_trace,
-            ..
-        } = self;
-        RemoteAgent {
-            server,
-            agent,
-            name,
-            description,
-            patience,
-            retry_every,
-            prices,
-            propagates_trace,
-            output: AgentBuilder::output::<T>,
-            schema: Schema::of::<T>,
-        }
+        let (output, schema) = (AgentBuilder::output::<T>, Schema::of::<T>);
+        RemoteAgent { settings: self.settings, output, schema }
     }
 
     /// Builds the agent, without a request to the server.
@@ -217,16 +200,15 @@ impl<O> RemoteAgent<O> {
     /// Returns [`ErrorCode::ConfigInvalid`] if the address or the token is not valid, and [`ErrorCode::AgentInvalid`]
     /// with every problem of the definition.
     pub fn build(self) -> Result<Agent<O>> {
-        if self.retry_every.is_zero() {
+        let Settings { server, agent, name, patience, retry_every, .. } = self.settings;
+        if retry_every.is_zero() {
             let message = "`retry_every` of a remote agent must be more than zero";
-            return Err(
-                Error::new(ErrorCode::AgentInvalid, message).with_context("agent", &self.name)
-            );
+            return Err(Error::new(ErrorCode::AgentInvalid, message).with_context("agent", &name));
         }
-        let client = match self.server {
+        let client = match server {
             Server::Client(client) => client,
             Server::Address { url, token } => {
-                let limits = Limits { reconnect: self.patience, ..Limits::default() };
+                let limits = Limits { reconnect: patience, ..Limits::default() };
                 let builder = Client::builder(&url).limits(limits);
                 let builder = match token {
                     Some(token) => builder.token(token),
@@ -236,20 +218,20 @@ impl<O> RemoteAgent<O> {
             }
         };
         let schema = (self.schema)()?;
-        let model = format!("remote:{}", self.agent);
+        let model = format!("remote:{agent}");
         let adapter = RemoteModel {
             client,
-            agent: self.agent,
+            agent,
             model: Arc::from(model.as_str()),
             schema,
-            patience: self.patience,
-            propagates_trace: self.propagates_trace,
+            patience,
+            propagates_trace: self.settings.propagates_trace,
         };
-        let builder = Agent::builder(&self.name)
-            .description(&self.description)
+        let builder = Agent::builder(&name)
+            .description(&self.settings.description)
             .model(model)
             .adapter(adapter)
-            .prices(self.prices)
+            .prices(self.settings.prices)
             // The prompt and the step limit are those of the server's agent.
             .system_prompt("")
             .max_steps(u32::MAX)
@@ -257,7 +239,7 @@ impl<O> RemoteAgent<O> {
             .max_result_bytes(MAX_RESULT)
             // The server's agent cannot correct an output that does not fit the type here.
             .completion_retries(0);
-        let tools = questions::tools(self.retry_every);
+        let tools = questions::tools(retry_every);
         let builder = tools.into_iter().fold(builder, AgentBuilder::tool);
         (self.output)(builder).build()
     }

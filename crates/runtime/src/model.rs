@@ -66,7 +66,7 @@ pub(crate) async fn call(
         .created_at(session.created_at())
         .trace(session.trace_parent(Operation::ModelCall { step }))
         .output_schema(agent.native_output_schema());
-    // Only adapters of agents need it.
+    // Adds up the entries of the turn, which adapters of language models do not need.
     let request = match agent.adapter() {
         Some(_) => request.turn_usage(session.turn_usage()),
         None => request,

@@ -7,7 +7,7 @@ use helix_agents::clock::Timestamp;
 use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::executor::{Resumable, RunHandle};
 use helix_agents::id::{AppendId, SessionId};
-use helix_agents::session::{CallRef, PendingCallView};
+use helix_agents::session::{self, CallRef, PendingCallView};
 use helix_agents::store::{Head, NewSession, Page, Position, SessionFilter, Summary};
 
 /// Returns the head of a session.
@@ -116,11 +116,7 @@ pub(super) async fn checkpoint_after(
     step: u32,
 ) -> Result<u64> {
     let checkpoints = client.checkpoints(session).await?;
-    let found = checkpoints.iter().find(|checkpoint| checkpoint.step == step);
-    found.map(|checkpoint| checkpoint.version).ok_or_else(|| {
-        let message = format!("the session has no checkpoint after step {step}");
-        Error::new(ErrorCode::CheckpointNotFound, message).with_context("session", session)
-    })
+    Ok(session::checkpoint_after(&checkpoints, session, step)?.version)
 }
 
 /// Returns a handle to the last run of a session.

@@ -37,14 +37,12 @@ impl SpanId {
     /// session computes the same id.
     #[must_use]
     pub fn of(session: &SessionId, operation: Operation<'_>) -> Self {
-        let digest = match operation {
-            Operation::Run(run) => Sha256::digest(format!("helix/1\n{session}\nrun/{run}")),
-            Operation::ModelCall { step } => {
-                Sha256::digest(format!("helix/1\n{session}\nmodel/{step}"))
-            }
-            Operation::ToolCall(call) => Sha256::digest(format!("helix/1\n{session}\ncall/{call}")),
+        let key = match operation {
+            Operation::Run(run) => format!("run/{run}"),
+            Operation::ModelCall { step } => format!("model/{step}"),
+            Operation::ToolCall(call) => format!("call/{call}"),
         };
-        Self(first_bytes(&digest))
+        Self(first_bytes(&Sha256::digest(format!("helix/1\n{session}\n{key}"))))
     }
 }
 

@@ -29,7 +29,7 @@ pub use fold_state::{CompanionRecord, ForkOrigin, QueuedMessage, ResolvedCall, S
 pub use overview::SessionOverview;
 pub use pending_calls::{WAIT_USAGE, report_waiting};
 pub use requests::StopKind;
-pub use rewind::START_OF_SESSION;
+pub use rewind::{START_OF_SESSION, checkpoint_after};
 pub use snapshot::{FOLD_VERSION, SNAPSHOT_EVENTS};
 pub use step_record::{AnsweredCall, CallRecord, ChildCall, StartedCall, StepRecord, Waiting};
 

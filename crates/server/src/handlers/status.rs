@@ -28,7 +28,7 @@ pub(crate) async fn status(
     let body = StatusBody {
         summary: SummaryBody::of(&head),
         run: fold.last_run().map(|run| RunBody::of(run, service.redaction())),
-        runs: fold.last_run().map_or(0, |_| fold.past_runs() + 1),
+        runs: fold.run_count(),
         steps: fold.step_count(),
         can_resume,
         pending_calls,

@@ -1,23 +1,29 @@
 //! Approvals and client tools of a remote agent, answered at the local root session.
 
 use helix_agents_core::executor::AgentExecutor as _;
-use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_core::session::{PendingCallView, RunStatus, Submission};
 use helix_agents_test::{Reply, ScriptedLlm};
 use serde_json::json;
 
 use super::{Home, remote};
 use crate::support::World;
 
-#[tokio::test]
-async fn an_approval_at_the_root_reaches_the_server_with_the_digest() {
-    let replies = [Reply::tool_call("pay", json!({ "to": "Bob" })), Reply::text("Paid Bob.")];
+/// Returns a session in which a call of this tool waits for an approval.
+async fn asked(tool: &str, reply: &str) -> (World, Home, PendingCallView) {
+    let replies = [Reply::tool_call(tool, json!({ "to": "Bob" })), Reply::text(reply)];
     let world = World::new(ScriptedLlm::new(replies)).await;
     let home = Home::of(remote(world.client()));
     assert_eq!(home.run().await, RunStatus::SuspendedAwaitingChildren);
-    let pending = home.pending().await;
-    let call = &pending[0];
+    let mut pending = home.pending().await;
+    assert_eq!(pending.len(), 1);
+    (world, home, pending.remove(0))
+}
+
+#[tokio::test]
+async fn an_approval_at_the_root_reaches_the_server_with_the_digest() {
+    let (world, home, call) = asked("pay", "Paid Bob.").await;
     let arguments = call.arguments.to_value();
-    assert_eq!((&*call.pending.tool, pending.len()), ("remote_approval", 1));
+    assert_eq!(&*call.pending.tool, "remote_approval");
     assert_eq!(
         (&arguments["tool"], &arguments["arguments"]),
         (&json!("pay"), &json!({ "to": "Bob" }))
@@ -32,15 +38,11 @@ async fn an_approval_at_the_root_reaches_the_server_with_the_digest() {
 
 #[tokio::test]
 async fn an_edited_approval_reaches_the_server() {
-    let replies = [Reply::tool_call("give", json!({ "to": "Bob" })), Reply::text("Given.")];
-    let world = World::new(ScriptedLlm::new(replies)).await;
-    let home = Home::of(remote(world.client()));
-    assert_eq!(home.run().await, RunStatus::SuspendedAwaitingChildren);
-    let pending = home.pending().await;
-    let mut arguments = pending[0].arguments.to_value();
+    let (world, home, call) = asked("give", "Given.").await;
+    let mut arguments = call.arguments.to_value();
     arguments["arguments"]["to"] = "Eve".into();
     arguments["digest"] = "forged".into();
-    let approval = Submission::approve_edited(pending[0].reference(), &arguments).unwrap();
+    let approval = Submission::approve_edited(call.reference(), &arguments).unwrap();
     home.runtime.submit_tool_result(&"talk".into(), approval).await.unwrap();
     assert_eq!(home.resume().await, RunStatus::Completed);
     assert!(format!("{:?}", world.model.seen()[1].messages).contains("paid Eve"));
@@ -48,14 +50,10 @@ async fn an_edited_approval_reaches_the_server() {
 
 #[tokio::test]
 async fn an_edit_that_the_remote_tool_does_not_allow_is_requested_again() {
-    let replies = [Reply::tool_call("pay", json!({ "to": "Bob" })), Reply::text("Paid.")];
-    let world = World::new(ScriptedLlm::new(replies)).await;
-    let home = Home::of(remote(world.client()));
-    assert_eq!(home.run().await, RunStatus::SuspendedAwaitingChildren);
-    let pending = home.pending().await;
-    let mut arguments = pending[0].arguments.to_value();
+    let (world, home, call) = asked("pay", "Paid.").await;
+    let mut arguments = call.arguments.to_value();
     arguments["arguments"]["to"] = "Eve".into();
-    let edited = Submission::approve_edited(pending[0].reference(), &arguments).unwrap();
+    let edited = Submission::approve_edited(call.reference(), &arguments).unwrap();
     home.runtime.submit_tool_result(&"talk".into(), edited).await.unwrap();
     assert_eq!(home.resume().await, RunStatus::SuspendedAwaitingChildren);
     let again = home.pending().await;

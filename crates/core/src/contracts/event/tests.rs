@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Event, ModelReply, RecordedEvent, SCHEMA, decode, encode};
+use super::{Event, ModelReply, ParentRef, RecordedEvent, SCHEMA, decode, encode};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode};
 use crate::llm::LlmResponse;
@@ -165,4 +165,19 @@ fn the_raw_stop_reason_is_kept_if_the_normalised_one_is_unknown() {
     let written: Value = serde_json::to_value(reply_event(text("x"))).unwrap();
     assert_eq!(written["model_replied"]["took_ms"], 12);
     assert_eq!(written["model_replied"]["model"], "m-1");
+}
+
+/// A log of an older version names no trace.
+#[test]
+fn the_trace_of_a_parent_does_not_distinguish_calls() {
+    let parent = |call: &str, trace: Option<&str>| ParentRef {
+        session: "talk".into(),
+        call: call.into(),
+        root: "talk".into(),
+        companion: None,
+        trace: trace.map(|trace| trace.parse().unwrap()),
+    };
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    assert!(parent("1.0", None).is_same_call(&parent("1.0", Some(trace))));
+    assert!(!parent("1.0", Some(trace)).is_same_call(&parent("1.1", Some(trace))));
 }

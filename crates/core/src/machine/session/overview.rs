@@ -144,6 +144,12 @@ impl SessionOverview {
         self.fold_state.past_runs
     }
 
+    /// Returns the number of runs.
+    #[must_use]
+    pub fn run_count(&self) -> u32 {
+        self.past_runs() + u32::from(self.last_run().is_some())
+    }
+
     /// Returns the number of the turn, starting at 1, or 0 before the first turn.
     #[must_use]
     pub fn turn(&self) -> u32 {

@@ -43,11 +43,7 @@ impl Session {
     /// Returns [`ErrorCode::CheckpointNotFound`] if the step was not closed, or a rewind removed
     /// the checkpoint.
     pub fn checkpoint_after(&self, step: u32) -> Result<&Checkpoint> {
-        let found = self.checkpoints().iter().find(|checkpoint| checkpoint.step == step);
-        found.ok_or_else(|| {
-            let message = format!("the session has no checkpoint after step {step}");
-            Error::new(ErrorCode::CheckpointNotFound, message).with_context("session", self.id())
-        })
+        checkpoint_after(self.checkpoints(), self.id(), step)
     }
 
     /// Returns the step with that number as it was when it was closed, even if it no longer affects
@@ -55,6 +51,21 @@ impl Session {
     pub(super) fn step_at_checkpoint(&self, step: u32) -> Option<&StepRecord> {
         self.history.closed_step(step)
     }
+}
+
+/// Returns the checkpoint after a step, among the checkpoints of a session.
+///
+/// # Errors
+/// Returns [`ErrorCode::CheckpointNotFound`] if there is none.
+pub fn checkpoint_after<'a>(
+    checkpoints: &'a [Checkpoint],
+    session: &SessionId,
+    step: u32,
+) -> Result<&'a Checkpoint> {
+    checkpoints.iter().find(|checkpoint| checkpoint.step == step).ok_or_else(|| {
+        let message = format!("the session has no checkpoint after step {step}");
+        Error::new(ErrorCode::CheckpointNotFound, message).with_context("session", session)
+    })
 }
 
 impl SessionOverview {
