@@ -14,8 +14,11 @@ use super::{UiChunk, UiMessage, UiPart};
 pub struct Seen {
     /// The number of steps.
     steps: u32,
-    /// Whether an empty step follows, which the next step uses.
+    /// Whether an empty step follows, which the next step uses. A step that only shows sub-agents is empty in this sense:
+    /// what they do after the page's last step is added to it.
     has_empty_step: bool,
+    /// The number of steps that have started.
+    started: u32,
     calls: BTreeMap<String, SeenCall>,
     /// The calls of the approval requests.
     approvals: BTreeMap<String, String>,
@@ -31,6 +34,8 @@ pub(super) struct SeenCall {
     /// Whether the page has answered the call.
     is_answered: bool,
     approval: Option<String>,
+    /// The number of steps that had started before the call.
+    started: u32,
 }
 
 impl SeenCall {
@@ -42,7 +47,7 @@ impl SeenCall {
         approval: Option<String>,
     ) -> Self {
         let is_answered = !is_server && (has_output || state == "approval-responded");
-        Self { has_output, is_server, is_answered, approval }
+        Self { has_output, is_server, is_answered, approval, started: 0 }
     }
 }
 
@@ -70,20 +75,25 @@ impl Seen {
     pub(super) fn add_step(&mut self) {
         self.steps += u32::from(self.has_empty_step);
         self.has_empty_step = true;
+        self.started += 1;
     }
 
     pub(super) fn add_call(&mut self, id: &str, call: SeenCall) {
-        self.add_other();
+        if !is_of_sub_agent(id) {
+            self.add_other();
+        }
         if call.is_answered {
             self.last_answered = self.steps;
         }
         let approval = call.approval.iter();
         self.approvals.extend(approval.map(|approval| (approval.clone(), id.to_owned())));
-        self.calls.insert(id.to_owned(), call);
+        self.calls.insert(id.to_owned(), SeenCall { started: self.started, ..call });
     }
 
     pub(super) fn add_data(&mut self, kind: &str) {
-        self.add_other();
+        if kind != "data-subagent" {
+            self.add_other();
+        }
         // Version 6 keeps the step of a discarded reply, which no replay contains.
         if kind == "data-discarded" {
             self.steps = self.steps.saturating_sub(1);
@@ -107,12 +117,10 @@ impl Seen {
 
     /// Returns `true` if the page needs a chunk of the step with this number, counted from 1.
     pub(super) fn needs(&mut self, chunk: &UiChunk, step: u32) -> bool {
-        if matches!(chunk, UiChunk::StartStep) {
-            let is_empty_step = step == self.steps + 1 && self.has_empty_step;
-            return step > self.steps && !is_empty_step;
-        }
-        let is_current = step == self.steps && !self.has_empty_step;
+        // The page's last step is the present one until the response starts another.
+        let is_in_last_step = step <= self.steps + u32::from(self.has_empty_step);
         match chunk {
+            UiChunk::StartStep => !is_in_last_step,
             UiChunk::FinishStep
             | UiChunk::ResetStep
             | UiChunk::TextStart { .. }
@@ -130,6 +138,7 @@ impl Seen {
             // An approved call that runs. The other calls are known with their arguments.
             UiChunk::ToolInputAvailable { tool_call_id, provider_executed, .. } => {
                 self.calls.get(tool_call_id).is_none_or(|call| {
+                    let is_current = is_in_last_step && call.started == self.started;
                     is_current && *provider_executed == Some(true) && !call.has_output
                 })
             }
@@ -151,4 +160,9 @@ impl Seen {
             _ => true,
         }
     }
+}
+
+/// Returns `true` for the reference of a call of a sub-agent.
+fn is_of_sub_agent(call: &str) -> bool {
+    call.contains('#')
 }

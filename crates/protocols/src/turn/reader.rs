@@ -159,7 +159,7 @@ impl TurnReader {
                 }
             }
             ChunkKind::ToolArgDelta { index, delta } if !delta.is_empty() => {
-                if let Some(call) = self.drafts.call(*index) {
+                if let Some(call) = self.drafts.add(*index, delta) {
                     self.calls.add_draft(call.as_str(), delta);
                     emit(TurnEvent::CallDraft { call: call.as_str(), delta });
                 }

@@ -1,6 +1,7 @@
 //! A client of AG-UI that watches random trees of agents.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ struct Client {
     seed: u64,
     rng: Rng,
     assembler: Assembler,
+    /// The turn of the last response.
+    turn: u32,
     /// The last run whose end the client has received.
     ended: Option<RunId>,
     responses: Vec<Response>,
@@ -78,6 +81,7 @@ impl Client {
             seed,
             rng: Rng::of((seed, "client")),
             assembler: Assembler::with_messages(Vec::new()),
+            turn: 0,
             ended: None,
             responses: Vec::new(),
         }
@@ -90,6 +94,7 @@ impl Client {
         if self.ended.as_ref() == Some(&run.id) {
             return false;
         }
+        self.turn = run.turn;
         let id = format!("run-{}", self.responses.len());
         let reasoning = self.assembler.messages().iter().filter_map(|message| match message {
             Message::Reasoning { id, .. } => Some(id.clone()),
@@ -126,6 +131,7 @@ impl Client {
                 break 'pages;
             }
             view = View::read(sessions).await.unwrap();
+            self.turn = view.page.session.turn();
             progress = translator.reload(&view.folds(), &mut out);
         }
         let is_complete = progress == Progress::Done;
@@ -149,8 +155,17 @@ impl Client {
         if self.ended.as_ref() != Some(&run.id) {
             return;
         }
+        // A run that takes over with a message starts the next turn. The next snapshot shows the message.
+        if run.turn != self.turn {
+            return;
+        }
+        let with_children = stories::ends_after_children(run);
         let history = history(&recorded.folds(), Options::default());
-        let (live, history) = (normalised(self.assembler.messages()), normalised(&history));
+        let (live, recorded_calls) =
+            (calls_of_children(self.assembler.messages()), calls_of_children(&history));
+        assert!(live.is_subset(&recorded_calls), "HELIX_SEED={}: {recorded_calls:?}", self.seed);
+        let live = normalised(self.assembler.messages(), with_children);
+        let history = normalised(&history, with_children);
         let text = |value: &Value| serde_json::to_string_pretty(value).unwrap();
         assert!(
             live == history,
@@ -183,8 +198,16 @@ impl Client {
     }
 }
 
+/// Returns the ids of the calls of sub-agents, without those of companions.
+fn calls_of_children(messages: &[Message]) -> BTreeSet<String> {
+    let messages = messages.iter().map(|message| serde_json::to_value(message).unwrap());
+    let calls = messages.flat_map(|message| message["toolCalls"].as_array().cloned());
+    let ids = calls.flatten().map(|call| call["id"].as_str().unwrap().to_owned());
+    ids.filter(|id| id.contains('#') && !id.contains("-agent-")).collect()
+}
+
 /// Returns messages without what differs between a client and the log by design.
-fn normalised(messages: &[Message]) -> Value {
+fn normalised(messages: &[Message], with_children: bool) -> Value {
     let lasting = messages.iter().filter_map(|message| {
         let mut message = serde_json::to_value(message).unwrap();
         // The text of a failed model call is not recorded, and reasoning that was taken back is empty.
@@ -193,12 +216,16 @@ fn normalised(messages: &[Message]) -> Value {
         }
         let is_empty = message["content"].as_str().is_none_or(str::is_empty);
         // Companions are not part of the turn.
-        let of_companion = |id: &Value| id.as_str().is_some_and(|id| id.contains("-agent-"));
-        if of_companion(&message["toolCallId"]) {
+        let is_omitted = |id: &Value| {
+            let is_omitted =
+                |id: &str| id.contains("-agent-") || (!with_children && id.contains('#'));
+            id.as_str().is_some_and(is_omitted)
+        };
+        if is_omitted(&message["toolCallId"]) {
             return None;
         }
         if let Some(Value::Array(calls)) = message.get_mut("toolCalls") {
-            calls.retain(|call| !of_companion(&call["id"]));
+            calls.retain(|call| !is_omitted(&call["id"]));
             // Sub-agents work concurrently, so only the root's own calls have an order.
             calls.sort_by_cached_key(|call| call["id"].to_string());
             if calls.is_empty() {
@@ -213,11 +240,16 @@ fn normalised(messages: &[Message]) -> Value {
         (has_calls || !is_empty).then_some(message)
     });
     // A message of a user that is queued during the turn is only shown with the next snapshot.
-    let (mut of_users, mut messages): (Vec<Value>, Vec<Value>) =
+    let (mut of_users, messages): (Vec<Value>, Vec<Value>) =
         lasting.partition(|message| message["role"] == "user");
     of_users.retain(|message| message["id"].as_str().unwrap().ends_with("-user-1"));
+    // The results of sub-agents' calls may arrive after later messages.
+    let (mut of_children, mut messages): (Vec<_>, Vec<_>) = messages
+        .into_iter()
+        .partition(|message| message["toolCallId"].as_str().is_some_and(|id| id.contains('#')));
+    of_children.sort_by_cached_key(|result| result["id"].to_string());
     // The results of a step arrive in the order in which the calls end.
     let chunks = messages.chunk_by_mut(|a, b| a["role"] == "tool" && b["role"] == "tool");
     chunks.for_each(|results| results.sort_by_cached_key(|result| result["id"].to_string()));
-    json!({ "users": of_users, "agent": messages })
+    json!({ "users": of_users, "agent": messages, "children": of_children })
 }

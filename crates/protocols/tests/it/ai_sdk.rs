@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use helix_agents_conformance::rng::Rng;
 use helix_agents_core::id::RunId;
-use helix_agents_core::session::RunStatus;
 use helix_agents_core::stream::StoredChunk;
 use helix_agents_protocols::ai_sdk::{
     Assembler, Major, Options, Progress, Seen, Translator, UiChunk, UiMessage, UiPart,
@@ -203,11 +202,16 @@ impl Page {
         if self.ended.as_ref().is_none_or(|(ended, _)| *ended != run.id) {
             return;
         }
+        // A run that takes over with a message starts the next turn, and the response goes on.
+        if run.turn != self.turn {
+            return;
+        }
         let history = history_of_turn(&recorded.folds(), self.turn, &[], self.options);
         if self.options.major == Major::Seven {
-            let live = self.message.as_ref().unwrap();
-            // Sub-agents of a run that has stopped or waits may go on, for example after a crash of their process.
-            let with_children = run.status != RunStatus::Interrupted && !run.status.is_suspended();
+            let mut live = self.message.clone().unwrap();
+            remove_unrecorded(&mut live, &history);
+            let live = &live;
+            let with_children = stories::ends_after_children(run);
             let shown = child_ids(&history);
             assert!(child_ids(live).is_subset(&shown), "HELIX_SEED={}: {shown:?}", self.seed);
             let (mut live, mut history) =
@@ -216,8 +220,8 @@ impl Page {
                 // No chunk changes the arguments of a call in an earlier step, which an approver may edit.
                 forget_edited(&mut live);
                 forget_edited(&mut history);
-                // Nor does a chunk add a call to an earlier step.
-                move_late_calls(&mut live, &history);
+                // Nor does a chunk add a part to an earlier step.
+                move_late_parts(&mut live, &history);
             }
             let text = |value: &Value| serde_json::to_string_pretty(value).unwrap();
             assert!(
@@ -304,24 +308,25 @@ fn sort(step: &mut [Value]) {
     });
 }
 
-/// Moves calls of a page to their steps in the history, if those are earlier. No chunk adds a part to an earlier step.
-fn move_late_calls(live: &mut Value, history: &Value) {
+/// Moves calls and data of a page to their steps in the history, if those are earlier.
+fn move_late_parts(live: &mut Value, history: &Value) {
     let steps = |message: &Value| -> Vec<Vec<Value>> {
         serde_json::from_value(message["steps"].clone()).unwrap()
     };
-    let id = |part: &Value| part["toolCallId"].as_str().map(str::to_owned);
+    let id = |part: &Value| part["toolCallId"].as_str().or(part["id"].as_str()).map(str::to_owned);
     let recorded = steps(history);
-    let step_of = |call: &str| {
-        recorded.iter().position(|step| step.iter().any(|part| id(part).as_deref() == Some(call)))
+    let step_of = |sought: &str| {
+        recorded.iter().position(|step| step.iter().any(|part| id(part).as_deref() == Some(sought)))
     };
     let mut shown = steps(live);
     for at in 0..shown.len() {
         let parts = std::mem::take(&mut shown[at]);
         for part in parts {
-            let target = id(&part).and_then(|call| step_of(&call)).filter(|step| *step < at);
+            let target = id(&part).and_then(|id| step_of(&id)).filter(|step| *step < at);
             shown[target.unwrap_or(at)].push(part);
         }
     }
+    shown.retain(|step| !step.is_empty());
     shown.iter_mut().for_each(|step| sort(step));
     live["steps"] = serde_json::to_value(shown).unwrap();
 }
@@ -335,6 +340,19 @@ fn forget_edited(message: &mut Value) {
             }
         }
     }
+}
+
+/// Removes sub-agents whose starts are not recorded, because the process crashed and the run was aborted. The page
+/// shows them as failed.
+fn remove_unrecorded(live: &mut UiMessage, history: &UiMessage) {
+    let recorded = child_ids(history);
+    live.parts.retain(|part| match part {
+        UiPart::Data(data) if data.kind == "data-subagent" => {
+            let is_recorded = data.id.as_ref().is_none_or(|id| recorded.contains(id));
+            is_recorded || data.data["status"] != "failed"
+        }
+        _ => true,
+    });
 }
 
 /// Returns the ids of sub-agents and of their calls.

@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, ready};
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{Session, SessionPage};
+use helix_agents_core::session::{RunRecord, RunStatus, Session, SessionPage};
 use helix_agents_protocols::turn::Folds;
 use helix_agents_runtime::Sessions;
 use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
@@ -96,6 +96,12 @@ fn boot(process: Process, seed: u64) -> BoxFuture<'static, Booted> {
         misses: Duration::ZERO,
     };
     ready(booted).boxed()
+}
+
+/// Returns `true` if the sub-agents of a run have ended when the run ends. Those of a run that was stopped or waits may
+/// go on, for example after a crash of their process, and record their ends after that of the run.
+pub(crate) fn ends_after_children(run: &RunRecord) -> bool {
+    !run.status.is_suspended() && !matches!(run.status, RunStatus::Interrupted | RunStatus::Aborted)
 }
 
 /// A page with the folds of the sub-agents, as a server reads it.

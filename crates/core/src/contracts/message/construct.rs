@@ -23,27 +23,25 @@ pub struct AssistantMessageParts {
 }
 
 /// Assembles an assistant message. Sub-agent calls follow the tool calls, under their prefixed
-/// name.
+/// name, also if an adapter returns them among the tool calls.
 #[must_use]
 pub fn create_assistant_message(parts: AssistantMessageParts) -> AssistantMessage {
-    let tools = parts.tool_calls.into_iter().map(|call| ToolCall {
+    let calls = parts.tool_calls.into_iter().map(|call| ToolCall {
         id: call.id,
         provider_id: call.provider_id,
         name: call.name,
         arguments: call.arguments,
     });
+    let (prefixed, mut tool_calls): (Vec<_>, Vec<_>) =
+        calls.partition(|call| call.name.starts_with(SUB_AGENT_PREFIX));
     let children = parts.sub_agent_calls.into_iter().map(|call| ToolCall {
         id: call.id,
         provider_id: call.provider_id,
         name: format!("{SUB_AGENT_PREFIX}{}", call.agent_type).into(),
         arguments: call.input,
     });
-    AssistantMessage {
-        content: parts.content,
-        tool_calls: tools.chain(children).collect(),
-        thinking: parts.thinking,
-        layout: None,
-    }
+    tool_calls.extend(prefixed.into_iter().chain(children));
+    AssistantMessage { content: parts.content, tool_calls, thinking: parts.thinking, layout: None }
 }
 
 /// The parts of a tool result message.

@@ -152,7 +152,10 @@ impl Writer {
             TurnEvent::CallSucceeded { call, tool, result } => {
                 self.add_result((call, tool), result.to_owned(), None, out);
             }
-            TurnEvent::CallFailed { call, tool, error, .. } => {
+            TurnEvent::CallFailed { call, tool, error, draft, .. } => {
+                if let Some(arguments) = draft {
+                    self.present(call, tool, arguments, out);
+                }
                 let text = self.options.error_texts.of(error);
                 let content = json!({ "error": text }).to_string();
                 self.add_result((call, tool), content, Some(&error.code), out);

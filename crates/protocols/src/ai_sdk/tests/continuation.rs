@@ -4,7 +4,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::stream::ChunkKind;
 
 use crate::ai_sdk::{
-    Assembler, ChatRequest, Options, Progress, Seen, Translator, UiChunk, UiMessage,
+    Assembler, ChatRequest, Options, Progress, Seen, Translator, UiChunk, UiMessage, UiPart,
 };
 use crate::limits::RequestLimits;
 use crate::testing::*;
@@ -115,12 +115,46 @@ fn an_empty_step_of_the_page_is_used() {
     assert_eq!(assembler.into_settled().parts, message(next).parts);
 }
 
+/// A sub-agent may ask while the response shows no step of the root session.
+#[test]
+fn a_question_of_a_sub_agent_in_an_empty_step_leaves_the_step_empty() {
+    let waiting = || {
+        let first = asked().into_iter().take(4).chain([
+            (2, tool_end("2.0", "ask")),
+            (2, sub_agent_start("2.1", "s-sub-2.1")),
+            (2, suspended()),
+        ]);
+        first.collect::<Vec<_>>()
+    };
+    let before = message(waiting());
+    assert_eq!(before.parts.last(), Some(&UiPart::StepStart));
+    let question = UiChunk::ToolInputAvailable {
+        tool_call_id: "s-sub-2.1#1.0".to_owned(),
+        tool_name: "pay".to_owned(),
+        input: serde_json::json!({}),
+        provider_executed: Some(false),
+    };
+    let mut assembler = Assembler::continuing(before);
+    assembler.add(&question).unwrap();
+    let before = assembler.into_settled();
+    let next = waiting().into_iter().take(6).chain([
+        (2, tool_end("2.1", "subagent__poet")),
+        (2, checkpoint()),
+        (3, text("Done.")),
+        (3, checkpoint()),
+    ]);
+    let rest = translate(Some(Seen::of(&before)), next);
+    let texts = rest.iter().filter(|chunk| matches!(chunk, UiChunk::TextDelta { .. }));
+    assert_eq!(texts.count(), 1, "{rest:?}");
+    assert!(!rest.contains(&UiChunk::StartStep), "{rest:?}");
+}
+
 /// Two pages may show the same call; one of them answers first.
 #[test]
 fn a_page_with_another_answer_gets_the_recorded_one() {
     let mut before = message(asked());
     for part in &mut before.parts {
-        if let crate::ai_sdk::UiPart::Tool(call) = part
+        if let UiPart::Tool(call) = part
             && call.tool_call_id == "2.0"
         {
             call.state = "output-available".to_owned();
@@ -164,7 +198,7 @@ fn a_page_with_a_question_does_not_get_it_again_in_a_later_step() {
     rest.iter().for_each(|chunk| assembler.add(chunk).unwrap());
     let message = assembler.into_settled();
     let calls = message.parts.iter().filter_map(|part| match part {
-        crate::ai_sdk::UiPart::Tool(call) => Some(&*call.state),
+        UiPart::Tool(call) => Some(&*call.state),
         _ => None,
     });
     assert_eq!(calls.collect::<Vec<_>>(), ["output-available"], "{rest:?}");
@@ -176,7 +210,7 @@ fn an_answer_to_a_companion_that_has_ended_does_not_stay_in_the_last_step() {
     let asked = message([(1, text("I wait.")), (1, approval("1.0", "pay")), (1, suspended())]);
     let mut answered = asked.clone();
     for part in &mut answered.parts {
-        if let crate::ai_sdk::UiPart::Tool(call) = part {
+        if let UiPart::Tool(call) = part {
             call.state = "approval-responded".to_owned();
             call.approval.as_mut().unwrap().approved = Some(true);
         }

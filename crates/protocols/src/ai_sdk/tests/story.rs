@@ -372,6 +372,33 @@ fn the_call_after_that_of_a_sub_agent_has_its_recorded_id() {
     );
 }
 
+/// A run that is aborted after a crash ends the calls that never started.
+#[test]
+fn the_call_of_a_sub_agent_that_never_started_has_its_arguments() {
+    let [error, end] = tool_error("1.2", "subagent__poet", ErrorCode::ToolNotRun);
+    let kinds = [
+        arg_start(0, "subagent__poet"),
+        arg(0, r#"{"topic":"snow"}"#),
+        arg_start(1, "weather"),
+        arg(1, "{}"),
+        arg_start(2, "subagent__poet"),
+        arg(2, r#"{"topic":"#),
+        arg(2, r#""rain"}"#),
+        error,
+        end,
+    ];
+    check(
+        kinds,
+        &expect![[r#"
+        {"type":"message-metadata","messageMetadata":{"run":"r1"}}
+        {"type":"start-step"}
+        {"type":"tool-input-start","toolCallId":"1.0","toolName":"weather"}
+        {"type":"tool-input-delta","toolCallId":"1.0","inputTextDelta":"{}"}
+        {"type":"tool-input-error","toolCallId":"1.2","toolName":"subagent__poet","input":{"topic":"rain"},"errorText":"it is closed","providerExecuted":true}
+    "#]],
+    );
+}
+
 #[test]
 fn an_output_is_data_unless_it_is_the_text() {
     let output = |output: &str| ChunkKind::Output { output: output.to_owned() };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
-use helix_agents_core::id::SessionId;
+use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::stream::{Attempt, Chunk, ChunkKind};
 use helix_agents_core::tool::SUB_AGENT_PREFIX;
 
@@ -202,9 +202,12 @@ impl TurnReader {
     ) {
         if let Some(state) = self.calls.end(call, tool, chunk.step) {
             let started = state.is_started;
-            let draft = Some(&*state.draft).filter(|_| !started && chunk.session == self.root);
-            // The arguments of a sub-agent's call are not known before it starts.
-            let draft = draft.filter(|_| !is_sub_agent(tool));
+            let draft = if is_sub_agent(tool) {
+                self.drafts.arguments_of_sub_agent(&CallId::from(call))
+            } else {
+                Some(&*state.draft)
+            };
+            let draft = draft.filter(|_| !started && chunk.session == self.root);
             emit(TurnEvent::CallFailed { call, tool, error, started, draft });
         }
     }

@@ -19,7 +19,9 @@ use crate::testing::{builder, built, result_schema};
 fn sub_agent_calls_follow_under_their_prefixed_name() {
     let message = create_assistant_message(AssistantMessageParts {
         content: Some("text".to_owned()),
-        tool_calls: vec![ParsedToolCall::new("t1", "search", json!({}).into())],
+        tool_calls: ["subagent__critic", "search"]
+            .map(|name| ParsedToolCall::new(name, name, json!({}).into()))
+            .into(),
         sub_agent_calls: vec![ParsedSubAgentCall {
             id: "s1".into(),
             provider_id: None,
@@ -30,7 +32,12 @@ fn sub_agent_calls_follow_under_their_prefixed_name() {
     });
     let calls: Vec<_> =
         message.tool_calls.iter().map(|call| (call.id.as_str(), &*call.name)).collect();
-    assert_eq!(calls, [("t1", "search"), ("s1", "subagent__summarizer")]);
+    let expected = [
+        ("search", "search"),
+        ("subagent__critic", "subagent__critic"),
+        ("s1", "subagent__summarizer"),
+    ];
+    assert_eq!(calls, expected);
     assert_eq!(message.tool_calls[1].arguments, json!({}).into());
     assert_eq!(message.content.as_deref(), Some("text"));
 }
