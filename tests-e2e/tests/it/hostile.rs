@@ -105,7 +105,7 @@ async fn ids_of_any_text(kind: &Kind) {
         let logs = logs_of(&*test_store.store.state).await.into_iter();
         let logs = logs.filter(|(id, _)| family.iter().any(|head| head.session == *id)).collect();
         let stream = normalise::stream(&stream_of(&*test_store.store.streams, &session).await);
-        let below = SessionId::of_call(&session, &CallId::from("1.0"));
+        let below = SessionId::of_call(&session, &CallId::from("1.1"));
         let all = format!("{}\n{stream}", logs_text(&logs))
             .replace(below.as_str(), "the child")
             .replace(&format!("below {text} for"), "below its parent for");

@@ -2,6 +2,7 @@
 //! kills.
 
 use helix_agents::event::{Event, RecordedEvent};
+use helix_agents::id::SessionId;
 use helix_agents_conformance::normalise;
 use helix_agents_testkit::kill::WorkerEnd;
 use helix_agents_tests_e2e::scenarios::REJECTED;
@@ -20,9 +21,10 @@ pub(crate) struct Expected {
 }
 
 /// Returns `true` if the call must run at most once. That includes calls that wait for approval.
-pub(crate) fn runs_once(scenario: &str, logs: &str, call: &str) -> bool {
-    let id = call.rsplit_once('#').map_or(call, |(_, id)| id);
-    let pays = logs.contains(&format!("call {id} pay"));
+pub(crate) fn runs_once(scenario: &str, logs: &SessionReader, call: &str) -> bool {
+    let Some((session, id)) = call.rsplit_once('#') else { return false };
+    let log = logs.get(&SessionId::from(session)).map(|log| log_text(log)).unwrap_or_default();
+    let pays = log.contains(&format!("call {id} pay"));
     pays && matches!(scenario, "at_most_once" | "people" | "child_waits")
 }
 
@@ -133,7 +135,8 @@ impl Recorded {
         }
         // The takeover discards what such a call showed beyond its start and end. Its end is shown when the successor
         // learns of it, concurrently with the other calls of the step.
-        let late = late_calls(&story.logs().await);
+        let logs_by_session = story.logs().await;
+        let late = late_calls(&logs_by_session);
         let [whole, stream] =
             [&expected.stream, &stream].map(|text| in_order_of_calls(&move_to_end(text, &late)));
         if self.has_gaps {
@@ -151,7 +154,7 @@ impl Recorded {
             if keys.len() > 1 + times || keys.windows(2).any(|pair| pair.first() != pair.last()) {
                 return Err(format!("call {call} ran {} times under {keys:?}", keys.len()));
             }
-            if runs_once(scenario, &logs, &call) && keys.len() > 1 {
+            if runs_once(scenario, &logs_by_session, &call) && keys.len() > 1 {
                 return Err(format!("the at-most-once call {call} ran {} times", keys.len()));
             }
         }

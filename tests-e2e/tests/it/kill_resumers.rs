@@ -71,7 +71,8 @@ fn one_of_eight_continues(runtime: &str, kind: &'static Kind, most: usize) {
         }
     }
     assert_eq!((ran, refused.len()), (1, 7), "{refused:?}");
-    let known = ["already_resumed", "already_running", "nothing_to_resume"];
+    // On a busy machine, the short lease of a resumer may expire before its run ends. Another resumer takes over then.
+    let known = ["already_resumed", "already_running", "nothing_to_resume", "superseded"];
     assert!(refused.iter().all(|code| known.contains(&code.as_str())), "{refused:?}");
     for (call, keys) in story.trace() {
         let same = keys.iter().all(|key| Some(key) == keys.first());
@@ -84,16 +85,19 @@ fn a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind: &'
     let points = whole.run(None).points;
     let expected = normalise::log(&blocking().block_on(whole.log()).unwrap());
     let point = points.iter().position(|name| name == "tool.before").unwrap();
-    // The first start is refused because of the crashed owner's lease, and the second takes over. The first effect
-    // follows.
-    let starts = ["journal.before_start", "journal.before_start", "journal.after_start"];
+    // The first start is refused because of the crashed owner's lease, and the second takes over. On a busy machine, the
+    // lease may have expired before. The first effect follows.
+    let starts = [&["journal.before_start"; 2][..], &["journal.before_start"]]
+        .map(|before| [before, &["journal.after_start"]].concat());
     for kill_at in 1..=5 {
         let story = Story::new(kind, "plain", "per_effect").with_short_leases();
         assert!(story.run(Some(point + 1)).was_killed());
         let killed = story.resume(Some(kill_at));
         assert!(killed.was_killed(), "{}", killed.stderr);
-        let passed = killed.points.iter().map(String::as_str).take(starts.len());
-        assert!(passed.eq(starts.into_iter().take(kill_at)), "{:?}", killed.points);
+        let points: Vec<_> = killed.points.iter().map(String::as_str).collect();
+        let is_start =
+            |start: &Vec<&str>| points.iter().zip(start).all(|(point, start)| point == start);
+        assert!(starts.iter().any(is_start), "{points:?}");
         let end = story.resume(None);
         assert_eq!(answer(&end).get("status").unwrap(), "completed", "{}", end.stderr);
         assert_eq!(normalise::log(&blocking().block_on(story.log()).unwrap()), expected);

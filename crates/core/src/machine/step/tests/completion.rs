@@ -47,7 +47,7 @@ fn calls_in_the_same_reply_as_finish_are_answered_and_not_run() {
             ("__finish__", json!({"result": "twice"})),
         ])],
         &expect![[r#"
-            reply 1: 1.0 search({"x":1}), 1.1 __finish__({"result":"done"}), 1.2 no_such({}), 1.3 subagent__child({}), 1.4 companion__spawnAgent({}), 1.5 __finish__({"result":"twice"})
+            reply 1: 1.0 search({"x":1}), 1.1 __finish__({"result":"done"}), 1.2 no_such({}), 1.3 companion__spawnAgent({}), 1.4 __finish__({"result":"twice"}), 1.5 subagent__child({})
             finished 1.0: error tool_not_run: not run: the turn was finished in the same reply
             finished 1.1: acknowledged; output {"result":"done"}
             finished 1.2: error tool_not_run: not run: the turn was finished in the same reply
