@@ -17,7 +17,7 @@ use helix_agents_conformance::normalise;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
-use crate::kill_matrix::{difference, logs_text, read_outcome, runs_once};
+use crate::kill_matrix::{difference, read_outcome, runs_once};
 use crate::support::{Extent, SessionReader, Story, Trace, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep_on};
 use evidence::{Case, Stage, begins_with, ran_and_refused};
