@@ -22,7 +22,7 @@ pub struct Seen {
     calls: BTreeMap<String, SeenCall>,
     /// The calls of the approval requests.
     approvals: BTreeMap<String, String>,
-    /// The last step in which the page has answered a call.
+    /// The number of steps that had started before the last call that the page has answered.
     last_answered: u32,
 }
 
@@ -83,7 +83,7 @@ impl Seen {
             self.add_other();
         }
         if call.is_answered {
-            self.last_answered = self.steps;
+            self.last_answered = self.started;
         }
         let approval = call.approval.iter();
         self.approvals.extend(approval.map(|approval| (approval.clone(), id.to_owned())));
@@ -105,9 +105,15 @@ impl Seen {
         self.steps += u32::from(std::mem::take(&mut self.has_empty_step));
     }
 
-    /// Returns `true` if the page has answered a call of the step with this number, counted from 1.
+    /// Returns `true` if the page has answered a call of the step with this number, counted from 1, and that is the page's
+    /// last step.
     pub(super) fn has_answers_in(&self, step: u32) -> bool {
-        step > 0 && step == self.last_answered
+        self.last_answered > 0 && self.last_answered == self.started && self.is_in_last_step(step)
+    }
+
+    /// Returns `true` as long as the response has started no other step than the page's last one.
+    fn is_in_last_step(&self, step: u32) -> bool {
+        step <= self.steps + u32::from(self.has_empty_step)
     }
 
     /// Returns `true` if the page has a call.
@@ -117,8 +123,7 @@ impl Seen {
 
     /// Returns `true` if the page needs a chunk of the step with this number, counted from 1.
     pub(super) fn needs(&mut self, chunk: &UiChunk, step: u32) -> bool {
-        // The page's last step is the present one until the response starts another.
-        let is_in_last_step = step <= self.steps + u32::from(self.has_empty_step);
+        let is_in_last_step = self.is_in_last_step(step);
         match chunk {
             UiChunk::StartStep => !is_in_last_step,
             UiChunk::FinishStep

@@ -149,6 +149,46 @@ fn a_question_of_a_sub_agent_in_an_empty_step_leaves_the_step_empty() {
     assert!(!rest.contains(&UiChunk::StartStep), "{rest:?}");
 }
 
+/// The page sends its answers again as long as they are in the last step, whatever else is in it.
+#[test]
+fn an_answer_to_a_sub_agent_does_not_stay_in_the_step_of_the_next_reply() {
+    let waiting = [(1, sub_agent_start("1.0", "s-sub-1.0")), (1, suspended())];
+    let mut assembler = Assembler::continuing(message(waiting.clone()));
+    let answered = [
+        UiChunk::StartStep,
+        UiChunk::ToolInputAvailable {
+            tool_call_id: "s-sub-1.0#1.0".to_owned(),
+            tool_name: "ask".to_owned(),
+            input: serde_json::json!({}),
+            provider_executed: None,
+        },
+        UiChunk::ToolOutputAvailable {
+            tool_call_id: "s-sub-1.0#1.0".to_owned(),
+            output: "sun".into(),
+            provider_executed: None,
+            preliminary: None,
+        },
+    ];
+    answered.iter().for_each(|chunk| assembler.add(chunk).unwrap());
+    let before = assembler.into_settled();
+    let [start, _] = waiting;
+    let rest = translate(
+        Some(Seen::of(&before)),
+        [
+            start,
+            (1, tool_end("1.0", "subagent__poet")),
+            (1, checkpoint()),
+            (2, text("Done.")),
+            (2, checkpoint()),
+            (2, ended("completed")),
+        ],
+    );
+    let steps = rest.iter().filter(|chunk| matches!(chunk, UiChunk::StartStep));
+    assert_eq!(steps.count(), 1, "{rest:?}");
+    let after_text = rest.iter().skip_while(|chunk| !matches!(chunk, UiChunk::TextEnd { .. }));
+    assert!(after_text.into_iter().any(|chunk| *chunk == UiChunk::StartStep), "{rest:?}");
+}
+
 /// Two pages may show the same call; one of them answers first.
 #[test]
 fn a_page_with_another_answer_gets_the_recorded_one() {
