@@ -114,6 +114,11 @@ impl Live<'_> {
 /// Records responses of the translators, and plays them to the clients.
 fn play_stories() -> Result<()> {
     let folder = std::path::absolute(RECORDINGS)?;
+    // The tests append to the recordings.
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)
+            .with_context(|| format!("could not remove {RECORDINGS}"))?;
+    }
     std::fs::create_dir_all(&folder).with_context(|| format!("could not create {RECORDINGS}"))?;
     let test = ["test", "--package", "helix-agents-protocols", "--test", "it"];
     process::run(process::cargo(test).env("HELIX_FRAMES", &folder).env("HELIX_SEEDS", SEEDS))?;

@@ -22,8 +22,6 @@ pub struct Seen {
     calls: BTreeMap<String, SeenCall>,
     /// The calls of the approval requests.
     approvals: BTreeMap<String, String>,
-    /// The number of steps that had started before the last call that the page has answered.
-    last_answered: u32,
 }
 
 /// A call of a tool that a page has.
@@ -82,9 +80,6 @@ impl Seen {
         if !is_of_sub_agent(id) {
             self.add_other();
         }
-        if call.is_answered {
-            self.last_answered = self.started;
-        }
         let approval = call.approval.iter();
         self.approvals.extend(approval.map(|approval| (approval.clone(), id.to_owned())));
         self.calls.insert(id.to_owned(), SeenCall { started: self.started, ..call });
@@ -105,10 +100,14 @@ impl Seen {
         self.steps += u32::from(std::mem::take(&mut self.has_empty_step));
     }
 
-    /// Returns `true` if the page has answered a call of the step with this number, counted from 1, and that is the page's
-    /// last step.
-    pub(super) fn has_answers_in(&self, step: u32) -> bool {
-        self.last_answered > 0 && self.last_answered == self.started && self.is_in_last_step(step)
+    /// Returns the questions in the page's last step, each with whether the page has answered it. There are none if the
+    /// response has started another step. `step` is its present step, counted from 1.
+    pub(super) fn questions(&self, step: u32) -> impl Iterator<Item = (&str, bool)> {
+        let is_in_last_step = self.is_in_last_step(step);
+        let questions = self.calls.iter().filter(move |(_, call)| {
+            is_in_last_step && call.started == self.started && !call.is_server
+        });
+        questions.map(|(id, call)| (&**id, call.is_answered))
     }
 
     /// Returns `true` as long as the response has started no other step than the page's last one.

@@ -399,8 +399,8 @@ impl Writer {
             },
         };
         // The page would send its answers again as long as they are in the last step.
-        let has_answers = self.seen.as_ref().is_some_and(|seen| seen.has_answers_in(self.step));
-        if self.calls.would_resend_answers(self.step, *end == RunEnd::Suspended, has_answers) {
+        let questions = self.seen.iter().flat_map(|seen| seen.questions(self.step));
+        if self.calls.would_resend_answers(self.step, *end == RunEnd::Suspended, questions) {
             self.start_step(out);
             self.put(UiChunk::FinishStep, out);
         }

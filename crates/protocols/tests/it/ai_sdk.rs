@@ -398,6 +398,11 @@ fn lasting(part: &UiPart) -> Value {
     if part["state"] == "output-error" {
         part.as_object_mut().unwrap().remove("approval");
     }
+    // An edit is shown with the start of its call. A process that stopped before that has not shown it.
+    if part["errorText"].as_str().is_some_and(|text| text.starts_with("the process stopped during"))
+    {
+        part.as_object_mut().unwrap().remove("input");
+    }
     part
 }
 

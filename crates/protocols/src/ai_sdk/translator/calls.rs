@@ -73,20 +73,25 @@ impl Calls {
     }
 
     /// Returns `true` if the page would send answers again after the end of a response that ends with this step: it has
-    /// calls of the client or of an approver, and none of them is open. `page_has_answers` tells whether the page's message
-    /// has answers in this step, including those to a companion that has ended.
-    pub(super) fn would_resend_answers(
+    /// calls of the client or of an approver, and none of them is open. `of_page` are the questions that the page had in
+    /// this step, each with whether the page has answered it. Some may be of sub-agents or of a companion that has ended.
+    pub(super) fn would_resend_answers<'q>(
         &self,
         step: u32,
         is_suspended: bool,
-        page_has_answers: bool,
+        of_page: impl Iterator<Item = (&'q str, bool)>,
     ) -> bool {
-        let of_step = self.by_reference.values().filter(|call| call.step == step);
-        let mut asked = of_step
-            .filter(|call| matches!(call.state, State::Client | State::Approval { .. }))
-            .peekable();
-        (asked.peek().is_some() || page_has_answers)
-            && (!is_suspended || asked.all(Call::is_answered))
+        let own = self.by_reference.values().filter(|call| {
+            call.step == step && matches!(call.state, State::Client | State::Approval { .. })
+        });
+        let of_page = of_page.map(|(id, is_answered)| {
+            self.by_reference.get(id).map_or(is_answered, Call::is_answered)
+        });
+        // A turn that has ended leaves no question of its own open.
+        let own = own.map(|call| !is_suspended || call.is_answered());
+        let answered: Vec<_> = own.chain(of_page).collect();
+        let is_blocked = is_suspended && answered.contains(&false);
+        answered.contains(&true) && !is_blocked
     }
 }
 
@@ -115,7 +120,8 @@ impl Call {
 
     /// Returns `true` if nothing is left to answer.
     fn is_answered(&self) -> bool {
-        self.has_output || matches!(self.state, State::Approval { is_answered: true, .. })
+        self.has_output
+            || matches!(self.state, State::Server | State::Approval { is_answered: true, .. })
     }
 
     /// Returns whether the server executes a call that has ended; `None` for a call of the client.
