@@ -91,6 +91,18 @@ export class Tab {
     await this.page.locator(`[data-status="${status}"]`).waitFor();
   }
 
+  /** Waits until the turn has ended at the server. */
+  async ends() {
+    const url = `${this.world.door.url}/api/chat/${this.talk}/stream`;
+    const headers = { authorization: `Bearer ${this.user}` };
+    for (;;) {
+      const response = await fetch(url, { headers });
+      await response.body?.cancel();
+      if (response.status === 204) return;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
   /** Reloads the page. */
   async reload() {
     await this.page.reload();

@@ -73,6 +73,21 @@ test("a connection that breaks while the model answers", async () => {
   assert.deepEqual(await tab.texts(), ["Hello Ann."]);
 });
 
+test("a connection that breaks, and a reply that ends before the page reconnects", async () => {
+  const gate = new Gate();
+  const tab = await browser.start(["Hello ", gate, "Ann."]);
+  await tab.say("Hello!");
+  await tab.shows(/^Hello\s*$/);
+  world.door.cut();
+  await tab.settles("error");
+  gate.open();
+  await tab.ends();
+  await tab.click("Reconnect");
+  await tab.shows("Hello Ann.");
+  await tab.assertRequests({ calls: 1, posts: 1 });
+  assert.deepEqual(await tab.texts(), ["Hello Ann."]);
+});
+
 test("a connection that breaks while a tool runs", async () => {
   const gate = new Gate();
   const tab = await browser.start();

@@ -6,12 +6,24 @@ import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
 } from "ai";
-import { useState } from "react";
+import { useRef, useState } from "react";
 
 import { Part } from "./parts.jsx";
-import { headers, interrupt } from "./server.js";
+import { headers, interrupt, loadMessages } from "./server.js";
 
-const transport = new DefaultChatTransport({ api: "/api/chat", headers });
+/** A transport that tells whether there is a run to resume. */
+class Transport extends DefaultChatTransport {
+  constructor(onNothingToResume) {
+    super({ api: "/api/chat", headers });
+    this.onNothingToResume = onNothingToResume;
+  }
+
+  async reconnectToStream(options) {
+    const stream = await super.reconnectToStream(options);
+    if (!stream) this.onNothingToResume();
+    return stream;
+  }
+}
 
 /** Sends answers once all calls of the last step have one. */
 const sendAutomaticallyWhen = (chat) =>
@@ -23,6 +35,9 @@ export function Chat({ id, initial }) {
   /** The id of the user's message that the draft replaces. */
   const [edited, setEdited] = useState();
 
+  const reload = useRef();
+  const [transport] = useState(() => new Transport(() => reload.current()));
+
   const onData = ({ type, data }) => {
     if (type === "data-tool-progress") setProgress(data.message);
     if (type === "data-state-patch") setProgress(`state: ${JSON.stringify(data)}`);
@@ -30,6 +45,18 @@ export function Chat({ id, initial }) {
   const chat = useChat({ id, messages: initial, resume: true, transport, sendAutomaticallyWhen, onData });
   const { messages, status, error } = chat;
   const isBusy = status === "submitted" || status === "streaming";
+
+  // The run may have ended after the page loaded the messages, or while the connection was broken.
+  const shown = useRef();
+  shown.current = messages;
+  reload.current = async () => {
+    const before = shown.current;
+    const recorded = await loadMessages(id);
+    // The user may have sent a message in the meantime.
+    if (shown.current !== before) return;
+    chat.setMessages(recorded);
+    chat.clearError();
+  };
 
   const send = (event) => {
     event.preventDefault();
