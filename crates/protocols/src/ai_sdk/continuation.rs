@@ -1,7 +1,8 @@
 //! The response to a page's answers.
 //!
-//! A page that answers calls keeps its message and adds the response to it. What it has must not be sent again: the
-//! client would show texts twice. A page that resumes starts with an empty message instead, and gets all of it.
+//! A page that answers calls keeps its message and adds the response to it. The parts that it has already must not be
+//! sent again, because the client would show texts twice. A page that resumes starts with an empty message instead, and
+//! receives the whole message.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,12 @@ use super::{UiChunk, UiMessage, UiPart};
 /// The page may claim anything here: this only determines what is sent to the page, never what the server does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seen {
-    /// The number of steps.
+    /// The number of steps of the root session that the page has.
     steps: u32,
-    /// Whether an empty step follows, which the next step uses. A step that only shows sub-agents is empty in this sense:
-    /// what they do after the page's last step is added to it.
+    /// Whether the page's message ends with a step that shows nothing of the root session. The response continues it with
+    /// the root session's next step. It may show sub-agents.
     has_empty_step: bool,
-    /// The number of steps that have started.
+    /// The number of step starts in the page's message, including that of the empty step.
     started: u32,
     calls: BTreeMap<String, SeenCall>,
     /// The calls of the approval requests.
@@ -32,7 +33,7 @@ pub(super) struct SeenCall {
     /// Whether the page has answered the call.
     is_answered: bool,
     approval: Option<String>,
-    /// The number of steps that had started before the call.
+    /// The number of step starts before the call.
     started: u32,
 }
 
@@ -50,7 +51,7 @@ impl SeenCall {
 }
 
 impl Seen {
-    /// Returns the parts that a page has, if this is its message.
+    /// Returns the parts that a page with this message has.
     #[must_use]
     pub fn of(message: &UiMessage) -> Self {
         let mut seen = Self::default();
@@ -64,7 +65,7 @@ impl Seen {
                     seen.add_call(&call.tool_call_id, state);
                 }
                 UiPart::Data(data) => seen.add_data(&data.kind),
-                _ => seen.add_other(),
+                _ => seen.fill_step(),
             }
         }
         seen
@@ -78,7 +79,7 @@ impl Seen {
 
     pub(super) fn add_call(&mut self, id: &str, call: SeenCall) {
         if !is_of_sub_agent(id) {
-            self.add_other();
+            self.fill_step();
         }
         let approval = call.approval.iter();
         self.approvals.extend(approval.map(|approval| (approval.clone(), id.to_owned())));
@@ -87,7 +88,7 @@ impl Seen {
 
     pub(super) fn add_data(&mut self, kind: &str) {
         if kind != "data-subagent" {
-            self.add_other();
+            self.fill_step();
         }
         // Version 6 keeps the step of a discarded reply, which no replay contains.
         if kind == "data-discarded" {
@@ -96,7 +97,7 @@ impl Seen {
     }
 
     /// Adds a part that only tells that its step is not empty.
-    pub(super) fn add_other(&mut self) {
+    pub(super) fn fill_step(&mut self) {
         self.steps += u32::from(std::mem::take(&mut self.has_empty_step));
     }
 
@@ -121,7 +122,7 @@ impl Seen {
     }
 
     /// Returns `true` if the page needs a chunk of the step with this number, counted from 1.
-    pub(super) fn needs(&mut self, chunk: &UiChunk, step: u32) -> bool {
+    pub(super) fn needs(&self, chunk: &UiChunk, step: u32) -> bool {
         let is_in_last_step = self.is_in_last_step(step);
         match chunk {
             UiChunk::StartStep => !is_in_last_step,

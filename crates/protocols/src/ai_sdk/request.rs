@@ -322,7 +322,7 @@ fn answers(posted: &PostedMessage<'_>, limits: &RequestLimits) -> Result<(Vec<An
                 let state = SeenCall::new(&call.state, has_output, is_server, approval);
                 seen.add_call(&call.tool_call_id, state);
             }
-            _ => seen.add_other(),
+            _ => seen.fill_step(),
         }
         // The message contains all answers of the turn. Those of earlier requests come first, and are not needed again.
         if answers.len() > limits.answers {

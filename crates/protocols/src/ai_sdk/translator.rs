@@ -243,7 +243,7 @@ impl Writer {
     }
 
     fn put(&mut self, chunk: UiChunk, out: &mut Vec<UiChunk>) {
-        let is_needed = match &mut self.seen {
+        let is_needed = match &self.seen {
             Some(seen) => seen.needs(&chunk, self.step),
             None => true,
         };
