@@ -97,9 +97,9 @@ export class Tab {
     const headers = { authorization: `Bearer ${this.user}` };
     for (;;) {
       const response = await fetch(url, { headers });
-      await response.body?.cancel();
       if (response.status === 204) return;
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      // The response ends with the turn.
+      await response.text();
     }
   }
 

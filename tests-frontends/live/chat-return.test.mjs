@@ -59,13 +59,19 @@ test("a reload after the turn", async () => {
   assert.deepEqual(await tab.page.locator("article").allInnerTexts(), before);
 });
 
-test("a connection that breaks while the model answers", async () => {
+/** Starts a reply that waits at a gate, and cuts the page's connection. */
+async function cutReply() {
   const gate = new Gate();
   const tab = await browser.start(["Hello ", gate, "Ann."]);
   await tab.say("Hello!");
   await tab.shows(/^Hello\s*$/);
   world.door.cut();
   await tab.settles("error");
+  return { tab, gate };
+}
+
+test("a connection that breaks while the model answers", async () => {
+  const { tab, gate } = await cutReply();
   await tab.click("Reconnect");
   gate.open();
   await tab.shows("Hello Ann.");
@@ -74,12 +80,7 @@ test("a connection that breaks while the model answers", async () => {
 });
 
 test("a connection that breaks, and a reply that ends before the page reconnects", async () => {
-  const gate = new Gate();
-  const tab = await browser.start(["Hello ", gate, "Ann."]);
-  await tab.say("Hello!");
-  await tab.shows(/^Hello\s*$/);
-  world.door.cut();
-  await tab.settles("error");
+  const { tab, gate } = await cutReply();
   gate.open();
   await tab.ends();
   await tab.click("Reconnect");

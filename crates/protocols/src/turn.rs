@@ -25,6 +25,7 @@ mod sub_agents;
 
 pub use event::{Executor, RunEnd, TurnEvent};
 pub use folds::Folds;
+pub(crate) use folds::is_of_sub_agent;
 pub use reader::TurnReader;
 pub use record::turns;
 pub(crate) use record::{TurnRecord, user_messages};

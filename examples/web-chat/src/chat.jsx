@@ -11,7 +11,7 @@ import { useRef, useState } from "react";
 import { Part } from "./parts.jsx";
 import { headers, interrupt, loadMessages } from "./server.js";
 
-/** A transport that tells whether there is a run to resume. */
+/** A transport that calls a function if there is no run to resume. */
 class Transport extends DefaultChatTransport {
   constructor(onNothingToResume) {
     super({ api: "/api/chat", headers });
@@ -20,7 +20,7 @@ class Transport extends DefaultChatTransport {
 
   async reconnectToStream(options) {
     const stream = await super.reconnectToStream(options);
-    if (!stream) this.onNothingToResume();
+    if (!stream) await this.onNothingToResume();
     return stream;
   }
 }
@@ -47,16 +47,7 @@ export function Chat({ id, initial }) {
   const isBusy = status === "submitted" || status === "streaming";
 
   // The run may have ended after the page loaded the messages, or while the connection was broken.
-  const shown = useRef();
-  shown.current = messages;
-  reload.current = async () => {
-    const before = shown.current;
-    const recorded = await loadMessages(id);
-    // The user may have sent a message in the meantime.
-    if (shown.current !== before) return;
-    chat.setMessages(recorded);
-    chat.clearError();
-  };
+  reload.current = async () => chat.setMessages(await loadMessages(id));
 
   const send = (event) => {
     event.preventDefault();

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{UiChunk, UiMessage, UiPart};
+use crate::turn::is_of_sub_agent;
 
 /// The parts of a turn's message that a page has, according to its request.
 ///
@@ -96,7 +97,7 @@ impl Seen {
         }
     }
 
-    /// Adds a part that only tells that its step is not empty.
+    /// Counts the page's last step, because it is not empty.
     pub(super) fn fill_step(&mut self) {
         self.steps += u32::from(std::mem::take(&mut self.has_empty_step));
     }
@@ -165,9 +166,4 @@ impl Seen {
             _ => true,
         }
     }
-}
-
-/// Returns `true` for the reference of a call of a sub-agent.
-fn is_of_sub_agent(call: &str) -> bool {
-    call.contains('#')
 }

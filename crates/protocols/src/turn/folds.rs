@@ -115,6 +115,11 @@ impl<'a> Folds<'a> {
     }
 }
 
+/// Returns `true` if a reference names a call of a sub-agent: it contains the sub-agent's session.
+pub(crate) fn is_of_sub_agent(reference: &str) -> bool {
+    reference.contains('#')
+}
+
 /// Returns the sub-agents of the present turn of a session, and all of its companions: these can ask in any turn.
 fn sub_agents(session: &Session) -> impl Iterator<Item = &SessionId> {
     let turn = session.turn();

@@ -202,7 +202,7 @@ impl Page {
         if self.ended.as_ref().is_none_or(|(ended, _)| *ended != run.id) {
             return;
         }
-        // A run that takes over with a message starts the next turn, and the response goes on.
+        // A run that takes over with a message starts the next turn, and the response continues.
         if run.turn != self.turn {
             return;
         }

@@ -99,7 +99,7 @@ fn boot(process: Process, seed: u64) -> BoxFuture<'static, Booted> {
 }
 
 /// Returns `true` if the sub-agents of a run have ended when the run ends. Those of a run that was stopped or waits may
-/// go on, for example after a crash of their process, and record their ends after that of the run.
+/// continue, for example after a crash of their process, and record their ends after that of the run.
 pub(crate) fn ends_after_children(run: &RunRecord) -> bool {
     !run.status.is_suspended() && !matches!(run.status, RunStatus::Interrupted | RunStatus::Aborted)
 }

@@ -10,7 +10,7 @@ use helix_agents_core::stream::{Attempt, Chunk, ChunkKind};
 use helix_agents_core::tool::SUB_AGENT_PREFIX;
 
 use super::{TurnReader, unknown_error};
-use crate::turn::{Executor, SubAgent, SubAgentStatus, TurnEvent};
+use crate::turn::{Executor, SubAgent, SubAgentStatus, TurnEvent, is_of_sub_agent};
 
 /// The calls that were reported, by their references.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Calls {
     pub(super) fn open_of_children(&self) -> Vec<(String, Arc<str>)> {
         let calls = self.by_reference.iter();
         let open = calls.filter(|(reference, state)| {
-            state.is_started && !state.has_result && reference.contains('#')
+            state.is_started && !state.has_result && is_of_sub_agent(reference)
         });
         open.map(|(reference, state)| (reference.clone(), Arc::clone(&state.tool))).collect()
     }
