@@ -7,7 +7,7 @@ import { call, reasoning, refusal } from "./model.mjs";
 import { payment, question } from "./clerk.mjs";
 import { Gate } from "./gate.mjs";
 import { World } from "./world.mjs";
-import { agentOf, last, ofType, resume, run, say, shown, texts, warnings } from "./ag-ui-client.mjs";
+import { agentOf, last, ofType, received, resume, run, say, shown, texts, warnings } from "./ag-ui-client.mjs";
 
 const ROUTE = "/agui/clerk";
 let world;
@@ -57,8 +57,14 @@ test("reasoning", async () => {
 });
 
 test("a tool of the server", async () => {
-  const talk = start([call("get_weather", { city: "Oslo" })], ["It rains."]);
-  const events = await say(talk.agent, talk.talk, "The weather?");
+  // Progress is only live: the client follows the run before the tool is called.
+  const gate = new Gate();
+  const talk = start([gate, call("get_weather", { city: "Oslo" })], ["It rains."]);
+  const isFollowing = received(talk.agent, "RUN_STARTED");
+  const answer = say(talk.agent, talk.talk, "The weather?");
+  await isFollowing;
+  gate.open();
+  const events = await answer;
   const [progress] = ofType(events, "CUSTOM").filter((event) => event.name === "tool_progress");
   assert.equal(progress.value.message, "asking the station");
   const results = talk.agent.messages.filter((message) => message.role === "tool");

@@ -38,8 +38,12 @@ test("reasoning", async () => {
 });
 
 test("a tool of the server", async () => {
-  const tab = await browser.start([call("get_weather", { city: "Oslo" })], ["It rains."]);
+  // Progress is only live: the page follows the run before the tool is called.
+  const gate = new Gate();
+  const tab = await browser.start(["One moment.", gate, call("get_weather", { city: "Oslo" })], ["It rains."]);
   await tab.say("The weather?");
+  await tab.shows("One moment.");
+  gate.open();
   await tab.shows("It rains.");
   await tab.assertRequests({ calls: 2, posts: 1 });
   await tab.shows('{"city":"Oslo","weather":"rain"}');
