@@ -19,6 +19,7 @@ use helix_agents::event::{Event, ModelReply};
 use helix_agents::executor::AgentResult;
 use helix_agents::id::SessionId;
 use helix_agents::llm::{LlmAdapter, LlmRequest, NoSink, ToolChoice};
+use helix_agents::observer::Observers;
 use helix_agents::runtime_local::{SystemIds, TokioClock};
 use helix_agents::session::{
     Durability, Journal, JournalConfig, Session, StartOutcome, StartRun, execute_events, load,
@@ -49,6 +50,7 @@ impl OwnLoop {
             ids,
             lease,
             durability: Durability::PerEffect,
+            observers: Observers::default(),
         };
         Self { config, llm }
     }

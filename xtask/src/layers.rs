@@ -118,6 +118,13 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
+        name: "helix-agents-telemetry",
+        may_use: &["helix-agents-core"],
+        // Telemetry reads the log only.
+        never: &["helix-agents-store-*", "helix-agents-runtime*", "helix-agents-llm", "axum*"],
+        ..Layer::EMPTY
+    },
+    Layer {
         name: "helix-agents-client",
         may_use: &["helix-agents-core", "helix-agents-sse"],
         // A client needs no engine, no store and no server.
@@ -150,6 +157,7 @@ const LAYERS: &[Layer] = &[
             "helix-agents-runtime-*",
             "helix-agents-server",
             "helix-agents-store-*",
+            "helix-agents-telemetry",
             "helix-agents-test",
             "helix-agents-tools",
         ],

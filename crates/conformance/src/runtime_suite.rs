@@ -21,6 +21,7 @@ pub mod imports;
 pub mod interleavings;
 pub mod large;
 pub mod limits;
+pub mod observers;
 pub mod ownership;
 pub mod panics;
 pub mod parts;
@@ -51,6 +52,7 @@ use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::executor::AgentExecutor;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::observer::LogObserver;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
@@ -98,6 +100,8 @@ pub struct World {
     pub registry: AgentRegistry,
     /// Whether an answer resumes its session.
     pub auto_resume: bool,
+    /// The observers of the log.
+    pub observers: Vec<Arc<dyn LogObserver>>,
 }
 
 impl World {
@@ -111,6 +115,7 @@ impl World {
             grace: Duration::from_millis(100),
             registry: AgentRegistry::default(),
             auto_resume: false,
+            observers: Vec::new(),
         }
     }
 
@@ -132,6 +137,13 @@ impl World {
     #[must_use]
     pub fn registered<O>(self, agent: &Agent<O>) -> Self {
         self.registry.replace(agent);
+        self
+    }
+
+    /// Adds an observer of the log.
+    #[must_use]
+    pub fn observed_by(mut self, observer: impl LogObserver) -> Self {
+        self.observers.push(Arc::new(observer));
         self
     }
 
@@ -437,6 +449,9 @@ macro_rules! runtime_suite {
             traces: a_turn_belongs_to_the_trace_of_its_caller;
             traces: a_turn_that_failed_or_was_rewound_has_its_trace;
             traces: a_resumed_turn_stays_in_its_trace;
+            observers: each_event_is_reported_by_the_process_that_appended_it;
+            observers: a_process_that_takes_over_reports_the_last_events_again;
+            observers: a_panic_of_an_observer_is_contained;
             stream_outages: unavailable_streams_cost_a_moment;
             stream_outages: streams_that_never_answer_cost_a_moment;
             interleavings: a_lost_reply_is_resolved_by_asking_again;

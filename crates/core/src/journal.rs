@@ -13,6 +13,7 @@ mod fork;
 mod hold;
 mod late;
 mod load;
+pub mod observer;
 mod oversize;
 mod page;
 mod pending_views;
@@ -44,6 +45,7 @@ use crate::step::{Action, StepIterator};
 use crate::store::{Append, AppendOutcome, Guard, LeaseChange, StateStore, StoredAppend};
 use batch::Batch;
 use hold::Oversize;
+use observer::{Appended, Observers};
 
 pub use cache::{MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, SessionCache, SessionReader};
 pub use committed::Committed;
@@ -60,7 +62,9 @@ pub use oversize::recordable_result;
 pub use page::{SessionPage, StreamStatus, session_page};
 pub use pending_views::{PendingCallView, all_pending_calls, pending_call, pending_calls};
 pub use repair::{StreamRepair, is_outcome, plan_stream_repair, repair_ended_stream};
-pub use request::{RequestContext, pass_down, queue_message, queue_message_in_turn, request};
+pub use request::{
+    MessageOrigin, RequestContext, pass_down, queue_message, queue_message_in_turn, request,
+};
 pub use required_tags::root_has_tags;
 pub use shared_stream::{CachedStream, SharedStream, StreamLookup, write_shared};
 pub use start_run::StartOutcome;
@@ -98,6 +102,8 @@ pub struct JournalConfig {
     pub lease: Duration,
     /// The granularity at which facts are appended.
     pub durability: Durability,
+    /// The observers of the events that are appended.
+    pub observers: Observers,
 }
 
 /// The writer of a run's events.
@@ -475,9 +481,13 @@ impl Journal {
     }
 
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
+        let after = self.acknowledged();
         self.iterator.acknowledge(append, at);
         self.savepoint = None;
-        self.held.take_events()
+        let events = self.held.take_events();
+        let appended = Appended { events: &events, after, at, run: &self.run };
+        self.config.observers.recorded(self.iterator.session(), appended);
+        events
     }
 
     fn append_of_held(&mut self, guard: Guard) -> Append {

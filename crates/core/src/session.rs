@@ -3,8 +3,8 @@
 pub use crate::journal::{
     CallRef, Committed, CompletionNotice, Durability, ExportedSession, Journal, JournalConfig,
     Lineage, MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, MAX_CONFLICTS, MAX_REPORT_SOURCES,
-    PendingCallView, RequestContext, SessionCache, SessionExport, SessionPage, SessionReader,
-    StartOutcome, StreamRepair, StreamStatus, Submission, UsageQuery, UsageReport,
+    MessageOrigin, PendingCallView, RequestContext, SessionCache, SessionExport, SessionPage,
+    SessionReader, StartOutcome, StreamRepair, StreamStatus, Submission, UsageQuery, UsageReport,
     all_pending_calls, catch_up, child_status, clear_stream, delete_session, delete_session_if,
     deliver_missed_notices, export_session, first_model, fork, has_ready_child, has_waiter,
     import_session, is_already_done, is_outcome, lineage, load, load_events, overview_and_status,

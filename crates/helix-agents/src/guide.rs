@@ -44,6 +44,8 @@ pages! {
     state = "state.md",
     streaming = "streaming.md",
     sub_agents = "sub-agents.md",
+    #[cfg(feature = "telemetry")]
+    telemetry = "telemetry.md",
     testing = "testing.md",
     tools = "tools.md",
     #[cfg(all(feature = "store-postgres", feature = "store-redis"))]

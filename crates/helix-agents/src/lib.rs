@@ -2,7 +2,7 @@
 
 pub use helix_agents_core::{
     agent, budget, clock, embed, error, event, executor, finding, guarantee, hooks, id, json, llm,
-    message, schema, session, state, step, store, stream, tool, trace, usage,
+    message, observer, schema, session, state, step, store, stream, tool, trace, usage,
 };
 
 /// Agent files: TOML descriptions of agents.
@@ -12,6 +12,10 @@ pub use helix_agents_agent_file as agent_file;
 /// Client of an agent server.
 #[cfg(feature = "client")]
 pub use helix_agents_client as client;
+
+/// The export of traces to OpenTelemetry receivers and Langfuse.
+#[cfg(feature = "telemetry")]
+pub use helix_agents_telemetry as telemetry;
 
 /// Runs on a terminal: the live view of a stream, and output that untrusted text cannot imitate.
 #[cfg(feature = "terminal")]

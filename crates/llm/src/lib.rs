@@ -28,6 +28,7 @@ mod openai_chat;
 mod openai_responses;
 mod registry;
 mod reply_data;
+mod response_id;
 mod retry;
 mod secret;
 mod server;

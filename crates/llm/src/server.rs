@@ -58,6 +58,7 @@ mod google_tokens;
 mod hosting;
 mod models;
 mod options;
+mod provider_name;
 mod settings;
 mod signing;
 
@@ -67,6 +68,7 @@ pub use embeddings::ServerEmbedder;
 pub use google_tokens::GoogleTokens;
 pub use hosting::{Hosting, KeyHeader};
 pub use options::{ApiFormat, ModelServerOptions};
+use provider_name::provider_name;
 #[cfg(feature = "sigv4")]
 pub use signing::AwsCredentials;
 
@@ -323,7 +325,7 @@ impl ModelServer {
         };
         // For all attempts of the call.
         let may_renew = AtomicBool::new(true);
-        with_retries(policy, subject, request.cancel, sink, async || {
+        let mut response = with_retries(policy, subject, request.cancel, sink, async || {
             let mut token = self.token(request.cancel).await.map_err(FailedAttempt::early)?;
             loop {
                 let mut sends_token = false;
@@ -362,7 +364,10 @@ impl ModelServer {
                 }
             }
         })
-        .await
+        .await?;
+        response.provider = Some(provider_name(&options.format, &options.name).into());
+        response.requested = Some(model.into());
+        Ok(response)
     }
 }
 

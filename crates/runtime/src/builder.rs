@@ -6,6 +6,7 @@ use std::time::Duration;
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::observer::LogObserver;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use tokio::runtime::Handle;
@@ -103,6 +104,19 @@ pub trait RuntimeBuilder: Sized {
     #[must_use]
     fn auto_resume(mut self, auto_resume: bool) -> Self {
         self.settings().auto_resume = auto_resume;
+        self
+    }
+
+    /// Adds an observer of the events that this process appends.
+    #[must_use]
+    fn observer(self, observer: impl LogObserver) -> Self {
+        self.observers([Arc::new(observer) as Arc<dyn LogObserver>])
+    }
+
+    /// Adds observers from existing `Arc`s.
+    #[must_use]
+    fn observers(mut self, observers: impl IntoIterator<Item = Arc<dyn LogObserver>>) -> Self {
+        self.settings().observers.extend(observers);
         self
     }
 

@@ -10,6 +10,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::mutant;
+use helix_agents_core::observer::Observers;
 use helix_agents_core::session::{
     Durability, RequestContext, RunRecord, SessionCache, SessionReader, clear_stream,
     repair_ended_stream,
@@ -48,6 +49,8 @@ pub struct RuntimeContext {
     pub grace: Duration,
     /// Whether a session is resumed automatically after an answer to a pending call was submitted.
     pub auto_resume: bool,
+    /// The observers of the events that this process appends.
+    pub observers: Observers,
     /// The background tasks of the runtime.
     pub tasks: Tasks,
     /// Runs that this process started and executes as work items.
@@ -74,10 +77,9 @@ impl RuntimeContext {
     /// Returns the store and id source for appending requests from outside a run.
     pub(crate) fn request_context(&self) -> RequestContext<'_> {
         RequestContext {
-            store: &*self.store,
-            ids: &*self.ids,
             folds: Some(&self.folds),
-            required_tags: None,
+            observers: Some(&self.observers),
+            ..RequestContext::new(&*self.store, &*self.ids)
         }
     }
 

@@ -2,8 +2,10 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
 use helix_agents_core::hooks::{HookContext, HookScope};
@@ -11,7 +13,8 @@ use helix_agents_core::id::{CallId, RunId};
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    Committed, Journal, Session, StreamRepair, deliver_missed_notices, event_chunks, report_waiting,
+    Committed, Durability, Journal, Session, StreamRepair, deliver_missed_notices, event_chunks,
+    report_waiting,
 };
 use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 use tokio_util::sync::CancellationToken;
@@ -24,9 +27,11 @@ use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start_queue::StartTicket;
+use crate::store_clock::StoreClock;
 use crate::stream_writer::{AttemptHandle, StreamWriter, WatermarkUpdate};
 
 mod end;
+mod recovered;
 mod stream_updates;
 
 /// Executes actions of one run in this process. The local engine uses one driver for the whole run. Work items create a
@@ -50,6 +55,8 @@ pub struct Driver {
     pub(crate) late_calls: Vec<CallId>,
     /// The version of the log when the driver was created.
     pub(crate) opened_at: u64,
+    /// The store's clock, read when the driver was created and at each append.
+    pub(crate) store_clock: StoreClock,
     /// Results for which hooks have not been called yet.
     pub(crate) results: UndeliveredResults,
     /// `true` if the run is executed as work items, so another worker may execute the same work item.
@@ -210,6 +217,7 @@ impl Driver {
             ..WatermarkUpdate::default()
         };
         self.stream_writer.watermark(0, watermark);
+        self.report_superseded_run(lease, version).await?;
         if self.journal.session().companions().next().is_some() {
             let mut polled = Box::pin(deliver_missed_notices(
                 self.context.request_context(),
@@ -402,6 +410,7 @@ impl Driver {
     /// Registers the results of an append and shows its events in the stream.
     fn apply_commit(&mut self, step: u32, committed: &Committed) {
         let session = self.journal.session();
+        self.store_clock = StoreClock::read(session.clock(), self.context.clock.monotonic());
         if !self.hooks.is_empty() {
             // Events of other processes may have answered calls.
             self.results.note(session, &self.agent, &committed.events);
@@ -558,6 +567,12 @@ impl Driver {
             events.extend(changed(&cx, "on_message"));
         }
         events
+    }
+
+    /// Returns the end time of an effect that ends now, if its outcome is not appended immediately.
+    pub(crate) fn deferred_end(&self, monotonic: Duration) -> Option<Timestamp> {
+        let is_deferred = self.context.durability == Durability::PerStep;
+        is_deferred.then(|| self.store_clock.at(monotonic))
     }
 
     /// Returns the stream position at which the run started.

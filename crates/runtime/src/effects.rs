@@ -12,9 +12,10 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
-use helix_agents_core::session::StepRecord;
+use helix_agents_core::session::{Durability, StepRecord};
 use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
+use helix_agents_core::trace::Operation;
 use tokio_util::sync::CancellationToken;
 
 use crate::cancel_reason::CancelReason;
@@ -65,16 +66,19 @@ impl Driver {
             let call = pin!(call);
             self.guarded(lease, call).await
         };
-        let (response, price) = match ended {
-            Ok(response) => response?,
+        let model::CallOutcome { response, price, first } = match ended {
+            Ok(outcome) => outcome?,
             Err(CancelReason::Aborted) => return Ok(None),
             Err(reason) => return Err(self.error(reason)),
         };
         if model::was_cancelled(&response) {
             return Ok(None);
         }
-        let took = millis(lease.now().saturating_sub(started));
-        let mut reply = ModelReply::from_response(step, response, took);
+        let ended = lease.now();
+        let mut reply =
+            ModelReply::from_response(step, response, millis(ended.saturating_sub(started)));
+        reply.first_ms = first.map(|first| millis(first.saturating_sub(started)));
+        reply.ended = self.deferred_end(ended);
         reply.cost = price.map(|price| price.of(&reply.total_usage()));
         if let Some(message) = reply.message.as_ref().filter(|_| !self.hooks.is_empty()) {
             let message = Message::Assistant(Arc::clone(message));
@@ -113,6 +117,7 @@ impl Driver {
             // No other worker starts calls of this run.
             false => Duration::MAX,
         };
+        let is_deferred = self.context.durability == Durability::PerStep;
         let mut runs = Vec::with_capacity(tasks.len());
         runs.extend(tasks.iter().filter_map(|task| {
             let call = step.tool_call(&task.call)?.clone();
@@ -138,6 +143,8 @@ impl Driver {
                 max_append_bytes,
                 lease_view: lease.view().clone(),
                 starts: starts.clone(),
+                store_clock: is_deferred.then_some(self.store_clock),
+                trace: session.trace_parent(Operation::ToolCall(&task.call)),
             })
         }));
         (runs, starts)

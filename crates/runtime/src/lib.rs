@@ -31,6 +31,7 @@ mod sessions;
 mod settings;
 mod start;
 mod start_queue;
+mod store_clock;
 mod stream_wait;
 mod stream_writer;
 mod sweeper;

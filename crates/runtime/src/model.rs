@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::convert::identity;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use helix_agents_core::budget::Price;
+use helix_agents_core::clock::Clock;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::HookContext;
@@ -24,8 +26,24 @@ use crate::hook_chain::HookChain;
 use crate::lease_view::{LeaseMargin, LeaseView};
 use crate::stream_writer::{AttemptHandle, StreamWriter};
 
-/// Makes the model call and returns the response with the price of the model. The adapter retries failed calls
-/// (`helix_agents_llm`). Provider failures and refusals by hooks are returned as responses, too.
+/// The outcome of a model call.
+pub(crate) struct CallOutcome {
+    pub(crate) response: LlmResponse,
+    /// The price of the model.
+    pub(crate) price: Option<Price>,
+    /// The time of the first output, by the process's monotonic clock.
+    pub(crate) first: Option<Duration>,
+}
+
+impl CallOutcome {
+    /// Creates the outcome of a call that was not made.
+    fn failed(error: &Error) -> Self {
+        Self { response: failed(error), price: None, first: None }
+    }
+}
+
+/// Makes the model call. The adapter retries failed calls (`helix_agents_llm`). Provider failures and refusals by hooks are
+/// returned as responses, too.
 pub(crate) async fn call(
     driver: &Driver,
     step: u32,
@@ -33,23 +51,25 @@ pub(crate) async fn call(
     attempt: AttemptHandle,
     cx: &HookContext,
     lease_view: &LeaseView,
-) -> Result<(LlmResponse, Option<Price>)> {
+) -> Result<CallOutcome> {
     let agent = &driver.agent;
     let change = match driver.hooks.before_llm_call(cx, agent.llm()).await {
         Ok(change) => change,
-        Err(reason) => return Ok((failed(&helix_agents_core::hooks::refused(&reason)), None)),
+        Err(reason) => {
+            return Ok(CallOutcome::failed(&helix_agents_core::hooks::refused(&reason)));
+        }
     };
     let config = change.config.as_ref().unwrap_or_else(|| agent.llm());
     let session = driver.journal.session();
     let price = agent.prices().get(&config.model).copied();
     if price.is_none() && session.budget(agent).cost.is_some() {
-        return Ok((failed(&price_missing(&config.model)), None));
+        return Ok(CallOutcome::failed(&price_missing(&config.model)));
     }
     let prompt = match change.prompt {
         Some(content) => SharedMessage::new(Message::System { content }),
         None => match agent.system_message(session.state()) {
             Ok(message) => message,
-            Err(error) => return Ok((failed(&error), None)),
+            Err(error) => return Ok(CallOutcome::failed(&error)),
         },
     };
     let tool_choice = match agent.completion_tool() {
@@ -78,6 +98,8 @@ pub(crate) async fn call(
         attempt,
         step,
         hidden: Mutex::default(),
+        clock: &*driver.context.clock,
+        first: OnceLock::new(),
     };
     // Hooks and prompts may have blocked the thread for longer than the lease, so check the lease again before the
     // request is sent to the provider.
@@ -89,7 +111,7 @@ pub(crate) async fn call(
     fault::point("model.after");
     let response = response.unwrap_or_else(|error| failed(&error));
     driver.hooks.after_llm_call(cx, &response).await;
-    Ok((response, price))
+    Ok(CallOutcome { response, price, first: sink.first.get().copied() })
 }
 
 /// Returns the error for a model without a price. A cost limit cannot be enforced for it.
@@ -118,21 +140,33 @@ struct ModelSink<'a> {
     step: u32,
     /// The indices of `__finish__` calls, which are not shown in the stream.
     hidden: Mutex<BTreeSet<u32>>,
+    clock: &'a dyn Clock,
+    /// The time of the first output.
+    first: OnceLock<Duration>,
+}
+
+impl ModelSink<'_> {
+    fn note_output(&self) {
+        self.first.get_or_init(|| self.clock.monotonic());
+    }
 }
 
 impl LlmSink for ModelSink<'_> {
     fn text_delta(&self, delta: &str) {
+        self.note_output();
         self.stream_writer.show_text(self.attempt, self.step, delta);
         self.hooks.text_delta(self.cx, delta);
     }
 
     fn thinking(&self, content: &str, complete: bool) {
+        self.note_output();
         let kind = ChunkKind::Thinking { content: content.to_owned(), complete };
         self.stream_writer.show(Some(self.attempt), self.step, kind);
         self.hooks.thinking(self.cx, content, complete);
     }
 
     fn tool_call_start(&self, index: u32, name: &str) {
+        self.note_output();
         if name == FINISH_TOOL {
             self.hidden.lock().unwrap_or_else(PoisonError::into_inner).insert(index);
             return;

@@ -10,10 +10,10 @@ use helix_agents_core::executor::ForkOptions;
 use helix_agents_core::id::{RequestId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    CallRef, PendingCallView, RequestContext, Session, SessionExport, SessionPage, SessionReader,
-    StopKind, Submission, UsageQuery, UsageReport, all_pending_calls, clear_stream, delete_session,
-    export_session, fork, import_session, load_events, pending_calls, queue_message,
-    repair_ended_stream, request, session_page, submit, usage_of_sessions,
+    CallRef, MessageOrigin, PendingCallView, RequestContext, Session, SessionExport, SessionPage,
+    SessionReader, StopKind, Submission, UsageQuery, UsageReport, all_pending_calls, clear_stream,
+    delete_session, export_session, fork, import_session, load_events, pending_calls,
+    queue_message, repair_ended_stream, request, session_page, submit, usage_of_sessions,
 };
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{ChunkStream, StreamManager};
@@ -195,7 +195,8 @@ impl Sessions {
         request: &RequestId,
         message: UserMessage,
     ) -> Result<()> {
-        queue_message(self.request_context(), session, request, &message, None).await
+        let origin = MessageOrigin::default();
+        queue_message(self.request_context(), session, request, &message, origin).await
     }
 
     /// Requests that the session's run stop at its next step boundary. The owner of the run reads the request with its
@@ -276,6 +277,6 @@ impl Sessions {
     }
 
     fn request_context(&self) -> RequestContext<'_> {
-        RequestContext { store: &*self.store, ids: &*self.ids, folds: None, required_tags: None }
+        RequestContext::new(&*self.store, &*self.ids)
     }
 }

@@ -7,6 +7,7 @@ use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::observer::{LogObserver, Observers};
 use helix_agents_core::session::{Durability, SessionCache};
 use helix_agents_core::store::{RetryingStore, StateStore};
 use helix_agents_core::stream::{RetryingStreams, StreamManager};
@@ -51,6 +52,8 @@ pub struct Settings {
     pub grace: Duration,
     /// Whether a session is resumed automatically after an answer to a pending call was submitted.
     pub auto_resume: bool,
+    /// The observers of the events that this process appends.
+    pub observers: Vec<Arc<dyn LogObserver>>,
     /// The tokio runtime for background tasks. `None`: the runtime of the caller.
     pub tasks_on: Option<Handle>,
 }
@@ -69,6 +72,7 @@ impl Default for Settings {
             store_retry_timeout: None,
             grace: Duration::from_secs(5),
             auto_resume: false,
+            observers: Vec::new(),
             tasks_on: None,
         }
     }
@@ -115,6 +119,7 @@ impl Settings {
             lease: self.lease,
             grace: self.grace,
             auto_resume: self.auto_resume,
+            observers: Observers::new(self.observers),
             tasks: Tasks::new(self.tasks_on),
             local_runs: Mutex::default(),
             folds: SessionCache::default(),

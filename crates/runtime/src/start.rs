@@ -35,6 +35,7 @@ use crate::lease_keeper::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
+use crate::store_clock::StoreClock;
 use crate::stream_writer::StreamWriter;
 pub(crate) use started_by::StartedBy;
 use turn_request::{TurnRequest, TurnTarget};
@@ -418,6 +419,7 @@ pub(crate) fn journal(
         ids: Arc::clone(&context.ids),
         lease: context.lease,
         durability: context.durability,
+        observers: context.observers.clone(),
     };
     Journal::new(journal, Arc::clone(agent), session, run.clone())
 }
@@ -441,6 +443,7 @@ pub(crate) fn driver(
     let run = run.unwrap_or_else(|| RunId::from(""));
     let stream_writer = stream_writer(context, &agent, journal.session(), run.clone());
     let opened_at = journal.session().position().version;
+    let store_clock = StoreClock::read(journal.session().clock(), context.clock.monotonic());
     let mut driver = Box::new(Driver {
         context: Arc::clone(context),
         runtime: runtime.clone(),
@@ -453,6 +456,7 @@ pub(crate) fn driver(
         unsettled: Vec::new(),
         late_calls: Vec::new(),
         opened_at,
+        store_clock,
         results: UndeliveredResults::default(),
         in_work_items: false,
         interrupt: CancellationToken::new(),

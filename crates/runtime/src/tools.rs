@@ -19,6 +19,7 @@ use helix_agents_core::state::Patch;
 use helix_agents_core::step::{CallTask, complete_record, to_outcome};
 use helix_agents_core::stream::{ChunkKind, Effect};
 use helix_agents_core::tool::{ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolError};
+use helix_agents_core::trace::TraceParent;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,7 @@ use crate::hook_chain::HookChain;
 use crate::in_tool::in_tool;
 use crate::lease_view::{LeaseMargin, LeaseView};
 use crate::start_queue::StartQueue;
+use crate::store_clock::StoreClock;
 use crate::stream_writer::{AttemptHandle, CallStream, StreamWriter};
 
 mod at_most_once;
@@ -57,6 +59,9 @@ pub struct CallRun {
     pub(crate) max_append_bytes: usize,
     pub(crate) lease_view: LeaseView,
     pub(crate) starts: StartQueue,
+    /// The store's clock, if the result is not appended immediately.
+    pub(crate) store_clock: Option<StoreClock>,
+    pub(crate) trace: TraceParent,
 }
 
 /// A completed tool call with its result.
@@ -137,7 +142,7 @@ impl CallRun {
             attempt_number += 1;
             self.clock.sleep(wait).await;
         };
-        let took = self.clock.monotonic().saturating_sub(started);
+        let ended = self.clock.monotonic();
         let finish = ToolFinish {
             call: self.call.id.clone(),
             outcome: done.outcome,
@@ -145,7 +150,8 @@ impl CallRun {
             input: done.input,
             attachments: done.attachments,
             state_patch: done.patch,
-            took_ms: millis(took),
+            took_ms: millis(ended.saturating_sub(started)),
+            ended: self.store_clock.map(|clock| clock.at(ended)),
             attempts: attempt_number,
             child: None,
         };
@@ -351,6 +357,7 @@ impl CallRun {
             cancel,
             state,
             stream: Arc::new(stream_writer),
+            trace: Some(self.trace),
         })
     }
 

@@ -36,6 +36,9 @@ use crate::lease_keeper::{self, LeaseKeeper};
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start;
+use prior_execution::PriorExecution;
+
+mod prior_execution;
 
 /// A unit of work of a run. An engine executes the items of a run one after the other. Calls that run concurrently are
 /// not items: see [`NextWork::Calls`].
@@ -252,23 +255,13 @@ impl Runtime {
     }
 }
 
-/// The last execution of a work item before the current one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PriorExecution {
-    /// The item was not executed before.
-    Never,
-    /// The same call of `perform` executed it and was superseded by another process.
-    Here,
-    /// Another call of `perform` executed it and returned no result.
-    Elsewhere,
-}
-
 impl AttachedRun {
     async fn perform(&mut self, item: &WorkItem, prior: PriorExecution) -> Result<NextWork> {
         let is_first = prior == PriorExecution::Never;
         if !is_first {
             // An earlier execution may have crashed before it updated the stream.
             self.driver.repair_stream(&mut self.lease).await?;
+            self.driver.report_repeated_run(&mut self.lease).await?;
         }
         // All items run user code, except those that only wait for children.
         let waits = matches!(item, WorkItem::Settle(calls) if calls.is_empty());
@@ -432,6 +425,9 @@ impl AttachedRun {
     async fn one_of_several(&mut self, call: &CallId, is_first: bool) -> Result<()> {
         if !is_first && self.is_open(call) {
             self.count_repeat(Some(call.clone())).await?;
+        }
+        if !is_first {
+            self.driver.report_repeated_run(&mut self.lease).await?;
         }
         match self.call(call).await? {
             Some(facts) => {

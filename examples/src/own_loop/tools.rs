@@ -11,6 +11,7 @@ use helix_agents::session::Journal;
 use helix_agents::step::{CallTask, complete_record, to_outcome};
 use helix_agents::stream::ChunkKind;
 use helix_agents::tool::{ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolStream};
+use helix_agents::trace::Operation;
 use tokio_util::sync::CancellationToken;
 
 /// Returns the event that records the start of a call, if the call must not run twice.
@@ -101,6 +102,7 @@ fn context(
         cancel: CancellationToken::new(),
         state: session.step_state(),
         stream: Arc::new(DiscardProgress),
+        trace: Some(session.trace_parent(Operation::ToolCall(&task.call))),
     })
 }
 

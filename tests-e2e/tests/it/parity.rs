@@ -25,6 +25,7 @@ impl Boot for Local {
             .lease(world.lease)
             .grace(world.grace)
             .auto_resume(world.auto_resume)
+            .observers(world.observers)
             .tasks_on(tasks_on)
             .build()
             .unwrap();

@@ -47,6 +47,7 @@ async fn lengthen(store: &dyn StateStore, fold: &mut Session) {
             request: RequestId::from(format!("{number}.{index}")),
             message: UserMessage::new("and then"),
             from: None,
+            trace: None,
         };
         let events: Vec<_> = (0..SNAPSHOT_EVENTS / APPENDS).map(message).collect();
         let expected = fold.position().clone();

@@ -21,6 +21,7 @@ pub use run::{RunOutcome, Trigger};
 pub use suspension::{Answer, PendingCall, PendingKind, SuspendReason, Suspension};
 
 use crate::budget::{Budget, Cost};
+use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
 use crate::id::{CallId, RequestId, RunId, SessionId};
 use crate::json::Json;
@@ -169,6 +170,9 @@ pub enum Event {
         /// The name of the user who answered, for humans.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// The trace of the caller that submitted the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TraceParent>,
     },
     /// A message was sent to the session. It enters the transcript between two steps (fact; its key
     /// is the request).
@@ -180,6 +184,9 @@ pub enum Event {
         /// The companion whose completion the message reports, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<ChildNotice>,
+        /// The trace of the caller that sent the message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<TraceParent>,
     },
     /// Queued messages entered the transcript (decision).
     MessagesTaken {
@@ -279,9 +286,24 @@ pub struct ModelReply {
     /// The model that replied, as named by the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
+    /// The model that was requested, if its name differs from [`model`](Self::model).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<Arc<str>>,
+    /// The provider, as OpenTelemetry names it: `openai`, `anthropic`, `aws.bedrock`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Arc<str>>,
+    /// The provider's id of the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
     /// The time from the request to the end of the reply, in milliseconds.
     #[serde(default)]
     pub took_ms: u64,
+    /// The time from the request to the first output, in milliseconds. `None` if the adapter streamed no output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_ms: Option<u64>,
+    /// The time when the reply ended, by the store's clock. `None` if it was recorded immediately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
 }
 
 /// The result of one tool call.
@@ -306,6 +328,9 @@ pub struct ToolFinish {
     /// The time from start to end, in milliseconds.
     #[serde(default)]
     pub took_ms: u64,
+    /// The time when the call ended, by the store's clock. `None` if its result was recorded immediately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
     /// The number of attempts, across all processes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
@@ -341,6 +366,7 @@ impl ToolFinish {
             attachments: Vec::new(),
             state_patch: Patch::default(),
             took_ms: 0,
+            ended: None,
             attempts: 0,
             child: None,
         }
@@ -478,8 +504,13 @@ impl ModelReply {
             usage: response.usage,
             failed_attempts: response.failed_attempts,
             cost: None,
+            requested: response.requested.filter(|name| Some(name) != response.model.as_ref()),
             model: response.model,
+            provider: response.provider,
+            response_id: response.response_id,
             took_ms,
+            first_ms: None,
+            ended: None,
         };
         match response.result {
             StepResult::Text { content, thinking, should_stop, .. } => {

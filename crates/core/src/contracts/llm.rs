@@ -353,6 +353,12 @@ pub struct LlmResponse {
     pub failed_attempts: Vec<FailedAttempt>,
     /// The model that replied, as named by the provider.
     pub model: Option<Arc<str>>,
+    /// The model that was requested.
+    pub requested: Option<Arc<str>>,
+    /// The provider, as OpenTelemetry names it: `openai`, `anthropic`, `aws.bedrock`.
+    pub provider: Option<Arc<str>>,
+    /// The provider's id of the reply.
+    pub response_id: Option<String>,
     /// The stop reason in the provider's terms.
     pub raw_stop_reason: Option<String>,
 }
@@ -367,6 +373,9 @@ impl LlmResponse {
             usage,
             failed_attempts: Vec::new(),
             model: None,
+            requested: None,
+            provider: None,
+            response_id: None,
             raw_stop_reason: None,
         }
     }

@@ -215,6 +215,15 @@ impl Arguments {
         }
     }
 
+    /// Returns the arguments as the model wrote them.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Json(value) => value.text(),
+            Self::Malformed(text) => text,
+        }
+    }
+
     /// Returns why syntactically valid JSON cannot be read as a value, for instance because a
     /// number is too large. The error does not quote the model's text.
     pub(crate) fn unreadable(&self) -> Option<serde_json::Error> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::id::{RequestId, RunId};
+use crate::trace::TraceParent;
 
 /// Options of [`AgentExecutor::stop`](crate::executor::AgentExecutor::stop).
 ///
@@ -65,6 +66,8 @@ pub struct MessageOptions {
     /// Labels that the root of the session must have. Otherwise the call fails with
     /// [`ErrorCode::SessionNotFound`](crate::error::ErrorCode::SessionNotFound) and queues nothing.
     pub required_tags: BTreeMap<String, String>,
+    /// The caller's trace. The log keeps it with the message.
+    pub trace: Option<TraceParent>,
 }
 
 impl MessageOptions {
@@ -79,6 +82,13 @@ impl MessageOptions {
     #[must_use]
     pub fn required_tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.required_tags.insert(key.into(), value.into());
+        self
+    }
+
+    /// Sets the caller's trace.
+    #[must_use]
+    pub fn trace(mut self, trace: TraceParent) -> Self {
+        self.trace = Some(trace);
         self
     }
 }

@@ -20,6 +20,18 @@ impl TraceId {
         let digest = Sha256::digest(format!("{session}/turn/{turn}"));
         Self(first_bytes(&digest))
     }
+
+    /// Returns the id of a trace that contains all turns of a session.
+    #[must_use]
+    pub fn of_session(session: &SessionId) -> Self {
+        Self(first_bytes(&Sha256::digest(session.as_str())))
+    }
+
+    /// Returns the id as bytes, in the order of its hexadecimal digits.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
 }
 
 impl fmt::Display for TraceId {
@@ -41,8 +53,15 @@ impl SpanId {
             Operation::Run(run) => format!("run/{run}"),
             Operation::ModelCall { step } => format!("model/{step}"),
             Operation::ToolCall(call) => format!("call/{call}"),
+            Operation::Wait(call) => format!("wait/{call}"),
         };
         Self(first_bytes(&Sha256::digest(format!("helix/1\n{session}\n{key}"))))
+    }
+
+    /// Returns the id as bytes, in the order of its hexadecimal digits.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 8] {
+        self.0
     }
 }
 
@@ -65,6 +84,8 @@ pub enum Operation<'a> {
     },
     /// A tool call.
     ToolCall(&'a CallId),
+    /// The wait of a call for an answer.
+    Wait(&'a CallId),
 }
 
 /// The trace and the parent span of an operation, as in a `traceparent` header.

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 
 use super::SessionReader;
 use super::load::not_found;
-use super::request::{RequestContext, head, queue_message};
+use super::request::{MessageOrigin, RequestContext, head, queue_message};
 use crate::agent::{AgentRegistry, AnyAgent, FactoryContext};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
@@ -182,10 +182,11 @@ impl CompletionNotice {
     pub async fn send(&self, request_context: RequestContext<'_>) -> Result<()> {
         fault::point("companion.before_notice");
         let Self { parent, request, message, from } = self;
-        match queue_message(request_context, parent, request, message, Some(from)).await {
+        let origin = MessageOrigin::Companion(from);
+        match queue_message(request_context, parent, request, message, origin).await {
             Err(error) if error.code() == ErrorCode::TooLarge => {
                 let message = shortened(message);
-                queue_message(request_context, parent, request, &message, Some(from)).await
+                queue_message(request_context, parent, request, &message, origin).await
             }
             outcome => outcome,
         }

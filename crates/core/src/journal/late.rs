@@ -1,6 +1,7 @@
 //! Late results: results that arrive after another run has taken over.
 
 use super::batch::{Batch, Origin, target};
+use super::observer::Appended;
 use super::{Journal, MAX_CONFLICTS};
 use crate::clock::IdSourceExt as _;
 use crate::error::{ErrorCode, Result};
@@ -101,10 +102,15 @@ impl Journal {
             let (session, id) = (self.iterator.session_mut(), append.id.clone());
             match self.config.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
-                    for LateResult { event, .. } in results.drain(..batch.events().len()) {
-                        session.apply(&event, Some(&self.run))?;
+                    let after = session.position().version;
+                    let events = batch.into_events();
+                    results.drain(..events.len());
+                    for event in &events {
+                        session.apply(event, Some(&self.run))?;
                     }
                     session.acknowledge(id, at);
+                    let appended = Appended { events: &events, after, at, run: &self.run };
+                    self.config.observers.recorded(self.iterator.session(), appended);
                 }
                 AppendOutcome::Conflict { missed } if attempts > 0 => {
                     attempts -= 1;

@@ -64,6 +64,7 @@ pub(super) fn in_place_of(event: &Event, bytes: usize, limit: usize) -> Option<E
                 should_stop: true,
                 stop_reason: Some(StopReason::Error),
                 raw_stop_reason: None,
+                response_id: None,
                 model: reply.model.as_deref().map(|model| excerpt(model, MAX_NAME).into()),
                 ..ModelReply::clone(reply)
             }))

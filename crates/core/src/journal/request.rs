@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
 use super::load::{CatchUpOutcome, follow, not_found};
-use super::{SessionCache, SessionReader, root_has_tags};
+use super::{Observers, SessionCache, SessionReader, root_has_tags};
 use crate::clock::IdSource;
 use crate::clock::IdSourceExt as _;
 use crate::error::{Error, ErrorCode, Result};
@@ -16,6 +16,7 @@ use crate::machine::child_status::ChildStatus;
 use crate::machine::session::{SessionOverview, StopKind, StopRequest};
 use crate::message::UserMessage;
 use crate::store::{Append, AppendOutcome, Guard, Head, LeaseChange, StateStore};
+use crate::trace::TraceParent;
 
 /// The access to a store for processes that append requests from outside a run.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,8 @@ pub struct RequestContext<'a> {
     /// Labels that the root of the session must have, if any. Otherwise an operation changes nothing and
     /// fails with [`ErrorCode::SessionNotFound`]. The check and the append are atomic.
     pub required_tags: Option<&'a BTreeMap<String, String>>,
+    /// The observers of the events that are appended, if there are any.
+    pub observers: Option<&'a Observers>,
 }
 
 /// Asks a run to stop. Its owner handles the request with its next append, or earlier if it is
@@ -128,9 +131,9 @@ pub async fn queue_message(
     session: &SessionId,
     request: &RequestId,
     message: &UserMessage,
-    from: Option<&ChildNotice>,
+    origin: MessageOrigin<'_>,
 ) -> Result<()> {
-    let queue = |fold: &SessionOverview| Ok(queued_message(fold, request, message, from));
+    let queue = |fold: &SessionOverview| Ok(queued_message(fold, request, message, origin));
     request_context.append(session, queue).await
 }
 
@@ -150,7 +153,8 @@ pub async fn queue_message_in_turn(
         let status = ChildStatus::of(fold, true, false);
         let has_ended = matches!(status, None | Some(ChildStatus::Ended(..)));
         is_in_turn = !has_ended || fold.knows_message(request);
-        Ok(if is_in_turn { queued_message(fold, request, message, None) } else { None })
+        let origin = MessageOrigin::default();
+        Ok(if is_in_turn { queued_message(fold, request, message, origin) } else { None })
     };
     request_context.append(session, queue).await?;
     Ok(is_in_turn)
@@ -161,14 +165,42 @@ fn queued_message(
     fold: &SessionOverview,
     request: &RequestId,
     message: &UserMessage,
-    from: Option<&ChildNotice>,
+    origin: MessageOrigin<'_>,
 ) -> Option<(Event, Guard)> {
-    let (request, message, from) = (request.clone(), message.clone(), from.cloned());
+    let (request, message) = (request.clone(), message.clone());
+    let (from, trace) = match origin {
+        MessageOrigin::Caller { trace } => (None, trace),
+        MessageOrigin::Companion(notice) => (Some(notice.clone()), None),
+    };
     let is_known = fold.knows_message(&request);
-    (!is_known).then_some((Event::MessageQueued { request, message, from }, Guard::None))
+    (!is_known).then_some((Event::MessageQueued { request, message, from, trace }, Guard::None))
+}
+
+/// The origin of a queued message. Default: a caller without a trace.
+#[derive(Debug, Clone, Copy)]
+pub enum MessageOrigin<'a> {
+    /// A caller sent the message.
+    Caller {
+        /// The caller's trace.
+        trace: Option<TraceParent>,
+    },
+    /// The message reports that a companion has ended.
+    Companion(&'a ChildNotice),
+}
+
+impl Default for MessageOrigin<'_> {
+    fn default() -> Self {
+        Self::Caller { trace: None }
+    }
 }
 
 impl<'a> RequestContext<'a> {
+    /// Creates a context without a cache, required labels and observers.
+    #[must_use]
+    pub const fn new(store: &'a dyn StateStore, ids: &'a dyn IdSource) -> Self {
+        Self { store, ids, folds: None, required_tags: None, observers: None }
+    }
+
     /// Requires these labels of the root of the session.
     #[must_use]
     pub fn requiring(self, tags: &'a BTreeMap<String, String>) -> Self {
@@ -215,7 +247,7 @@ impl<'a> RequestContext<'a> {
                 run: None,
                 schema: SCHEMA,
                 count: 1,
-                body: encode(&[event])?,
+                body: encode(std::slice::from_ref(&event))?,
                 summary: Some(fold.summary()),
                 usage: (fold.usage() != before.usage()).then(|| fold.stored_usage()),
                 lease: LeaseChange::Keep,
@@ -223,8 +255,11 @@ impl<'a> RequestContext<'a> {
             };
             fault::point("request.before_append");
             match self.store.append(append).await? {
-                AppendOutcome::Appended { .. } => {
+                AppendOutcome::Appended { at } => {
                     fault::point("request.after_append");
+                    if let Some(observers) = self.observers {
+                        observers.requested(&fold, event, at);
+                    }
                     return Ok(());
                 }
                 AppendOutcome::Conflict { .. } => {

@@ -16,6 +16,7 @@ use crate::machine::session::{ResolvedCall, SessionOverview};
 use crate::mutant;
 use crate::schema::Schema;
 use crate::store::{Guard, SessionStatus};
+use crate::trace::TraceParent;
 
 /// A reference to a call of a session in a tree. Its text form is the call's id, or `session#call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,13 +77,21 @@ pub struct Submission {
     by: Option<String>,
     digest: Option<String>,
     request: Option<RequestId>,
+    trace: Option<TraceParent>,
     required_tags: BTreeMap<String, String>,
 }
 
 impl Submission {
     fn new(call: impl Into<CallRef>, answer: Answer) -> Self {
-        let required_tags = BTreeMap::new();
-        Self { call: call.into(), answer, by: None, digest: None, request: None, required_tags }
+        Self {
+            call: call.into(),
+            answer,
+            by: None,
+            digest: None,
+            request: None,
+            trace: None,
+            required_tags: BTreeMap::new(),
+        }
     }
 
     /// Creates the result of a client tool.
@@ -146,6 +155,13 @@ impl Submission {
     #[must_use]
     pub fn request(mut self, request: impl Into<RequestId>) -> Self {
         self.request = Some(request.into());
+        self
+    }
+
+    /// Sets the trace of the caller, which the log keeps with the answer.
+    #[must_use]
+    pub fn trace(mut self, trace: TraceParent) -> Self {
+        self.trace = Some(trace);
         self
     }
 
@@ -244,6 +260,7 @@ fn evaluate(
         call: call.clone(),
         answer: submission.answer.clone(),
         by: submission.by.clone(),
+        trace: submission.trace,
     };
     Ok(Some((event, guard)))
 }

@@ -189,6 +189,7 @@ fn queued<'a>(
         request: RequestId::from(format!("{}/{index}", start.run)),
         message: message.clone(),
         from: None,
+        trace: start.trace,
     })
 }
 

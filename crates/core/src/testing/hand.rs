@@ -158,13 +158,14 @@ impl Hand {
     /// Submits an answer to a call.
     pub(crate) fn answer(&mut self, call: &str, answer: Answer) -> Result<()> {
         let (request, call) = (self.request_id(), CallId::from(call));
-        self.put_as(None, Event::Submitted { request, call, answer, by: None })
+        self.put_as(None, Event::Submitted { request, call, answer, by: None, trace: None })
     }
 
     /// Queues a message.
     pub(crate) fn queue(&mut self, text: &str) {
         let (request, message) = (self.request_id(), UserMessage::new(text));
-        self.put_as(None, Event::MessageQueued { request, message, from: None }).unwrap();
+        self.put_as(None, Event::MessageQueued { request, message, from: None, trace: None })
+            .unwrap();
     }
 
     /// Sets the store's clock.
@@ -287,6 +288,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
         cancel: CancellationToken::new(),
         state: session.step_state(),
         stream: Arc::new(DiscardStream),
+        trace: None,
     });
     let returned: std::result::Result<Json, _> =
         tool.invoke(input, cx.clone()).now_or_never().unwrap();
@@ -301,6 +303,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
         attachments: if kept { cx.effects().attachments } else { Vec::new() },
         state_patch: if kept { cx.effects().state_patch } else { Patch::default() },
         took_ms: 0,
+        ended: None,
         attempts: task.attempt,
         child: None,
     }

@@ -16,8 +16,8 @@ use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Journal, SessionReader, StartOutcome, StreamRepair, abort_events, delete_session,
-    plan_stream_repair, queue_message, repair_ended_stream, rewind_events,
+    Journal, MessageOrigin, SessionReader, StartOutcome, StreamRepair, abort_events,
+    delete_session, plan_stream_repair, queue_message, repair_ended_stream, rewind_events,
 };
 use helix_agents_core::store::StateStore as _;
 use helix_agents_core::stream::{
@@ -273,7 +273,9 @@ async fn an_empty_stream_shows_the_abort_of_a_session() {
     journal.end_run().unwrap();
     assert_eq!(journal.start(Vec::new()).await.unwrap(), StartOutcome::Started);
     let (request, message) = ("q2".into(), UserMessage::from("by the way"));
-    queue_message(world.request_context(), &id(), &request, &message, None).await.unwrap();
+    queue_message(world.request_context(), &id(), &request, &message, MessageOrigin::default())
+        .await
+        .unwrap();
     let memory = MemoryStore::new();
     repair_ended(&world, &memory).await.unwrap();
     expect!["run_started, run_resumed, tool_error, tool_end, checkpoint, run_ended"]

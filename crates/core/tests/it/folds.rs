@@ -12,9 +12,10 @@ use helix_agents_core::clock::IdSource;
 use helix_agents_core::clock::IdSourceExt as _;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
+use helix_agents_core::observer::Observers;
 use helix_agents_core::session::{
-    Durability, Journal, JournalConfig, MAX_CACHED_SESSIONS, RequestContext, Session, SessionCache,
-    SessionReader, StartRun, catch_up, execute_events, load, queue_message,
+    Durability, Journal, JournalConfig, MAX_CACHED_SESSIONS, MessageOrigin, RequestContext,
+    Session, SessionCache, SessionReader, StartRun, catch_up, execute_events, load, queue_message,
 };
 use helix_agents_core::store::{Head, NewSession, StateStore};
 use helix_agents_store_memory::MemoryStore;
@@ -44,6 +45,7 @@ async fn create(store: &MemoryStore, words: &str) -> Session {
         ids: Arc::new(fresh()),
         lease: Duration::from_secs(60),
         durability: Durability::default(),
+        observers: Observers::default(),
     };
     let new = NewSession {
         agent: Arc::clone(agent.name()),
@@ -60,9 +62,17 @@ async fn create(store: &MemoryStore, words: &str) -> Session {
 async fn lengthen(store: &MemoryStore, messages: usize) {
     let ids: &dyn IdSource = &fresh();
     for _ in 0..messages {
-        let request_context = RequestContext { store, ids, folds: None, required_tags: None };
+        let request_context = RequestContext::new(store, ids);
         let message = UserMessage::new("and then");
-        queue_message(request_context, &session(), &ids.request(), &message, None).await.unwrap();
+        queue_message(
+            request_context,
+            &session(),
+            &ids.request(),
+            &message,
+            MessageOrigin::default(),
+        )
+        .await
+        .unwrap();
     }
 }
 

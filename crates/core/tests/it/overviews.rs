@@ -10,9 +10,9 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{AssistantMessage, UserMessage};
 use helix_agents_core::session::{
-    CallRef, FOLD_VERSION, RequestContext, SNAPSHOT_EVENTS, Session, SessionCache, SessionOverview,
-    SessionReader, StopKind, Submission, child_status, load, pending_calls, queue_message, request,
-    submit, usage_of_tree,
+    CallRef, FOLD_VERSION, MessageOrigin, RequestContext, SNAPSHOT_EVENTS, Session, SessionCache,
+    SessionOverview, SessionReader, StopKind, Submission, child_status, load, pending_calls,
+    queue_message, request, submit, usage_of_tree,
 };
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Snapshot, StateStore,
@@ -193,11 +193,12 @@ async fn operations_without_history_read_only_appends_after_the_snapshot() {
     writer.grow(2_010).await;
     let store = FaultStore::new(Arc::new(store));
     let ids = Counting::from(1 << 40);
-    let request_context =
-        RequestContext { store: &store, ids: &ids, folds: None, required_tags: None };
+    let request_context = RequestContext::new(&store, &ids);
     let logs = SessionReader::of(&store);
     let message = UserMessage::new("more");
-    queue_message(request_context, &session(), &"q".into(), &message, None).await.unwrap();
+    queue_message(request_context, &session(), &"q".into(), &message, MessageOrigin::default())
+        .await
+        .unwrap();
     let asked =
         request(request_context, &session(), None, StopKind::Interrupt, None).await.unwrap();
     assert_eq!(asked, [session()]);

@@ -15,6 +15,7 @@ use helix_agents_core::event::{Event, ModelReply, RecordedEvent, ToolFinish, Too
 use helix_agents_core::executor::Input;
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::llm::LlmResponse;
+use helix_agents_core::observer::{LogObserver, Observers};
 use helix_agents_core::session::{
     Durability, Journal, JournalConfig, RequestContext, Session, StartOutcome, StartRun,
     execute_events, load, load_events, resume_events,
@@ -34,6 +35,7 @@ pub(crate) struct World {
     pub(crate) lease: Duration,
     pub(crate) durability: Durability,
     pub(crate) counter: Arc<Counting>,
+    pub(crate) observers: Vec<Arc<dyn LogObserver>>,
 }
 
 impl World {
@@ -44,6 +46,7 @@ impl World {
             lease: Duration::from_secs(60),
             durability: Durability::PerEffect,
             counter: Arc::default(),
+            observers: Vec::new(),
         }
     }
 
@@ -53,17 +56,13 @@ impl World {
             ids: self.ids(),
             lease: self.lease,
             durability: self.durability,
+            observers: Observers::new(self.observers.clone()),
         }
     }
 
     /// Returns the access for requests from outside a run.
     pub(crate) fn request_context(&self) -> RequestContext<'_> {
-        RequestContext {
-            store: &self.faults,
-            ids: &*self.counter,
-            folds: None,
-            required_tags: None,
-        }
+        RequestContext::new(&self.faults, &*self.counter)
     }
 
     /// Returns the store, wrapped as a runtime would wrap it.

@@ -30,6 +30,7 @@ async fn call<T: ToolFunction>(tool: T, input: Value) -> Result<Value, String> {
         cancel: Default::default(),
         state: Arc::default(),
         stream: Arc::new(NoStream),
+        trace: None,
     };
     let input = serde_json::from_value(input).unwrap();
     match tool.call(input, &ToolContext::new(config)).await {

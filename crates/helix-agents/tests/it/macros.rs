@@ -32,6 +32,7 @@ fn context() -> ToolContext {
         cancel: CancellationToken::new(),
         state: Arc::default(),
         stream: Arc::new(NoStream),
+        trace: None,
     })
 }
 

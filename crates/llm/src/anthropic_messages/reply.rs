@@ -14,6 +14,7 @@ use super::container;
 use super::wire::{Delta, Event, Message, WireUsage};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
+use crate::response_id;
 
 /// The maximum number of blocks of a reply.
 const MAX_BLOCKS: usize = 10_000;
@@ -27,6 +28,7 @@ pub(crate) struct Reply {
     stop: Option<String>,
     usage: WireUsage,
     model: Option<Arc<str>>,
+    id: Option<String>,
     container: Option<Json>,
     delivered: bool,
     done: bool,
@@ -139,6 +141,7 @@ impl ReplyReader for Reply {
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;
         response.model = self.model;
+        response.response_id = self.id;
         response.raw_stop_reason = self.stop;
         Ok(response)
     }
@@ -148,6 +151,7 @@ impl Reply {
     fn start(&mut self, message: Option<&Message<'_>>) {
         let Some(message) = message else { return };
         self.model = message.model.as_deref().map(Arc::from);
+        self.id = message.id.as_deref().and_then(response_id::recordable);
         self.note_container(message.container);
         self.usage.update(message.usage.unwrap_or_default());
     }

@@ -32,6 +32,8 @@ pub(super) struct Message<'a> {
     #[serde(borrow, rename = "type", default)]
     pub(super) kind: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
+    pub(super) id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
     pub(super) model: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub(super) content: Option<Vec<&'a RawValue>>,

@@ -13,6 +13,7 @@ use super::partial_arguments;
 use super::wire::{Document, RawParts, WireUsage};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
+use crate::response_id;
 
 /// The maximum number of parts of a reply.
 const MAX_PARTS: usize = 10_000;
@@ -30,6 +31,7 @@ pub(crate) struct Reply {
     finish: Option<String>,
     usage: WireUsage,
     model: Option<Arc<str>>,
+    id: Option<String>,
     delivered: bool,
     /// Whether a part arrived after the last finish reason.
     has_late_parts: bool,
@@ -113,6 +115,7 @@ impl ReplyReader for Reply {
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;
         response.model = self.model;
+        response.response_id = self.id;
         response.raw_stop_reason = self.finish;
         Ok(response)
     }
@@ -135,6 +138,9 @@ impl Reply {
         self.usage.update(document.usage_metadata.unwrap_or_default());
         if self.model.is_none() {
             self.model = document.model_version.as_deref().map(Arc::from);
+        }
+        if self.id.is_none() {
+            self.id = document.response_id.as_deref().and_then(response_id::recordable);
         }
         let blocked = document.prompt_feedback.and_then(|feedback| feedback.block_reason);
         self.finish = self.finish.take().or(blocked.map(Into::into));

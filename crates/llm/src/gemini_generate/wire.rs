@@ -21,6 +21,8 @@ pub(super) struct Document<'a> {
     #[serde(borrow, default)]
     pub(super) model_version: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
+    pub(super) response_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
 }
 

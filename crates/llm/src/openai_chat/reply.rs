@@ -12,6 +12,7 @@ use super::profile::ServerProfile;
 use super::wire::{Choice, Chunk, Delta, Text};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
+use crate::response_id;
 
 /// The reply so far.
 #[derive(Debug, Default)]
@@ -24,6 +25,7 @@ pub(crate) struct Reply {
     finish: Option<String>,
     usage: Usage,
     model: Option<Arc<str>>,
+    id: Option<String>,
     /// The number of pieces that the sink received.
     pieces: usize,
     /// The number of pieces before the last finish reason.
@@ -115,6 +117,7 @@ impl ReplyReader for Reply {
         let mut response = LlmResponse::new(result, self.usage);
         response.layout = layout.flatten();
         response.model = self.model;
+        response.response_id = self.id;
         response.raw_stop_reason = self.finish;
         Ok(response)
     }
@@ -153,6 +156,9 @@ impl Reply {
         // Counts in several chunks are running totals.
         if let Some(usage) = chunk.usage {
             self.usage = (*usage).into();
+        }
+        if self.id.is_none() {
+            self.id = response_id::recordable(text(chunk.id.as_ref()));
         }
         if self.model.is_none() {
             let model = text(chunk.model.as_ref());

@@ -18,6 +18,8 @@ use serde_json::value::RawValue;
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
     pub(super) model: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) choices: Option<Vec<Choice<'a>>>,

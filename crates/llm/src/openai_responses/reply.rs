@@ -13,6 +13,7 @@ use super::open_item::OpenItem;
 use super::wire::{Event, ItemStart, Response, WireUsage};
 use crate::attempt::{Progress, Reading, ReplyReader};
 use crate::failure::Failure;
+use crate::response_id;
 
 /// The maximum number of items of a reply.
 const MAX_ITEMS: usize = 10_000;
@@ -33,6 +34,7 @@ pub(crate) struct Reply {
     finish: Option<String>,
     usage: WireUsage,
     model: Option<Arc<str>>,
+    id: Option<String>,
     delivered: bool,
     done: bool,
 }
@@ -169,6 +171,7 @@ impl ReplyReader for Reply {
         let mut response = LlmResponse::new(result, self.usage.into());
         response.layout = layout;
         response.model = self.model;
+        response.response_id = self.id;
         response.raw_stop_reason = self.finish;
         Ok(response)
     }
@@ -178,6 +181,8 @@ impl Reply {
     fn note_model(&mut self, response: Option<&Response<'_>>) {
         let model = response.and_then(|response| response.model.as_deref());
         self.model = model.map(Arc::from).or(self.model.take());
+        let id = response.and_then(|response| response_id::recordable(response.id.as_deref()?));
+        self.id = id.or(self.id.take());
     }
 
     /// Returns the index of the item that an event is about.

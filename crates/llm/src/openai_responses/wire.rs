@@ -29,6 +29,8 @@ pub(super) struct Response<'a> {
     #[serde(borrow, default)]
     pub(super) object: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
+    pub(super) id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
     pub(super) model: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub(super) status: Option<Cow<'a, str>>,

@@ -20,8 +20,7 @@ async fn text_comes_in_deltas_with_usage_and_model() {
         "total_tokens":29,"prompt_tokens_details":{"cached_tokens":16},
         "completion_tokens_details":{"reasoning_tokens":4}}}"#
             .replace('\n', "");
-    let first =
-        r#"{"model":"m1-2026","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
+    let first = r#"{"id":"chat-7","model":"m1-2026","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
     let (response, lines) =
         play(&[first, &text("Hel"), &text("lo."), &finish("stop"), &usage]).await;
     let result = StepResult::Text {
@@ -33,6 +32,9 @@ async fn text_comes_in_deltas_with_usage_and_model() {
     let usage = Usage::new(20, 9).with_cached_tokens(16).with_reasoning_tokens(4);
     let mut expected = LlmResponse::new(result, usage);
     expected.model = Some("m1-2026".into());
+    expected.requested = Some("m1".into());
+    expected.provider = Some("local".into());
+    expected.response_id = Some("chat-7".to_owned());
     expected.raw_stop_reason = Some("stop".to_owned());
     assert_eq!(response, expected);
     assert_eq!(lines, ["text Hel", "text lo."]);

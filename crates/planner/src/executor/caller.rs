@@ -88,6 +88,7 @@ impl ToolCaller {
             cancel: self.cx.cancellation().child_token(),
             state: Arc::new(self.cx.state::<Value>()?),
             stream: Arc::new(Through(self.cx.clone())),
+            trace: self.cx.trace_parent(),
         }))
     }
 }

@@ -36,6 +36,7 @@ impl Log {
             root: parent.into(),
             companion: start.companion.clone(),
             trace: None,
+            is_trace_given: false,
         };
         Self::created(start.session.as_str(), Some(parent))
     }
@@ -142,7 +143,7 @@ impl Log {
     /// Records an answer to a call.
     pub(crate) fn answer(&mut self, call: &str, answer: Answer) {
         let request = RequestId::from(format!("answer to {call}"));
-        self.put(&Event::Submitted { request, call: call.into(), answer, by: None });
+        self.put(&Event::Submitted { request, call: call.into(), answer, by: None, trace: None });
     }
 }
 

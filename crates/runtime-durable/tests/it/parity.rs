@@ -26,6 +26,7 @@ impl Boot for TestApp {
             .lease(world.lease)
             .grace(world.grace)
             .auto_resume(world.auto_resume)
+            .observers(world.observers)
             .tasks_on(tasks_on)
             .connect()
             .await

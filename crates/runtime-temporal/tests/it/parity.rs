@@ -42,6 +42,7 @@ impl Boot for Temporal {
             .lease(world.lease.max(LEAST_LEASE))
             .grace(world.grace)
             .auto_resume(world.auto_resume)
+            .observers(world.observers)
             .tasks_on(tasks_on.clone())
             .target(servers::temporal())
             .task_queue(servers::unique())

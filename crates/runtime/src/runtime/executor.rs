@@ -15,9 +15,9 @@ use helix_agents_core::hooks::AgentHooks;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Lineage, MAX_CONFLICTS, PendingCallView, SessionPage, StopKind, Submission, UsageQuery,
-    UsageReport, delete_session_if, fork, has_ready_child, lineage, pending_calls, queue_message,
-    session_page, submit, too_many_conflicts, usage_of_sessions,
+    Lineage, MAX_CONFLICTS, MessageOrigin, PendingCallView, SessionPage, StopKind, Submission,
+    UsageQuery, UsageReport, delete_session_if, fork, has_ready_child, lineage, pending_calls,
+    queue_message, session_page, submit, too_many_conflicts, usage_of_sessions,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
@@ -187,7 +187,8 @@ impl<E: Engine + ?Sized> AgentExecutor for Runtime<E> {
     ) -> Result<()> {
         let request = options.request.unwrap_or_else(|| self.context.ids.request());
         let request_context = self.context.request_context().requiring(&options.required_tags);
-        queue_message(request_context, session, &request, &message, None).await
+        let origin = MessageOrigin::Caller { trace: options.trace };
+        queue_message(request_context, session, &request, &message, origin).await
     }
 
     async fn recover(&self) -> Result<Vec<RunHandle>> {

@@ -27,6 +27,7 @@ impl Boot for Once {
             lease: world.lease,
             grace: world.grace,
             auto_resume: world.auto_resume,
+            observers: world.observers,
             tasks_on: Some(tasks_on),
             ..Settings::default()
         };

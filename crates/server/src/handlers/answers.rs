@@ -33,6 +33,9 @@ pub(crate) async fn answer(
     for (key, value) in found.required_tags() {
         submission = submission.required_tag(key, value);
     }
+    if let Some(trace) = principal.trace() {
+        submission = submission.trace(trace);
+    }
     let root = found.root().clone();
     let submitted = service.executor.submit_tool_result(&root, submission).await?;
     call.session = Some(submitted.session);

@@ -22,6 +22,7 @@ pub(crate) async fn send(
     let mut options = MessageOptions::default();
     options.request = request.request_id.map(checked_request).transpose()?;
     options.required_tags = found.required_tags();
+    options.trace = principal.trace();
     service.executor.queue_message(&session, message, options).await?;
     Ok(QueuedBody { session_id: session.to_string() })
 }

@@ -136,6 +136,9 @@ pub(crate) async fn answer(
         for (key, value) in found.required_tags() {
             submission = submission.required_tag(key, value);
         }
+        if let Some(trace) = principal.trace() {
+            submission = submission.trace(trace);
+        }
         match service.executor.submit_tool_result(root, submission).await {
             Ok(_) => {}
             Err(error) if error.code() == ErrorCode::AlreadyAnswered => {}

@@ -36,13 +36,23 @@ pub struct ParentRef {
     /// The trace of the parent's turn and the span of the call. `None` for a companion, whose turns have traces of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
+    /// Whether a caller gave the trace. Otherwise it is derived from the root session and its turn, and its sampled flag
+    /// was not decided by a caller.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_trace_given: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl ParentRef {
     /// Returns `true` if both refer to the same call. Ignores the trace, which older logs do not contain.
     #[must_use]
     pub fn is_same_call(&self, other: &Self) -> bool {
-        let without_trace = |parent: &Self| Self { trace: None, ..parent.clone() };
+        let without_trace =
+            |parent: &Self| Self { trace: None, is_trace_given: false, ..parent.clone() };
         without_trace(self) == without_trace(other)
     }
 }

@@ -176,6 +176,7 @@ fn the_trace_of_a_parent_does_not_distinguish_calls() {
         root: "talk".into(),
         companion: None,
         trace: trace.map(|trace| trace.parse().unwrap()),
+        is_trace_given: trace.is_some(),
     };
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     assert!(parent("1.0", None).is_same_call(&parent("1.0", Some(trace))));

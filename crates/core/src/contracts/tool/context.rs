@@ -15,6 +15,7 @@ use crate::contracts::stream::ChunkKind;
 use crate::id::{CallId, RunId, SessionId};
 use crate::message::Media;
 use crate::state::{self, Patch};
+use crate::trace::TraceParent;
 
 /// The destination of a running tool's progress and custom chunks. Calls are cheap and never block.
 pub trait ToolStream: Send + Sync {
@@ -52,6 +53,8 @@ pub struct ToolContextConfig {
     pub state: Arc<Value>,
     /// The destination of progress and custom chunks.
     pub stream: Arc<dyn ToolStream>,
+    /// The trace of the call's turn, with the span of the call as the parent. `None` outside of a run.
+    pub trace: Option<TraceParent>,
 }
 
 /// The side effects of a tool call in addition to its result.
@@ -133,6 +136,14 @@ impl ToolContext {
         let mut work = self.work();
         work.state = Arc::new(state::changed(&work.state, change)?);
         Ok(())
+    }
+
+    /// Returns the trace of the call's turn with the span of this call as the parent. A tool that creates spans of its own,
+    /// or sends a `traceparent` header, passes it on. The span of the call itself is exported once its result is recorded.
+    /// `None` outside of a run.
+    #[must_use]
+    pub fn trace_parent(&self) -> Option<TraceParent> {
+        self.0.parts.trace
     }
 
     /// Writes a custom chunk to the stream.

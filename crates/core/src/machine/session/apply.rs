@@ -238,7 +238,7 @@ impl SessionOverview {
             }
             Event::ChildStarted(start) => {
                 self.keep_companion(start);
-                let child = ChildCall { start: Arc::clone(start), waits: false };
+                let child = ChildCall { start: Arc::clone(start), waits: false, at: None };
                 if let Some(state) = self.open_call(&start.call) {
                     state.child = Some(child);
                 }
@@ -257,15 +257,15 @@ impl SessionOverview {
                 let request = self.fold_state.record_request(request, reason.as_deref());
                 self.fold_state.rare_mut().abort = Some(request);
             }
-            Event::Submitted { request, call, answer, by } => {
-                self.take_answer(request, call, answer, by.as_deref());
+            Event::Submitted { request, call, answer, by, trace } => {
+                self.take_answer(request, call, answer, by.as_deref(), *trace);
             }
-            Event::MessageQueued { request, message, from } => {
+            Event::MessageQueued { request, message, from, trace } => {
                 if let Some(notice) = from {
                     self.take_notice(notice, run, sink);
                 }
                 let (request, message) = (request.clone(), message.clone());
-                let queued = Arc::new(QueuedMessage { request, message });
+                let queued = Arc::new(QueuedMessage { request, message, trace: *trace });
                 self.fold_state.rare_mut().queue.push(queued);
             }
             Event::MessagesTaken { requests } => self.take_queued(requests.len(), sink),
@@ -552,6 +552,9 @@ impl SessionOverview {
             checkpoint.at.get_or_insert(at);
         }
         if let Some(step) = &mut self.fold_state.step {
+            for child in step.calls.iter_mut().filter_map(|call| call.child.as_mut()) {
+                child.at.get_or_insert(at);
+            }
             for started in step.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
                 started.at.get_or_insert(at);
             }

@@ -12,6 +12,7 @@ use crate::id::{CallId, RequestId};
 use crate::llm::reply::StopReason;
 use crate::message::Message;
 use crate::mutant;
+use crate::trace::TraceParent;
 
 /// The source type under which the waiting time of a pending call is recorded, in milliseconds. The
 /// source name is the tool's name.
@@ -137,13 +138,15 @@ impl SessionOverview {
         call: &CallId,
         answer: &Answer,
         by: Option<&str>,
+        trace: Option<TraceParent>,
     ) {
         let (request, answer) = (request.clone(), answer.clone());
         let settled = Arc::make_mut(&mut self.fold_state.rare_mut().settled);
         settled.insert(call.clone(), ResolvedCall::Answered(request.clone()));
         if let Some(waiting) = self.open_call(call).and_then(|state| state.waiting.as_mut()) {
             let by = by.map(str::to_owned);
-            Arc::make_mut(waiting).answer = Some(AnsweredCall { request, answer, by, at: None });
+            Arc::make_mut(waiting).answer =
+                Some(AnsweredCall { request, answer, by, trace, at: None });
         }
     }
 

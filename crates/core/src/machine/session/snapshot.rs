@@ -9,7 +9,7 @@ use crate::store::Snapshot;
 /// The version of the fold, which snapshots carry. It must be raised whenever a log results in a
 /// different overview than before, or an overview in different JSON. Snapshots of other fold
 /// versions are ignored.
-pub const FOLD_VERSION: u32 = 5;
+pub const FOLD_VERSION: u32 = 6;
 
 /// The number of events after which the run that writes a log saves another snapshot. It bounds the
 /// number of events that a first read covers, unless saving a snapshot failed.

@@ -13,6 +13,7 @@ use crate::id::{CallId, RequestId, RunId};
 use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
 use crate::state::Patch;
+use crate::trace::TraceParent;
 
 /// A step whose reply is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,6 +136,9 @@ pub struct ChildCall {
     pub start: Arc<ChildStart>,
     /// Whether the current run has found that the child waits.
     pub waits: bool,
+    /// The time when the start was recorded, by the store's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
 }
 
 /// The wait of a call that is or was pending.
@@ -161,6 +165,9 @@ pub struct AnsweredCall {
     pub answer: Answer,
     /// The name of the user who answered, for display.
     pub by: Option<String>,
+    /// The trace of the caller that submitted the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
     /// The time of the answer, by the store's clock.
     pub at: Option<Timestamp>,
 }

@@ -12,10 +12,23 @@ impl SessionOverview {
     #[must_use]
     pub fn trace_parent(&self, operation: Operation<'_>) -> TraceParent {
         let span = SpanId::of(&self.id, operation);
-        let given = self.fold_state.rare.trace;
-        match given.or_else(|| self.parent()?.trace) {
+        match self.turn_parent() {
             Some(above) => above.with_span(span),
             None => TraceParent::new(TraceId::of_turn(&self.id, self.turn()), span, true),
         }
+    }
+
+    /// Returns the context that the current turn belongs to: the caller's, or that of the parent's call (for a sub-agent).
+    #[must_use]
+    pub fn turn_parent(&self) -> Option<TraceParent> {
+        self.fold_state.rare.trace.or_else(|| self.parent()?.trace)
+    }
+
+    /// Returns `true` if a caller gave the trace of the current turn, to this session or to an ancestor. The caller has then
+    /// decided whether the trace is sampled.
+    #[must_use]
+    pub fn is_trace_given(&self) -> bool {
+        self.fold_state.rare.trace.is_some()
+            || self.parent().is_some_and(|parent| parent.is_trace_given)
     }
 }

@@ -79,6 +79,7 @@ impl ChildSpec {
             root: session.root().clone(),
             companion,
             trace,
+            is_trace_given: trace.is_some() && session.is_trace_given(),
         };
         Self { start, parent, agent: Arc::clone(agent), input, arguments: arguments(call) }
     }

@@ -75,7 +75,7 @@ fn a_companion_that_reports_its_turns_out_of_order_is_counted_once() {
         let used = UsageRollup { steps, ..UsageRollup::default() };
         let from = ChildNotice { session: session.clone(), used: used.into() };
         let (request, message) = (request.into(), UserMessage::new("done"));
-        hand.put(Event::MessageQueued { request, message, from: Some(from) }).unwrap();
+        hand.put(Event::MessageQueued { request, message, from: Some(from), trace: None }).unwrap();
     }
     assert_eq!(hand.session().spent().since(&before).steps, 6);
     let own = UsageRollup::of(hand.session().usage_entries()).steps;

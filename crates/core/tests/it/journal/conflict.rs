@@ -9,7 +9,8 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::{ChildStart, Event, ToolFinish, ToolOutcome};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Journal, RunStatus, Session, StopKind, Submission, event_chunks, queue_message, request, submit,
+    Journal, MessageOrigin, RunStatus, Session, StopKind, Submission, event_chunks, queue_message,
+    request, submit,
 };
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::Action;
@@ -318,7 +319,9 @@ async fn a_run_of_a_deleted_session_appends_nothing_to_the_next_one() {
     new.commit().await.unwrap();
     // The logs have the same length, and the message is legal in both.
     let (request, message) = ("m".into(), UserMessage::new("go on"));
-    queue_message(world.request_context(), &id(), &request, &message, None).await.unwrap();
+    queue_message(world.request_context(), &id(), &request, &message, MessageOrigin::default())
+        .await
+        .unwrap();
     let before = world.log().await;
     old.stage(&[result("1.0", json!("old"))]).unwrap();
     assert_eq!(code(old.commit().await), "history_lost");
@@ -357,7 +360,9 @@ async fn state_changes_of_a_step_are_shown_if_a_message_follows_in_the_same_appe
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
     let message = UserMessage::new("one more thing");
-    queue_message(world.request_context(), &id(), &"m1".into(), &message, None).await.unwrap();
+    queue_message(world.request_context(), &id(), &"m1".into(), &message, MessageOrigin::default())
+        .await
+        .unwrap();
     journal.catch_up().await.unwrap();
     let outcome = ToolOutcome::Success(json!({}).into());
     let state_patch = Patch::between(&json!({}), &json!({"found": 1}));
@@ -442,7 +447,9 @@ async fn a_call_is_refused_again_after_a_conflict() {
     let world = World::new();
     let mut journal = world.create().await;
     let (request, message) = ("m1".into(), UserMessage::from("by the way"));
-    queue_message(world.request_context(), &id(), &request, &message, None).await.unwrap();
+    queue_message(world.request_context(), &id(), &request, &message, MessageOrigin::default())
+        .await
+        .unwrap();
     journal.stage(&[reply(1, calls(&["unknown", "search"]))]).unwrap();
     journal.commit().await.unwrap();
     journal.stage(&[]).unwrap();

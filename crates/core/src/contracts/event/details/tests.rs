@@ -22,7 +22,7 @@ fn the_details_of_a_run_name_its_trigger_and_its_outcome() {
 fn the_details_of_an_answer_name_who_gave_it() {
     let submitted = |answer, by: Option<&str>| {
         let (request, call) = ("r".into(), "1.0".into());
-        Event::Submitted { request, call, answer, by: by.map(str::to_owned) }.details()
+        Event::Submitted { request, call, answer, by: by.map(str::to_owned), trace: None }.details()
     };
     assert_eq!(submitted(Answer::Approved { edited: None }, Some("ann")), "1.0 approved by ann");
     let reason = Some("too expensive".to_owned());

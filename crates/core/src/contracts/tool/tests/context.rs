@@ -40,6 +40,7 @@ fn parts() -> ToolContextConfig {
         cancel: CancellationToken::new(),
         state: Arc::new(json!({"notes": ["a"]})),
         stream: Arc::new(Seen::default()),
+        trace: None,
     }
 }
 

@@ -1,0 +1,198 @@
+//! The export of spans while runs execute.
+
+mod convert;
+mod queue;
+mod task;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::event::RecordedEvent;
+use helix_agents_core::observer::LogObserver;
+use helix_agents_core::session::Session;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SpanExporter;
+use tokio::runtime::Handle;
+
+use crate::options::SpanOptions;
+use crate::otlp::OtlpBuilder;
+use crate::spans::spans;
+use queue::Queue;
+use task::Task;
+
+pub(crate) use task::EXPORT_TIMEOUT;
+
+/// The number of spans that wait for their export, at most.
+const MAX_SPANS: usize = 8192;
+
+/// The size of the spans that wait for their export, at most.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// Exports the spans of the events that a process appends. Cheap to clone.
+///
+/// A [`LogObserver`], so a runtime's builder takes it with `observer`. Spans wait in a bounded queue, which one task
+/// exports every two seconds, or earlier if there are many. If the queue is full, new spans are dropped and counted. An
+/// unavailable receiver never delays or fails a run.
+///
+/// # Durability
+///
+/// A crash loses the spans in the queue. The process that takes the run over exports the last ones again, with the same ids.
+/// `session_spans` returns all of them from the log.
+#[derive(Clone)]
+pub struct Telemetry(Arc<Inner>);
+
+struct Inner {
+    options: SpanOptions,
+    queue: Queue,
+}
+
+/// Builds a [`Telemetry`] that uses an exporter of the OpenTelemetry SDK.
+#[must_use]
+pub struct TelemetryBuilder<E> {
+    exporter: E,
+    options: SpanOptions,
+    service_name: Option<String>,
+    max_spans: usize,
+}
+
+impl Telemetry {
+    /// Returns a builder of the export to an OTLP receiver over HTTP, such as an OpenTelemetry Collector.
+    pub fn otlp() -> OtlpBuilder {
+        OtlpBuilder::default()
+    }
+
+    /// Returns a builder of the export to [Langfuse](https://langfuse.com). Reads `LANGFUSE_PUBLIC_KEY`,
+    /// `LANGFUSE_SECRET_KEY`, `LANGFUSE_BASE_URL`, `LANGFUSE_TRACING_ENVIRONMENT` and `LANGFUSE_RELEASE`. A root session is one
+    /// trace ([`Layout::Session`](crate::Layout::Session)).
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::ConfigInvalid`] if a key is missing.
+    pub fn langfuse() -> Result<OtlpBuilder> {
+        Self::langfuse_from(|name| std::env::var(name).ok())
+    }
+
+    /// Returns the builder of [`langfuse`](Self::langfuse) with variables from elsewhere than the environment.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::ConfigInvalid`] if a key is missing.
+    pub fn langfuse_from(variable: impl Fn(&str) -> Option<String>) -> Result<OtlpBuilder> {
+        OtlpBuilder::langfuse(variable)
+    }
+
+    /// Returns a builder of the export with an exporter of the OpenTelemetry SDK. The exporter is responsible for retries.
+    pub fn exporter<E: SpanExporter + 'static>(exporter: E) -> TelemetryBuilder<E> {
+        TelemetryBuilder {
+            exporter,
+            options: SpanOptions::default(),
+            service_name: None,
+            max_spans: MAX_SPANS,
+        }
+    }
+
+    /// Returns the options of the spans, for example for `session_spans`.
+    #[must_use]
+    pub fn span_options(&self) -> &SpanOptions {
+        &self.0.options
+    }
+
+    /// Returns the number of spans that the receiver has accepted.
+    #[must_use]
+    pub fn exported(&self) -> u64 {
+        self.0.queue.exported()
+    }
+
+    /// Returns the number of spans that were dropped because the queue was full or the export failed.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.0.queue.dropped()
+    }
+
+    /// Exports the spans in the queue. Returns once they are exported or dropped, which can take a minute for each batch if the
+    /// receiver is unavailable.
+    pub async fn flush(&self) {
+        self.0.queue.flush().await;
+    }
+
+    /// Exports the spans in the queue, and then exports no more. Spans that are not exported within the grace period are
+    /// dropped. The grace period is an hour at most. Call this after the runtimes have shut down.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.0.queue.shutdown(grace).await;
+    }
+
+    /// Queues the spans of recorded events.
+    fn export(&self, session: &Session, events: &[RecordedEvent]) {
+        let found = spans(session, events, &self.0.options);
+        if !found.is_empty() {
+            self.0.queue.push(found);
+        }
+    }
+}
+
+impl LogObserver for Telemetry {
+    fn recorded(&self, session: &Session, events: &[RecordedEvent]) {
+        self.export(session, events);
+    }
+
+    fn recovered(&self, session: &Session, events: &[RecordedEvent]) {
+        self.export(session, events);
+    }
+}
+
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telemetry")
+            .field("options", &self.0.options)
+            .field("exported", &self.exported())
+            .field("dropped", &self.dropped())
+            .finish()
+    }
+}
+
+impl<E: SpanExporter + 'static> TelemetryBuilder<E> {
+    /// Sets the options of spans.
+    pub fn span_options(mut self, options: SpanOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets the name of the service. Default: the environment variable `OTEL_SERVICE_NAME`.
+    pub fn service_name(mut self, name: impl Into<String>) -> Self {
+        self.service_name = Some(name.into());
+        self
+    }
+
+    /// Sets the number of spans that wait for their export, at most. Default: 8192.
+    pub fn max_queued_spans(mut self, max_spans: usize) -> Self {
+        self.max_spans = max_spans;
+        self
+    }
+
+    /// Starts the export, on the tokio runtime of the caller.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::ConfigInvalid`] outside of a tokio runtime.
+    pub fn build(self) -> Result<Telemetry> {
+        let Self { mut exporter, options, service_name, max_spans } = self;
+        let runtime = Handle::try_current().map_err(|error| {
+            let message = "telemetry is built outside of a tokio runtime";
+            Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
+        })?;
+        // The default detectors read `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
+        let resource = match service_name {
+            Some(name) => Resource::builder().with_service_name(name),
+            None => Resource::builder(),
+        };
+        exporter.set_resource(&resource.build());
+        let (queue, task_end) = Queue::new(max_spans, MAX_BYTES);
+        runtime.spawn(Task::new(exporter, task_end).run());
+        Ok(Telemetry(Arc::new(Inner { options, queue })))
+    }
+}
+
+impl<E> fmt::Debug for TelemetryBuilder<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TelemetryBuilder").field("options", &self.options).finish_non_exhaustive()
+    }
+}

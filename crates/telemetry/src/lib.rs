@@ -1,0 +1,41 @@
+//! Traces of agents, made from the log.
+//!
+//! A span is computed from recorded events by a pure function ([`spans`]). The process that appended an event exports its
+//! span, so a replay, a takeover or a repeated work item cannot export another one. The ids of traces and spans are digests of
+//! recorded ids, so every process computes the same ones, and [`session_spans`] returns the same spans from any log later.
+//!
+//! [`Telemetry`] exports the spans of a process while its runs execute.
+//!
+//! # Examples
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use helix_agents_telemetry::Telemetry;
+//!
+//! # async fn example() -> helix_agents_core::error::Result<()> {
+//! let telemetry = Telemetry::otlp().endpoint("http://127.0.0.1:4318").service_name("support").build()?;
+//! // Pass `telemetry.clone()` to the `observer` method of a runtime's builder. When the runtime has shut down:
+//! telemetry.shutdown(Duration::from_secs(5)).await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod content;
+mod conventions;
+mod export;
+mod langfuse;
+mod options;
+mod otlp;
+mod sampling;
+mod session_spans;
+mod span;
+mod spans;
+
+pub use content::{Content, Field, MAX_ATTRIBUTE_BYTES};
+pub use export::{Telemetry, TelemetryBuilder};
+pub use options::{Layout, SpanOptions};
+pub use otlp::OtlpBuilder;
+pub use session_spans::session_spans;
+pub use span::{Link, Span, SpanEvent, SpanKind, Value};
+pub use spans::spans;

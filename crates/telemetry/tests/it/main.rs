@@ -1,0 +1,11 @@
+//! Tests of the spans of real runs, and of their export.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod content;
+mod export;
+mod langfuse;
+mod receiver;
+mod sampling;
+mod support;
+mod turns;
