@@ -18,7 +18,8 @@ const PAGE: u32 = 256;
 /// original belong to the original.
 ///
 /// # Errors
-/// Returns the errors of the store, and those of a log that cannot be read. A session that does not exist has no spans.
+/// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), the errors of the store, and those of a
+/// log that cannot be read.
 pub async fn session_spans(
     store: &dyn StateStore,
     session: &SessionId,
