@@ -449,6 +449,7 @@ macro_rules! runtime_suite {
             traces: a_turn_belongs_to_the_trace_of_its_caller;
             traces: a_turn_that_failed_or_was_rewound_has_its_trace;
             traces: a_resumed_turn_stays_in_its_trace;
+            traces: a_tool_has_the_trace_of_its_call;
             observers: each_event_is_reported_by_the_process_that_appended_it;
             observers: a_process_that_takes_over_reports_the_last_events_again;
             observers: a_panic_of_an_observer_is_contained;

@@ -2,10 +2,8 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
-use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
 use helix_agents_core::hooks::{HookContext, HookScope};
@@ -569,10 +567,9 @@ impl Driver {
         events
     }
 
-    /// Returns the end time of an effect that ends now, if its outcome is not appended immediately.
-    pub(crate) fn deferred_end(&self, monotonic: Duration) -> Option<Timestamp> {
-        let is_deferred = self.context.durability == Durability::PerStep;
-        is_deferred.then(|| self.store_clock.at(monotonic))
+    /// Returns the clock for the end times of effects, if their outcomes are not appended immediately.
+    pub(crate) fn end_clock(&self) -> Option<StoreClock> {
+        (self.context.durability == Durability::PerStep).then_some(self.store_clock)
     }
 
     /// Returns the stream position at which the run started.

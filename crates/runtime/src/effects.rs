@@ -12,7 +12,7 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
-use helix_agents_core::session::{Durability, StepRecord};
+use helix_agents_core::session::StepRecord;
 use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
 use helix_agents_core::trace::Operation;
@@ -78,7 +78,7 @@ impl Driver {
         let mut reply =
             ModelReply::from_response(step, response, millis(ended.saturating_sub(started)));
         reply.first_ms = first.map(|first| millis(first.saturating_sub(started)));
-        reply.ended = self.deferred_end(ended);
+        reply.ended = self.end_clock().map(|clock| clock.at(ended));
         reply.cost = price.map(|price| price.of(&reply.total_usage()));
         if let Some(message) = reply.message.as_ref().filter(|_| !self.hooks.is_empty()) {
             let message = Message::Assistant(Arc::clone(message));
@@ -117,7 +117,6 @@ impl Driver {
             // No other worker starts calls of this run.
             false => Duration::MAX,
         };
-        let is_deferred = self.context.durability == Durability::PerStep;
         let mut runs = Vec::with_capacity(tasks.len());
         runs.extend(tasks.iter().filter_map(|task| {
             let call = step.tool_call(&task.call)?.clone();
@@ -143,7 +142,7 @@ impl Driver {
                 max_append_bytes,
                 lease_view: lease.view().clone(),
                 starts: starts.clone(),
-                store_clock: is_deferred.then_some(self.store_clock),
+                end_clock: self.end_clock(),
                 trace: session.trace_parent(Operation::ToolCall(&task.call)),
             })
         }));

@@ -59,8 +59,8 @@ pub struct CallRun {
     pub(crate) max_append_bytes: usize,
     pub(crate) lease_view: LeaseView,
     pub(crate) starts: StartQueue,
-    /// The store's clock, if the result is not appended immediately.
-    pub(crate) store_clock: Option<StoreClock>,
+    /// The clock for the end time, if the result is not appended immediately.
+    pub(crate) end_clock: Option<StoreClock>,
     pub(crate) trace: TraceParent,
 }
 
@@ -151,7 +151,7 @@ impl CallRun {
             attachments: done.attachments,
             state_patch: done.patch,
             took_ms: millis(ended.saturating_sub(started)),
-            ended: self.store_clock.map(|clock| clock.at(ended)),
+            ended: self.end_clock.map(|clock| clock.at(ended)),
             attempts: attempt_number,
             child: None,
         };

@@ -151,3 +151,6 @@ impl fmt::Debug for Content {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The spans of a recorded session.
 
 use helix_agents_core::error::Result;
-use helix_agents_core::event::{RecordedEvent, decode};
+use helix_agents_core::event::{Event, decode};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::Session;
 use helix_agents_core::store::StateStore;
@@ -35,7 +35,7 @@ pub async fn session_spans(
         for append in page {
             fold.apply_append(&append)?;
             let events = decode(session, &append)?;
-            if events.iter().any(RecordedEvent::is_fork) {
+            if events.iter().any(|recorded| matches!(recorded.event, Event::Forked { .. })) {
                 found.clear();
             }
             found.extend(spans(&fold, &events, options));

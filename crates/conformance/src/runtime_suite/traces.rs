@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use helix_agents_core::error::{ErrorCode, Result};
-use helix_agents_core::executor::ResumeOptions;
+use helix_agents_core::event::Event;
+use helix_agents_core::executor::{MessageOptions, ResumeOptions};
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
-use helix_agents_core::session::{RunStatus, Submission};
-use helix_agents_core::tool::Tool;
+use helix_agents_core::message::Message;
+use helix_agents_core::session::{RunStatus, Submission, load_events};
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_core::trace::{Operation, SpanId, TraceId, TraceParent};
 use helix_agents_test::{Reply, ScriptedLlm};
 use serde_json::json;
@@ -118,7 +120,10 @@ pub async fn a_resumed_turn_stays_in_its_trace(harness: &impl RuntimeHarness) {
     let (given, other) = (trace('a'), trace('b'));
     let started = executor.execute(agent.erased(), "go".into(), options().trace(given)).await;
     assert_eq!(end(&started.unwrap()).await.status, RunStatus::SuspendedClientTool);
-    let answer = Submission::result("1.0", &json!({ "word": "red" })).unwrap();
+    let (answering, sending) = (trace('c'), trace('d'));
+    let message = MessageOptions::default().trace(sending);
+    executor.queue_message(&S.into(), "And louder.".into(), message).await.unwrap();
+    let answer = Submission::result("1.0", &json!({ "word": "red" })).unwrap().trace(answering);
     executor.submit_tool_result(&S.into(), answer).await.unwrap();
     let resume = ResumeOptions::default().trace(other);
     completes(&executor.resume(agent.erased(), &S.into(), resume).await.unwrap()).await;
@@ -126,4 +131,30 @@ pub async fn a_resumed_turn_stays_in_its_trace(harness: &impl RuntimeHarness) {
     let session = fold(harness).await;
     let traces: Vec<_> = session.runs().map(|run| run.trace).collect();
     assert_eq!(traces, [Some(given), Some(other)]);
+    let log = load_events(&*harness.store(), &S.into(), 0).await.unwrap();
+    let requests = log.iter().filter_map(|recorded| match &recorded.event {
+        Event::Submitted { trace, .. } | Event::MessageQueued { trace, .. } => Some(*trace),
+        _ => None,
+    });
+    assert_eq!(requests.collect::<Vec<_>>(), [Some(sending), Some(answering)]);
+}
+
+/// A tool passes on the trace of its turn, with the span of its call as the parent.
+pub async fn a_tool_has_the_trace_of_its_call(harness: &impl RuntimeHarness) {
+    let report = Tool::function("report", "Reports.", |_: Word, cx: ToolContext| async move {
+        Ok::<_, ToolError>(cx.trace_parent().map(|trace| trace.to_string()))
+    });
+    let agent = teller().tool(report).build().unwrap();
+    let script = [Reply::tool_call("report", word("trace")), Reply::text("Done.")];
+    let executor = harness.boot(World::new(ScriptedLlm::new(script)).registered(&agent)).await;
+    let given = trace('a');
+    let started = executor.execute(agent.erased(), "go".into(), options().trace(given)).await;
+    completes(&started.unwrap()).await;
+    let call = SpanId::of(&S.into(), Operation::ToolCall(&"1.0".into()));
+    let session = fold(harness).await;
+    let results = session.transcript().iter().filter_map(|message| match &**message {
+        Message::Tool(result) => Some(result.content.clone()),
+        _ => None,
+    });
+    assert_eq!(results.collect::<Vec<_>>(), [format!("\"{}\"", given.with_span(call))]);
 }

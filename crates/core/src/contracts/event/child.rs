@@ -36,15 +36,10 @@ pub struct ParentRef {
     /// The trace of the parent's turn and the span of the call. `None` for a companion, whose turns have traces of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
-    /// Whether a caller gave the trace. Otherwise it is derived from the root session and its turn, and its sampled flag
-    /// was not decided by a caller.
-    #[serde(default, skip_serializing_if = "is_false")]
+    /// Whether a caller gave the trace and decided its sampled flag. Otherwise the trace is derived from the root session and
+    /// its turn, and the flag is always set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_trace_given: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 impl ParentRef {

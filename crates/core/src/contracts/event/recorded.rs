@@ -25,14 +25,6 @@ pub struct RecordedEvent {
     pub event: Event,
 }
 
-impl RecordedEvent {
-    /// Returns `true` if the event is the fork of a session: earlier events belong to the original.
-    #[must_use]
-    pub const fn is_fork(&self) -> bool {
-        matches!(self.event, Event::Forked { .. })
-    }
-}
-
 /// Events of an imported log with their original times.
 #[derive(Serialize, Deserialize)]
 struct Dated<E> {

@@ -260,12 +260,12 @@ impl SessionOverview {
             Event::Submitted { request, call, answer, by, trace } => {
                 self.take_answer(request, call, answer, by.as_deref(), *trace);
             }
-            Event::MessageQueued { request, message, from, trace } => {
+            Event::MessageQueued { request, message, from, .. } => {
                 if let Some(notice) = from {
                     self.take_notice(notice, run, sink);
                 }
                 let (request, message) = (request.clone(), message.clone());
-                let queued = Arc::new(QueuedMessage { request, message, trace: *trace });
+                let queued = Arc::new(QueuedMessage { request, message });
                 self.fold_state.rare_mut().queue.push(queued);
             }
             Event::MessagesTaken { requests } => self.take_queued(requests.len(), sink),

@@ -141,9 +141,6 @@ pub struct QueuedMessage {
     pub request: RequestId,
     /// The queued message.
     pub message: UserMessage,
-    /// The trace of the caller that sent the message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<TraceParent>,
 }
 
 /// A call of an imported log that has no result, and the position in the transcript where its
