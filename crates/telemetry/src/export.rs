@@ -2,6 +2,7 @@
 
 mod convert;
 mod queue;
+mod send;
 mod task;
 
 use std::fmt;
@@ -22,6 +23,8 @@ use crate::spans::spans;
 use queue::Queue;
 use task::Task;
 
+pub(crate) use convert::span_data;
+pub(crate) use send::{export, failed, send};
 pub(crate) use task::EXPORT_TIMEOUT;
 
 /// The number of spans that wait for their export, at most.
@@ -179,15 +182,18 @@ impl<E: SpanExporter + 'static> TelemetryBuilder<E> {
             let message = "telemetry is built outside of a tokio runtime";
             Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
         })?;
-        // The default detectors read `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
-        let resource = match service_name {
-            Some(name) => Resource::builder().with_service_name(name),
-            None => Resource::builder(),
-        };
-        exporter.set_resource(&resource.build());
+        exporter.set_resource(&resource(service_name.as_deref()));
         let (queue, task_end) = Queue::new(max_spans, MAX_BYTES);
         runtime.spawn(Task::new(exporter, task_end).run());
         Ok(Telemetry(Arc::new(Inner { options, queue })))
+    }
+}
+
+/// Returns the description of this service. The SDK reads `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
+pub(crate) fn resource(service_name: Option<&str>) -> Resource {
+    match service_name {
+        Some(name) => Resource::builder().with_service_name(name.to_owned()).build(),
+        None => Resource::builder().build(),
     }
 }
 

@@ -24,6 +24,7 @@
 mod content;
 mod conventions;
 mod export;
+mod json;
 mod langfuse;
 mod options;
 mod otlp;
@@ -34,8 +35,9 @@ mod spans;
 
 pub use content::{Content, Field, MAX_ATTRIBUTE_BYTES};
 pub use export::{Telemetry, TelemetryBuilder};
+pub use json::otlp_json;
 pub use options::{Layout, SpanOptions};
 pub use otlp::OtlpBuilder;
-pub use session_spans::session_spans;
+pub use session_spans::{session_spans, tree_spans};
 pub use span::{Link, Span, SpanEvent, SpanKind, Value};
 pub use spans::spans;

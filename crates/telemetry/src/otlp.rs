@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,14 +10,19 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use opentelemetry_otlp::{
     Compression, Protocol, RetryPolicy, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
 };
+use opentelemetry_sdk::trace::SpanExporter as _;
 
 use crate::content::Content;
-use crate::export::{EXPORT_TIMEOUT, Telemetry};
+use crate::export::{EXPORT_TIMEOUT, Telemetry, export, failed, resource, send};
 use crate::langfuse::Langfuse;
 use crate::options::{Layout, SpanOptions};
+use crate::span::Span;
 
 /// The path of spans at a receiver.
 const PATH: &str = "/v1/traces";
+
+/// The time limit of a check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Builds a [`Telemetry`] that exports to an OTLP receiver over HTTP, with protobuf bodies. A batch that the receiver
 /// cannot take now (429, 502, 503, 504, or no connection) is sent again for at most a minute. A batch that it refuses is dropped.
@@ -58,7 +64,7 @@ impl OtlpBuilder {
             .header("x-langfuse-ingestion-version", "4"))
     }
 
-    /// Sets the URL of the receiver. `/v1/traces` is appended, unless the URL ends with it.
+    /// Sets the URL of the receiver. `/v1/traces` is appended to its path, unless the path ends with it.
     pub fn endpoint(mut self, endpoint: impl Into<String>) -> Self {
         self.endpoint = Some(endpoint.into());
         self
@@ -106,32 +112,74 @@ impl OtlpBuilder {
     /// Returns [`ErrorCode::ConfigInvalid`] outside of a tokio runtime, or if the URL or a header is invalid. Also returns it if
     /// a variable of the environment would replace headers of this builder.
     pub fn build(self) -> Result<Telemetry> {
-        check_headers(&self.headers, |name| std::env::var_os(name).is_some())?;
-        let mut exporter = SpanExporter::builder()
-            .with_http()
-            .with_protocol(Protocol::HttpBinary)
-            .with_timeout(EXPORT_TIMEOUT)
-            .with_retry_policy(RetryPolicy::recommended().with_max_retries(usize::MAX))
-            // The exporter decodes the values as URLs.
-            .with_headers(self.headers.into_iter().map(escaped).collect());
-        if !self.is_uncompressed {
-            exporter = exporter.with_compression(Compression::Gzip);
-        }
-        if let Some(endpoint) = &self.endpoint {
-            let base = endpoint.trim_end_matches('/');
-            let base = base.strip_suffix(PATH).unwrap_or(base);
-            exporter = exporter.with_endpoint(format!("{base}{PATH}"));
-        }
-        let exporter = exporter.build().map_err(|error| {
-            let message = "the exporter of spans could not be created";
-            Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
-        })?;
-        let mut builder = Telemetry::exporter(exporter).span_options(self.options);
+        let mut builder =
+            Telemetry::exporter(self.exporter(EXPORT_TIMEOUT)?).span_options(self.options);
         if let Some(name) = self.service_name {
             builder = builder.service_name(name);
         }
         builder.build()
     }
+
+    /// Returns the options of the spans, for example for `session_spans`.
+    #[must_use]
+    pub fn span_options(&self) -> &SpanOptions {
+        &self.options
+    }
+
+    /// Sends spans, for example those of `session_spans`, and returns once the receiver has accepted all of them. A receiver that
+    /// distinguishes spans by id keeps one of each, also if they are sent again.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::TelemetryFailed`] if the receiver refuses a batch or is unavailable for a minute. The batches before
+    /// it were accepted. Otherwise returns the errors of [`build`](Self::build).
+    pub async fn send(&self, spans: Vec<Span>) -> Result<()> {
+        let mut exporter = self.exporter(EXPORT_TIMEOUT)?;
+        exporter.set_resource(&resource(self.service_name.as_deref()));
+        send(&exporter, spans, EXPORT_TIMEOUT).await
+    }
+
+    /// Sends an empty batch to check the URL, the headers and the receiver.
+    ///
+    /// # Errors
+    /// Returns [`ErrorCode::TelemetryFailed`] if the receiver refuses the batch or does not answer within five seconds.
+    /// Otherwise returns the errors of [`build`](Self::build).
+    pub async fn check(&self) -> Result<()> {
+        let exporter = self.exporter(CHECK_TIMEOUT)?;
+        export(&exporter, Vec::new(), CHECK_TIMEOUT).await.map_err(failed)
+    }
+
+    /// Creates the exporter. It retries until the time limit.
+    fn exporter(&self, limit: Duration) -> Result<SpanExporter> {
+        check_headers(&self.headers, |name| std::env::var_os(name).is_some())?;
+        let mut exporter = SpanExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_timeout(limit)
+            .with_retry_policy(RetryPolicy::recommended().with_max_retries(usize::MAX))
+            // The exporter decodes the values as URLs.
+            .with_headers(self.headers.clone().into_iter().map(escaped).collect());
+        if !self.is_uncompressed {
+            exporter = exporter.with_compression(Compression::Gzip);
+        }
+        if let Some(endpoint) = &self.endpoint {
+            exporter = exporter.with_endpoint(url_of(endpoint, PATH));
+        }
+        exporter.build().map_err(|error| {
+            let message = "the exporter of spans could not be created";
+            Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
+        })
+    }
+}
+
+/// Returns the URL of a signal at a receiver. The query, if there is one, stays behind the path.
+fn url_of(endpoint: &str, path: &str) -> String {
+    let (base, query) = match endpoint.split_once('?') {
+        Some((base, query)) => (base, format!("?{query}")),
+        None => (endpoint, String::new()),
+    };
+    let base = base.trim_end_matches('/');
+    let base = base.strip_suffix(path).unwrap_or(base);
+    format!("{base}{path}{query}")
 }
 
 /// The variables whose headers the exporter prefers to those of its builder.

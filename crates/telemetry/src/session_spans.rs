@@ -1,10 +1,12 @@
-//! The spans of a recorded session.
+//! The spans of recorded sessions.
 
-use helix_agents_core::error::Result;
+use std::collections::BTreeSet;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, decode};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::Session;
-use helix_agents_core::store::StateStore;
+use helix_agents_core::store::{MAX_PAGE, Page, SessionFilter, StateStore};
 
 use crate::options::SpanOptions;
 use crate::span::Span;
@@ -40,5 +42,54 @@ pub async fn session_spans(
             }
             found.extend(spans(&fold, &events, options));
         }
+    }
+}
+
+/// Returns the spans of a session and of its sub-agents at all depths, from their logs. [`session_spans`] describes the spans.
+///
+/// # Errors
+/// Returns the errors of [`session_spans`].
+pub async fn tree_spans(
+    store: &dyn StateStore,
+    session: &SessionId,
+    options: &SpanOptions,
+) -> Result<Vec<Span>> {
+    let mut found = Vec::new();
+    for session in tree_of(store, session).await? {
+        found.extend(session_spans(store, &session, options).await?);
+    }
+    Ok(found)
+}
+
+/// Returns a session and the sessions below it.
+async fn tree_of(store: &dyn StateStore, session: &SessionId) -> Result<Vec<SessionId>> {
+    let head = store.head(session).await?.ok_or_else(|| {
+        let message = "the session does not exist";
+        Error::new(ErrorCode::SessionNotFound, message).with_context("session", session)
+    })?;
+    let filter = SessionFilter::new().root(head.created.root);
+    let mut others = Vec::new();
+    let mut page = Page { after: None, limit: MAX_PAGE };
+    loop {
+        let listed = store.list(&filter, &page).await?;
+        let Some(last) = listed.last() else { break };
+        page.after = Some(last.session.clone());
+        others.extend(
+            listed
+                .into_iter()
+                .filter_map(|head| head.created.parent.map(|parent| (head.session, parent))),
+        );
+    }
+    let mut tree = vec![session.clone()];
+    let mut known = BTreeSet::from([session.clone()]);
+    loop {
+        let (found, rest): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, parent)| known.contains(parent));
+        if found.is_empty() {
+            return Ok(tree);
+        }
+        known.extend(found.iter().map(|(child, _)| child.clone()));
+        tree.extend(found.into_iter().map(|(child, _)| child));
+        others = rest;
     }
 }

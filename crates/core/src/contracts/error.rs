@@ -278,6 +278,8 @@ codes! {
     ServerUnreachable = "server_unreachable", Unavailable;
     /// The response is not one of an agent server.
     ServerProtocol = "server_protocol", InvalidInput;
+    /// The receiver of telemetry did not accept an export.
+    TelemetryFailed = "telemetry_failed", Unavailable;
     /// The store or executor was shut down.
     Closed = "closed", Cancelled;
     /// User code panicked.

@@ -12,7 +12,7 @@ use crate::conventions as names;
 use crate::span::{Link, Span, SpanEvent, SpanKind, Value};
 
 /// Converts a span. It is always sampled: other spans are not created.
-pub(super) fn span_data(span: Span) -> SpanData {
+pub(crate) fn span_data(span: Span) -> SpanData {
     let parent = span.parent.map(|parent| otel::SpanId::from_bytes(parent.to_bytes()));
     let mut events = SpanEvents::default();
     events.events = span.events.into_iter().map(event).collect();

@@ -2,29 +2,26 @@
 
 use std::time::Duration;
 
-use helix_agents_core::text::excerpt_of;
 use opentelemetry_sdk::trace::SpanExporter;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::convert::span_data;
 use super::queue::{Message, TaskEnd};
+use super::send::export;
 use crate::span::Span;
 
 /// The time that a span waits for others, at most.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// The size of a batch.
-const BATCH_SPANS: usize = 512;
+pub(super) const BATCH_SPANS: usize = 512;
 
 /// The size of a batch, in bytes: receivers refuse large requests.
-const BATCH_BYTES: usize = 1024 * 1024;
+pub(super) const BATCH_BYTES: usize = 1024 * 1024;
 
 /// The time limit of the export of one batch, including the exporter's retries.
 pub(crate) const EXPORT_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// The length up to which an exporter's error is logged, in bytes.
-const MAX_ERROR: usize = 200;
 
 /// The task that exports spans.
 pub(super) struct Task<E> {
@@ -102,11 +99,7 @@ impl<E: SpanExporter> Task<E> {
         let batch = std::mem::take(&mut self.batch).into_iter().map(span_data).collect();
         let exported = tokio::select! {
             biased;
-            exported = timeout(EXPORT_TIMEOUT, self.exporter.export(batch)) => match exported {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => Err(excerpt_of(error, MAX_ERROR)),
-                Err(_) => Err("the receiver did not answer in time".to_owned()),
-            },
+            exported = export(&self.exporter, batch, EXPORT_TIMEOUT) => exported,
             () = end_of_grace(&mut self.queue.grace_end) => Err("the grace period ended".to_owned()),
         };
         match exported {

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::session::RunStatus;
 use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_telemetry::Telemetry;
+use helix_agents_telemetry::{SpanOptions, Telemetry, otlp_json};
 use helix_agents_test::{Reply, ScriptedLlm};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use serde_json::json;
 
 use crate::receiver::Receiver;
-use crate::support::clerk;
+use crate::support::{clerk, desk_spans};
 
 /// Executes turns with two spans each.
 async fn turns(telemetry: &Telemetry, count: usize) {
@@ -103,4 +105,48 @@ async fn a_full_queue_drops_new_spans() {
 fn telemetry_needs_a_runtime() {
     let error = Telemetry::exporter(Stuck).build().unwrap_err();
     assert_eq!(error.code().as_str(), "config_invalid");
+}
+
+#[tokio::test]
+async fn recorded_spans_are_sent_in_batches() {
+    let spans = desk_spans(&SpanOptions::default()).await;
+    let receiver = Receiver::start(&[200]).await;
+    let builder = Telemetry::otlp().endpoint(format!("{}/?key=k", receiver.url));
+    builder.clone().compression(false).send(spans.repeat(100)).await.unwrap();
+    let requests = receiver.requests();
+    assert!(requests.len() > 1, "512 spans at most for each request");
+    assert!(requests[0].head.starts_with("post /v1/traces?key=k http/1.1"), "{}", requests[0].head);
+    let received: usize = requests.iter().map(|request| request.span_names().len()).sum();
+    assert_eq!(received, spans.len() * 100);
+    builder.check().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_refusal_of_a_receiver_is_an_error() {
+    let receiver = Receiver::start(&[401]).await;
+    let builder = Telemetry::otlp().endpoint(&receiver.url);
+    let spans = desk_spans(&SpanOptions::default()).await;
+    for error in [builder.check().await.unwrap_err(), builder.send(spans).await.unwrap_err()] {
+        assert_eq!(error.code(), ErrorCode::TelemetryFailed);
+        assert!(error.message().contains("401"), "{error}");
+    }
+    assert_eq!(receiver.requests().len(), 2, "no retry of what the receiver refuses");
+}
+
+/// The document is the JSON form of the request that the exporter sends.
+#[tokio::test]
+async fn spans_have_a_json_form() {
+    let spans = desk_spans(&SpanOptions::default()).await;
+    let document = otlp_json(spans.clone(), Some("support")).unwrap();
+    let resource = &document["resourceSpans"][0];
+    let service = json!({ "key": "service.name", "value": { "stringValue": "support" } });
+    assert!(resource["resource"]["attributes"].as_array().unwrap().contains(&service));
+    let written = resource["scopeSpans"][0]["spans"].as_array().unwrap();
+    assert_eq!(written.len(), spans.len());
+    for (span, written) in spans.iter().zip(written) {
+        assert_eq!(written["traceId"], span.trace.to_string());
+        assert_eq!(written["spanId"], span.id.to_string());
+        assert_eq!(written["name"], *span.name);
+        assert_eq!(written["startTimeUnixNano"], (span.start.0 * 1_000_000).to_string());
+    }
 }

@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use helix_agents_core::agent::Agent;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
-use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RunStatus, Submission};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_core::trace::TraceParent;
 use helix_agents_core::usage::Usage;
 use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_telemetry::{Span, SpanOptions, Telemetry, session_spans};
+use helix_agents_telemetry::{Span, SpanOptions, Telemetry, tree_spans};
 use helix_agents_test::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
@@ -127,14 +126,17 @@ impl World {
 
     /// Returns the spans of the log: those of the root session, and those of its sub-agent.
     pub(crate) async fn logged(&self) -> Vec<Span> {
-        let poet = SessionId::of_call(&DESK.into(), &"1.1".into());
-        let mut spans = Vec::new();
-        for session in [DESK.into(), poet] {
-            spans.extend(session_spans(&self.store, &session, &self.options).await.unwrap());
-        }
+        let mut spans = tree_spans(&self.store, &DESK.into(), &self.options).await.unwrap();
         spans.sort_by_key(|span| span.id.to_bytes());
         spans
     }
+}
+
+/// Executes the turn of [`replies`] and returns its spans.
+pub(crate) async fn desk_spans(options: &SpanOptions) -> Vec<Span> {
+    let world = World::new(options.clone());
+    world.play(None).await;
+    world.logged().await
 }
 
 /// Returns the span with this name.
