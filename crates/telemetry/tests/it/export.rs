@@ -112,7 +112,8 @@ async fn recorded_spans_are_sent_in_batches() {
     let spans = desk_spans(&SpanOptions::default()).await;
     let receiver = Receiver::start(&[200]).await;
     let builder = Telemetry::otlp().endpoint(format!("{}/?key=k", receiver.url));
-    builder.clone().compression(false).send(spans.repeat(100)).await.unwrap();
+    let many = spans.iter().cycle().take(spans.len() * 100).cloned().collect();
+    builder.clone().compression(false).send(many).await.unwrap();
     let requests = receiver.requests();
     assert!(requests.len() > 1, "512 spans at most for each request");
     assert!(requests[0].head.starts_with("post /v1/traces?key=k http/1.1"), "{}", requests[0].head);
