@@ -22,6 +22,7 @@ use crate::serve::ServeArgs;
 use crate::sessions::SessionsCommand;
 use crate::stop::{AbortArgs, InterruptArgs};
 use crate::tail::TailArgs;
+use crate::telemetry::TelemetryCommand;
 use crate::text::one_line;
 use crate::tokens::{TokenCommand, TokensFile};
 use crate::usage::UsageArgs;
@@ -74,6 +75,12 @@ pub(crate) enum Command {
     Tail(TailArgs),
     /// Show tokens, calls, failures, durations and cost of one session, or of all selected sessions.
     Usage(UsageArgs),
+    /// Export traces of recorded sessions to OpenTelemetry receivers.
+    Telemetry {
+        /// The subcommand.
+        #[command(subcommand)]
+        command: TelemetryCommand,
+    },
     /// Serve the agents of agent files over HTTP, for `helix --server` and other clients.
     Serve(ServeArgs),
     /// Manage the tokens of a server's clients.

@@ -8,6 +8,7 @@ mod args;
 mod chat;
 mod checkpoint;
 mod completions;
+mod config_file;
 mod demo;
 mod demo_settings;
 mod doctor;
@@ -42,6 +43,7 @@ mod stop;
 mod storage;
 mod summary;
 mod tail;
+mod telemetry;
 mod text;
 mod tokens;
 mod usage;
@@ -90,6 +92,7 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Abort(args) => stop::abort(args, &db, screen).await,
             Command::Sessions { command } => sessions::run(command, &db, screen).await,
             Command::Tail(args) => tail::run(args, &db, screen).await,
+            Command::Telemetry { command } => telemetry::run(command, &db, screen).await,
             Command::Usage(args) => usage::run(args, &db, screen).await,
             Command::Serve(args) => serve::run(args, &db, screen).await,
             Command::Token { file, command } => tokens::run(command, &file, screen),

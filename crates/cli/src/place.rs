@@ -16,17 +16,23 @@ use helix_agents::session::{
     load, load_events, pending_call, pending_calls,
 };
 use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
+use helix_agents::telemetry::Telemetry;
 use serde_json::Value;
 
 use crate::location::Location;
 use crate::overview::Overview;
-use crate::{checkpoint, model, session_agent, storage};
+use crate::{checkpoint, model, session_agent, storage, telemetry};
 
 /// The place of sessions. Commands read, answer and manage sessions only through it, so they show the same for both.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
     /// A database.
-    Store(AnyStore),
+    Store {
+        /// The store.
+        store: AnyStore,
+        /// The export of the spans of this process's runs.
+        telemetry: Option<Telemetry>,
+    },
     /// A server.
     Server(Client),
 }
@@ -52,24 +58,38 @@ impl Place {
             return Ok(Self::Server(client));
         }
         let db = at.database()?;
-        Ok(Self::Store(match access {
+        let telemetry = match access {
+            Access::Read => None,
+            Access::Write | Access::Create => telemetry::start()?,
+        };
+        let store = match access {
             Access::Read => storage::open_to_read(db).await?,
             Access::Write => storage::open(db).await?,
             Access::Create => storage::open_or_create(db).await?,
-        }))
+        };
+        Ok(Self::Store { store, telemetry })
     }
 
-    /// Closes the database.
+    /// Exports the remaining spans, and closes the database.
     pub(crate) async fn close(&self) {
-        if let Self::Store(store) = self {
+        if let Self::Store { store, telemetry } = self {
+            telemetry::shut_down(telemetry.as_ref()).await;
             storage::close(store).await;
+        }
+    }
+
+    /// Returns the export of spans, if one is configured and this process executes runs.
+    pub(crate) fn telemetry(&self) -> Option<&Telemetry> {
+        match self {
+            Self::Store { telemetry, .. } => telemetry.as_ref(),
+            Self::Server(_) => None,
         }
     }
 
     /// Loads the head of a session.
     pub(crate) async fn head(&self, session: &str) -> Result<Head> {
         match self {
-            Self::Store(store) => storage::head(store, session).await,
+            Self::Store { store, .. } => storage::head(store, session).await,
             Self::Server(client) => Ok(remote::head(client, &session.into()).await?),
         }
     }
@@ -77,7 +97,7 @@ impl Place {
     /// Loads the head of the newest root session.
     pub(crate) async fn newest(&self) -> Result<Head> {
         match self {
-            Self::Store(store) => storage::newest(store).await,
+            Self::Store { store, .. } => storage::newest(store).await,
             Self::Server(client) => Ok(remote::newest(client).await?),
         }
     }
@@ -86,7 +106,7 @@ impl Place {
     /// filter's tags match only the labels that clients set, not the tags of programs.
     pub(crate) async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         match self {
-            Self::Store(store) => Ok(store.list(filter, page).await?),
+            Self::Store { store, .. } => Ok(store.list(filter, page).await?),
             Self::Server(client) => Ok(remote::list(client, filter, page).await?),
         }
     }
@@ -94,7 +114,7 @@ impl Place {
     /// Returns the model that a session was created with, if that is recorded. A server does not tell.
     pub(crate) async fn model(&self, head: &Head) -> Result<Option<String>> {
         match self {
-            Self::Store(store) => model::of(head, store).await,
+            Self::Store { store, .. } => model::of(head, store).await,
             Self::Server(_) => Ok(None),
         }
     }
@@ -102,7 +122,9 @@ impl Place {
     /// Loads the state of a session without its history.
     pub(crate) async fn overview(&self, session: &SessionId) -> Result<Overview> {
         match self {
-            Self::Store(store) => Ok((&SessionReader::of(store).overview(session).await?).into()),
+            Self::Store { store, .. } => {
+                Ok((&SessionReader::of(store).overview(session).await?).into())
+            }
             Self::Server(client) => Ok(client.status(session).await.map_err(Error::from)?.into()),
         }
     }
@@ -110,7 +132,7 @@ impl Place {
     /// Loads the custom state of a session.
     pub(crate) async fn state(&self, session: &SessionId) -> Result<Arc<Value>> {
         match self {
-            Self::Store(store) => {
+            Self::Store { store, .. } => {
                 Ok(Arc::clone(SessionReader::of(store).overview(session).await?.state()))
             }
             Self::Server(client) => {
@@ -122,7 +144,7 @@ impl Place {
     /// Loads the checkpoints of a session.
     pub(crate) async fn checkpoints(&self, session: &SessionId) -> Result<Vec<Checkpoint>> {
         match self {
-            Self::Store(store) => Ok(load(store, session).await?.checkpoints().to_vec()),
+            Self::Store { store, .. } => Ok(load(store, session).await?.checkpoints().to_vec()),
             Self::Server(client) => Ok(client.checkpoints(session).await.map_err(Error::from)?),
         }
     }
@@ -130,7 +152,7 @@ impl Place {
     /// Loads the model's reply for each checkpoint. Empty for a server, which does not return replies here.
     pub(crate) async fn replies(&self, session: &SessionId) -> Result<Vec<String>> {
         match self {
-            Self::Store(store) => Ok(checkpoint::replies(&load(store, session).await?)),
+            Self::Store { store, .. } => Ok(checkpoint::replies(&load(store, session).await?)),
             Self::Server(_) => Ok(Vec::new()),
         }
     }
@@ -145,7 +167,9 @@ impl Place {
         step: u32,
     ) -> Result<u64, Error> {
         match self {
-            Self::Store(store) => Ok(load(store, session).await?.checkpoint_after(step)?.version),
+            Self::Store { store, .. } => {
+                Ok(load(store, session).await?.checkpoint_after(step)?.version)
+            }
             Self::Server(client) => remote::checkpoint_after(client, session, step).await,
         }
     }
@@ -161,7 +185,7 @@ impl Place {
         version: u64,
     ) -> Result<(), Error> {
         match self {
-            Self::Store(store) => load(store, session).await?.check_rewind_target(version),
+            Self::Store { store, .. } => load(store, session).await?.check_rewind_target(version),
             Self::Server(_) => Ok(()),
         }
     }
@@ -169,7 +193,7 @@ impl Place {
     /// Loads a session with its history. A server permits this only to operators.
     pub(crate) async fn load(&self, session: &SessionId) -> Result<Session> {
         match self {
-            Self::Store(store) => Ok(load(store, session).await?),
+            Self::Store { store, .. } => Ok(load(store, session).await?),
             Self::Server(client) => Ok(client.load(session).await.map_err(Error::from)?),
         }
     }
@@ -177,7 +201,7 @@ impl Place {
     /// Loads the events of a session. A server permits this only to operators.
     pub(crate) async fn events(&self, session: &SessionId) -> Result<Vec<RecordedEvent>> {
         match self {
-            Self::Store(store) => Ok(load_events(store, session, 0).await?),
+            Self::Store { store, .. } => Ok(load_events(store, session, 0).await?),
             Self::Server(client) => Ok(client.events(session).await.map_err(Error::from)?),
         }
     }
@@ -185,7 +209,7 @@ impl Place {
     /// Loads the pending calls of a root session and its descendants.
     pub(crate) async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingCallView>> {
         match self {
-            Self::Store(store) => Ok(pending_calls(SessionReader::of(store), root).await?),
+            Self::Store { store, .. } => Ok(pending_calls(SessionReader::of(store), root).await?),
             Self::Server(client) => {
                 Ok(client.status(root).await.map_err(Error::from)?.pending_calls)
             }
@@ -195,7 +219,9 @@ impl Place {
     /// Loads at most `most` pending calls of all sessions.
     pub(crate) async fn all_pending_calls(&self, most: usize) -> Result<Vec<PendingCallView>> {
         match self {
-            Self::Store(store) => Ok(all_pending_calls(SessionReader::of(store), most).await?),
+            Self::Store { store, .. } => {
+                Ok(all_pending_calls(SessionReader::of(store), most).await?)
+            }
             Self::Server(client) => Ok(remote::all_pending_calls(client, most).await?),
         }
     }
@@ -210,7 +236,9 @@ impl Place {
         call: &CallRef,
     ) -> Result<PendingCallView> {
         match self {
-            Self::Store(store) => Ok(pending_call(SessionReader::of(store), root, call).await?),
+            Self::Store { store, .. } => {
+                Ok(pending_call(SessionReader::of(store), root, call).await?)
+            }
             Self::Server(client) => Ok(remote::pending_call(client, root, call).await?),
         }
     }
@@ -218,7 +246,7 @@ impl Place {
     /// Records an answer to a pending call, without resuming the session.
     pub(crate) async fn submit(&self, root: &SessionId, answer: Submission) -> Result<(), Error> {
         match self {
-            Self::Store(store) => {
+            Self::Store { store, .. } => {
                 let runtime = session_agent::runtime_without_model(store.clone())?;
                 runtime.submit_tool_result(root, answer).await.map(drop)
             }
@@ -231,7 +259,7 @@ impl Place {
     /// Returns whether a session can be resumed.
     pub(crate) async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
         match self {
-            Self::Store(store) => {
+            Self::Store { store, .. } => {
                 let runtime = session_agent::runtime_without_model(store.clone())?;
                 Ok(runtime.can_resume(session).await?)
             }
@@ -242,7 +270,7 @@ impl Place {
     /// Returns a handle to the last run of a session.
     pub(crate) async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
         match self {
-            Self::Store(store) => {
+            Self::Store { store, .. } => {
                 let runtime = session_agent::runtime_without_model(store.clone())?;
                 Ok(runtime.handle(session).await?)
             }
@@ -257,7 +285,7 @@ impl Place {
         options: ForkOptions,
     ) -> Result<SessionId, Error> {
         match self {
-            Self::Store(store) => {
+            Self::Store { store, .. } => {
                 let runtime = session_agent::runtime_without_model(store.clone())?;
                 runtime.fork(session, options).await
             }
@@ -271,7 +299,7 @@ impl Place {
     /// Deletes a session.
     pub(crate) async fn delete(&self, session: &SessionId) -> Result<()> {
         match self {
-            Self::Store(store) => store.delete(session).await.map(drop)?,
+            Self::Store { store, .. } => store.delete(session).await.map(drop)?,
             Self::Server(client) => client.delete(session).await.map_err(Error::from)?,
         }
         Ok(())
@@ -284,7 +312,7 @@ impl Place {
         reason: Option<String>,
     ) -> Result<()> {
         match self {
-            Self::Store(store) => {
+            Self::Store { store, .. } => {
                 let runtime = session_agent::runtime_without_model(store.clone())?;
                 runtime.interrupt(session, reason).await?;
             }
@@ -301,7 +329,7 @@ impl Place {
     /// Returns [`ErrorCode::Unsupported`] for a server.
     pub(crate) fn store(&self) -> Result<&AnyStore, Error> {
         match self {
-            Self::Store(store) => Ok(store),
+            Self::Store { store, .. } => Ok(store),
             Self::Server(_) => {
                 let message = "this is possible only with a database, without --server";
                 Err(Error::new(ErrorCode::Unsupported, message))

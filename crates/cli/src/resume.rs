@@ -123,7 +123,7 @@ async fn resume_with(
         return show_status(head, place, db, screen).await;
     }
     let store = match place {
-        Place::Store(store) => store,
+        Place::Store { store, .. } => store,
         Place::Server(client) => {
             let executor = remote_executor(client, head, request.overrides)?;
             let handle = executor.resume(&head.session, request.options()).await?;

@@ -25,11 +25,12 @@ use self::engine::Engine;
 pub(crate) use self::engine::RuntimeKind;
 use self::models::AgentModels;
 use self::settings::ServeSettings;
+use crate::config_file::ConfigFile;
 use crate::exit::Exit;
 use crate::location::Location;
+use crate::place::{Access, Place};
 use crate::session_agent::{Overrides, SessionAgent};
 use crate::signals::Signals;
-use crate::storage;
 
 /// The default address, which only this machine can reach.
 const LISTEN: &str = "127.0.0.1:8080";
@@ -90,7 +91,7 @@ impl ServeArgs {
 /// Runs the command: until SIGTERM or Ctrl-C, and then until runs and connections have stopped. A second signal ends the
 /// program immediately.
 pub(crate) async fn run(args: ServeArgs, db: &Location, screen: &Screen) -> Result<Exit> {
-    let (files, settings) = args.with(ServeSettings::read()?);
+    let (files, settings) = args.with(ConfigFile::read()?.serve);
     let address = match settings.listen {
         Some(address) => address,
         None => LISTEN.parse().context("the default address")?,
@@ -103,15 +104,16 @@ pub(crate) async fn run(args: ServeArgs, db: &Location, screen: &Screen) -> Resu
             .into());
     }
     settings.runtime.unwrap_or_default().check_engine(settings.engine.as_deref())?;
-    // Reports problems of the files before a database is created.
+    // Reports problems of the options and the files before a database is created.
+    db.database()?;
     let tokens = settings.tokens.as_deref().map(Tokens::read).transpose()?;
     let agents = Agents::read(&files).await?;
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("the server cannot listen on {address}"))?;
-    let store = storage::open_or_create(db.database()?).await?;
-    let served = serve(agents, tokens, &settings, listener, &store, screen).await;
-    storage::close(&store).await;
+    let place = Place::open(db, Access::Create).await?;
+    let served = serve(agents, tokens, &settings, listener, &place, screen).await;
+    place.close().await;
     served
 }
 
@@ -141,7 +143,7 @@ async fn serve(
     tokens: Option<Tokens>,
     settings: &ServeSettings,
     listener: TcpListener,
-    store: &AnyStore,
+    place: &Place,
     screen: &Screen,
 ) -> Result<Exit> {
     let address = listener.local_addr()?;
@@ -149,7 +151,8 @@ async fn serve(
     let names = agents.registry.names();
     let grace = settings.grace.map_or(GRACE, Duration::from_secs);
     let kind = settings.runtime.unwrap_or_default();
-    let engine = Engine::open(kind, settings.engine.as_deref(), &agents, store, grace).await?;
+    let engine = Engine::open(kind, settings.engine.as_deref(), &agents, place, grace).await?;
+    let store = place.store()?;
     let server = build(&engine, agents.registry, tokens, settings, address, store, grace)?;
     let url = format!("http://{address}");
     if screen.is_json() {

@@ -20,12 +20,14 @@ use helix_agents::prelude::LocalRuntime;
 use helix_agents::providers::ProviderRegistry;
 use helix_agents::runtime_local::TokioClock;
 use helix_agents::store::Head;
+use helix_agents::telemetry::Telemetry;
 use helix_agents::terminal::{Screen, notice};
 use helix_agents_demo::{ToolEnvironment, researcher};
 
 use crate::demo_settings::DemoSettings;
 use crate::model::Model;
 use crate::session_tags::{ASSISTANT, MODEL, is_demo, is_supported};
+use crate::telemetry;
 
 /// The lease duration: how long a session stays locked after its process crashed. It is short, so that
 /// `resume` after `kill -9` does not take long.
@@ -214,13 +216,17 @@ impl SessionAgent {
         }
     }
 
-    /// Creates the runtime that executes the runs.
+    /// Creates the runtime that executes the runs and exports their spans.
     ///
     /// # Errors
     /// Returns an error if the configuration is inconsistent, which is a bug.
-    pub(crate) fn runtime(&self, store: AnyStore) -> Result<LocalRuntime> {
+    pub(crate) fn runtime(
+        &self,
+        store: AnyStore,
+        telemetry: Option<&Telemetry>,
+    ) -> Result<LocalRuntime> {
         let builder = LocalRuntime::builder().store(store).llm_adapter(Arc::clone(&self.adapter));
-        Ok(builder.lease(LEASE).build()?)
+        Ok(telemetry::observed(builder.lease(LEASE), telemetry).build()?)
     }
 }
 

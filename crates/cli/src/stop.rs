@@ -100,7 +100,7 @@ async fn request_interrupt(
 pub(crate) async fn abort(args: AbortArgs, db: &Location, screen: &Screen) -> Result<Exit> {
     let place = Place::open(db, Access::Write).await?;
     let ended = match &place {
-        Place::Store(store) => end(&args, &place, store, screen).await,
+        Place::Store { store, .. } => end(&args, &place, store, screen).await,
         Place::Server(client) => end_at_server(&args, &place, client, screen).await,
     };
     place.close().await;

@@ -37,11 +37,13 @@ pub(crate) struct TailArgs {
 /// Runs the command.
 pub(crate) async fn run(args: TailArgs, db: &Location, screen: &Screen) -> Result<Exit> {
     let place = match Place::open(db, Access::Read).await? {
-        Place::Store(store) => Place::Store(storage::with_retries(store)),
+        Place::Store { store, telemetry } => {
+            Place::Store { store: storage::with_retries(store), telemetry }
+        }
         server => server,
     };
     let done = match &place {
-        Place::Store(store) => follow(&args, &place, store, screen).await,
+        Place::Store { store, .. } => follow(&args, &place, store, screen).await,
         Place::Server(client) => follow_server(&args, &place, client, screen).await,
     };
     place.close().await;

@@ -30,7 +30,7 @@ impl ChatAgent {
         overrides: Overrides<'_>,
     ) -> Result<Self> {
         match place {
-            Place::Store(_) => {
+            Place::Store { .. } => {
                 Ok(Self::Local(Box::new(SessionAgent::of_session(head, overrides).await?)))
             }
             Place::Server(_) if !overrides.is_empty() => Err(fixed().into()),
@@ -43,7 +43,7 @@ impl ChatAgent {
     /// Returns the agent of a new conversation. At a server, it is the named one, or the only one.
     pub(super) async fn of_conversation(place: &Place, overrides: Overrides<'_>) -> Result<Self> {
         let client = match place {
-            Place::Store(_) => {
+            Place::Store { .. } => {
                 return Ok(Self::Local(Box::new(SessionAgent::of_conversation(overrides).await?)));
             }
             Place::Server(_) if overrides.model.is_some() => return Err(fixed().into()),

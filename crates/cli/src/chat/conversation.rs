@@ -152,7 +152,7 @@ impl<'a> Conversation<'a> {
             return Err(unusable("there is no session yet; /resume SESSION continues another one"));
         };
         let head = self.place.head(session.as_str()).await?;
-        if let Place::Store(store) = self.place {
+        if let Place::Store { store, .. } = self.place {
             for line in lease_wait::messages(&head, store).await? {
                 self.screen.note(&line)?;
             }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use helix_agents::RuntimeBuilder;
 use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::executor::AgentExecutor;
 use helix_agents::prelude::LocalRuntime;
-use helix_agents::{AnyStore, RuntimeBuilder};
 use serde::Deserialize;
 
 use super::Agents;
+use crate::place::Place;
 use crate::session_agent::LEASE;
+use crate::telemetry;
 
 /// A kind of runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
@@ -53,17 +55,17 @@ impl Engine {
         kind: RuntimeKind,
         server: Option<&str>,
         agents: &Agents,
-        store: &AnyStore,
+        place: &Place,
         grace: Duration,
     ) -> Result<Self> {
         match kind {
             RuntimeKind::Local => {
-                let runtime = configured(LocalRuntime::builder(), agents, store, grace).build()?;
+                let runtime = configured(LocalRuntime::builder(), agents, place, grace)?.build()?;
                 Ok(Self::of(runtime))
             }
-            RuntimeKind::Durable => durable(server.unwrap_or_default(), agents, store, grace).await,
+            RuntimeKind::Durable => durable(server.unwrap_or_default(), agents, place, grace).await,
             RuntimeKind::Temporal => {
-                temporal(server.unwrap_or(TEMPORAL), agents, store, grace).await
+                temporal(server.unwrap_or(TEMPORAL), agents, place, grace).await
             }
         }
     }
@@ -100,45 +102,41 @@ const APPLICATION: &str = "helix";
 fn configured<B: RuntimeBuilder>(
     builder: B,
     agents: &Agents,
-    store: &AnyStore,
+    place: &Place,
     grace: Duration,
-) -> B {
-    let builder = builder.store(store.clone()).llm(agents.models.clone());
-    builder.registry(agents.registry.clone()).lease(LEASE).grace(grace)
+) -> Result<B> {
+    let builder = builder.store(place.store()?.clone()).llm(agents.models.clone());
+    let builder = telemetry::observed(builder, place.telemetry());
+    Ok(builder.registry(agents.registry.clone()).lease(LEASE).grace(grace))
 }
 
 #[cfg(feature = "runtime-durable")]
-async fn durable(url: &str, agents: &Agents, store: &AnyStore, grace: Duration) -> Result<Engine> {
+async fn durable(url: &str, agents: &Agents, place: &Place, grace: Duration) -> Result<Engine> {
     use helix_agents::runtime_durable::DurableRuntime;
 
     let builder = DurableRuntime::builder().database(url).app_name(APPLICATION);
-    Ok(Engine::of(configured(builder, agents, store, grace).connect().await?))
+    Ok(Engine::of(configured(builder, agents, place, grace)?.connect().await?))
 }
 
 #[cfg(not(feature = "runtime-durable"))]
 #[expect(clippy::unused_async, reason = "with the feature it connects to a server")]
-async fn durable(_: &str, _: &Agents, _: &AnyStore, _: Duration) -> Result<Engine> {
+async fn durable(_: &str, _: &Agents, _: &Place, _: Duration) -> Result<Engine> {
     Err(not_built("runtime-durable"))
 }
 
 #[cfg(feature = "runtime-temporal")]
-async fn temporal(
-    server: &str,
-    agents: &Agents,
-    store: &AnyStore,
-    grace: Duration,
-) -> Result<Engine> {
+async fn temporal(server: &str, agents: &Agents, place: &Place, grace: Duration) -> Result<Engine> {
     use helix_agents::runtime_temporal::{TemporalRuntime, TemporalWorker};
 
     let builder = TemporalRuntime::builder().target(server).task_queue(APPLICATION);
-    let runtime = configured(builder, agents, store, grace).connect().await?;
+    let runtime = configured(builder, agents, place, grace)?.connect().await?;
     let worker = TemporalWorker::builder(&runtime).graceful_shutdown(grace).start().await?;
     Ok(Engine { executor: Arc::new(runtime), worker: Some(worker) })
 }
 
 #[cfg(not(feature = "runtime-temporal"))]
 #[expect(clippy::unused_async, reason = "with the feature it connects to a server")]
-async fn temporal(_: &str, _: &Agents, _: &AnyStore, _: Duration) -> Result<Engine> {
+async fn temporal(_: &str, _: &Agents, _: &Place, _: Duration) -> Result<Engine> {
     Err(not_built("runtime-temporal"))
 }
 

@@ -30,6 +30,9 @@ pub(super) struct ConfigFile {
     /// The options of the program that serves agents, which that program reads.
     #[serde(default, rename = "serve")]
     _serve: IgnoredAny,
+    /// The options of the export of spans, which that program reads.
+    #[serde(default, rename = "telemetry")]
+    _telemetry: IgnoredAny,
 }
 
 /// One provider. The file contains only the names of the variables that hold keys, never keys.
