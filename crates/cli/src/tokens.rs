@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::file::{Entry, TokenFile};
+use crate::config_file::ConfigFile;
 use crate::exit::Exit;
-use crate::serve::settings::ServeSettings;
 use crate::text::{count, table};
 
 /// The default file.
@@ -80,7 +80,7 @@ impl Role {
 pub(crate) fn run(command: TokenCommand, file: &TokensFile, screen: &Screen) -> Result<Exit> {
     let path = match &file.tokens {
         Some(path) => path.clone(),
-        None => ServeSettings::read()?.tokens.unwrap_or_else(|| FILE.into()),
+        None => ConfigFile::read()?.serve.tokens.unwrap_or_else(|| FILE.into()),
     };
     let mut tokens = TokenFile::read(&path)?;
     match command {
