@@ -9,6 +9,7 @@ mod page;
 mod program;
 mod runtimes;
 mod stores;
+mod telemetry;
 
 use std::path::Path;
 
@@ -26,6 +27,7 @@ use page::Page;
 use program::Program;
 use runtimes::Runtimes;
 use stores::Stores;
+use telemetry::Telemetry;
 
 /// The report. Its members are a stable interface for scripts.
 #[derive(Debug, Serialize)]
@@ -37,6 +39,7 @@ struct Report {
     models: ModelsDiagnosis,
     stores: Stores,
     runtimes: Runtimes,
+    telemetry: Telemetry,
     /// Findings that may need attention.
     advice: Vec<Finding>,
     /// Findings that have to be fixed.
@@ -51,9 +54,11 @@ pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
         None => ModelsDiagnosis::default(),
     };
     let stores = Stores::check(db).await?;
+    let telemetry = Telemetry::check(configuration.diagnosis.error.is_none()).await;
     let of_models = [configuration.diagnosis.findings(), models.findings()].concat();
     let findings = of_models.into_iter().map(hints::of_models);
     let findings = findings.chain(stores.store.findings().into_iter().map(hints::of_store));
+    let findings = findings.chain(telemetry.findings());
     let (problems, advice): (Vec<_>, Vec<_>) = findings.partition(Finding::is_problem);
     let report = Report {
         ok: problems.is_empty(),
@@ -62,6 +67,7 @@ pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
         models,
         stores,
         runtimes: Runtimes::check(),
+        telemetry,
         advice,
         problems,
     };
@@ -80,6 +86,7 @@ impl Report {
         models::show(&self.models, page)?;
         self.stores.show(page)?;
         self.runtimes.show(page)?;
+        self.telemetry.show(page)?;
         if !self.advice.is_empty() {
             page.heading("Advice")?;
             for finding in &self.advice {

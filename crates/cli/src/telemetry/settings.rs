@@ -2,7 +2,7 @@
 
 use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::telemetry::{Content, Layout, OtlpBuilder, Telemetry};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The options of the export. The file contains no secrets: OpenTelemetry's and Langfuse's environment variables hold them.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -24,7 +24,7 @@ pub(crate) struct TelemetrySettings {
 }
 
 /// A kind of receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExporterKind {
     /// A receiver of OTLP over HTTP.

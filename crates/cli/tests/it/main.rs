@@ -35,6 +35,7 @@ mod shell;
 mod stop;
 mod support;
 mod tail;
+mod telemetry;
 mod terminal;
 mod tokens;
 mod usage;
