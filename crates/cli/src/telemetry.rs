@@ -9,12 +9,11 @@ use anyhow::Result;
 use clap::Subcommand;
 use helix_agents::RuntimeBuilder;
 use helix_agents::telemetry::Telemetry;
-use helix_agents::terminal::{Screen, notice};
+use helix_agents::terminal::Screen;
 
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
 use crate::location::Location;
-use crate::text::count;
 
 pub(crate) use self::settings::{ContentSetting, ExporterKind, LayoutSetting, TelemetrySettings};
 
@@ -58,9 +57,9 @@ pub(crate) async fn shut_down(telemetry: Option<&Telemetry>) {
     telemetry.shutdown(GRACE).await;
     let dropped = telemetry.dropped();
     if dropped > 0 {
-        let spans = count(dropped, "span");
-        notice(&format!(
-            "{spans} could not be exported; `helix telemetry export` exports a session again"
-        ));
+        tracing::warn!(
+            dropped,
+            "spans could not be exported; `helix telemetry export` exports a session again"
+        );
     }
 }

@@ -97,7 +97,17 @@ async fn the_report_has_stable_members() {
     let members: Vec<_> = report.as_object().unwrap().keys().collect();
     assert_eq!(
         members,
-        ["ok", "program", "configuration", "models", "stores", "runtimes", "advice", "problems"]
+        [
+            "ok",
+            "program",
+            "configuration",
+            "models",
+            "stores",
+            "runtimes",
+            "telemetry",
+            "advice",
+            "problems"
+        ]
     );
     assert_eq!(report["program"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(report["configuration"]["file"]["found"], false);

@@ -52,9 +52,10 @@ async fn an_unavailable_receiver_does_not_affect_a_run() {
     let (dir, receiver) = (TestDir::new(), receiver(400).await);
     configure(&dir, &url(&receiver));
     let done = demo(&dir).await;
+    assert_eq!((done.code, &done.json()["status"]), (0, &"completed".into()));
+    let done = dir.helix(&["demo", "--scripted", "--pace", "0"]).await;
     assert_eq!(done.code, 0);
     assert!(done.stderr.contains("could not be exported"), "{}", done.stderr);
-    assert_eq!(done.json()["status"], "completed");
 }
 
 #[tokio::test]
@@ -65,7 +66,7 @@ async fn a_recorded_session_is_exported() {
     // Five model calls, seven tool calls and the run.
     assert_eq!(all.len(), 13, "{document}");
     let again = dir.helix(&["telemetry", "export", "--last", "--json"]).await.json();
-    assert_eq!(again, document, "the same spans each time");
+    assert!(all == spans(&again), "the spans differ");
 
     let receiver = receiver(200).await;
     let done = dir.helix(&["telemetry", "export", &session, "--to", &url(&receiver)]).await;
