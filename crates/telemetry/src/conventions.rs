@@ -22,7 +22,11 @@ pub(crate) const TOOL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 pub(crate) const TOOL_RESULT: &str = "gen_ai.tool.call.result";
 pub(crate) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
 pub(crate) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+pub(crate) const TOKEN_TYPE: &str = "gen_ai.token.type";
 pub(crate) const ERROR_TYPE: &str = "error.type";
+
+/// The `error.type` of a run whose process stopped.
+pub(crate) const LOST: &str = "lost";
 
 pub(crate) const LINK: &str = "helix.link";
 pub(crate) const RUN: &str = "helix.run.id";

@@ -1,6 +1,7 @@
 //! The export of spans while runs execute.
 
 mod convert;
+mod metrics_task;
 mod queue;
 mod send;
 mod task;
@@ -14,13 +15,17 @@ use helix_agents_core::event::RecordedEvent;
 use helix_agents_core::observer::LogObserver;
 use helix_agents_core::session::Session;
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::SpanExporter;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
+use crate::metrics::Metrics;
 use crate::options::SpanOptions;
 use crate::otlp::OtlpBuilder;
 use crate::spans::spans;
-use queue::Queue;
+use metrics_task::MetricsExport;
+use queue::{Counts, Queue};
 use task::Task;
 
 pub(crate) use convert::span_data;
@@ -33,7 +38,10 @@ const MAX_SPANS: usize = 8192;
 /// The size of the spans that wait for their export, at most.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// Exports the spans of the events that a process appends. Cheap to clone.
+/// The default time between two exports of metrics.
+const METRICS_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Exports the spans of the events that a process appends, and metrics. Cheap to clone.
 ///
 /// A [`LogObserver`], so a runtime's builder takes it with `observer`. Spans wait in a bounded queue, which one task
 /// exports every two seconds, or earlier if there are many. If the queue is full, new spans are dropped and counted. An
@@ -49,7 +57,11 @@ pub struct Telemetry(Arc<Inner>);
 struct Inner {
     options: SpanOptions,
     queue: Queue,
+    metrics: Option<(Arc<Metrics>, MetricsExport)>,
 }
+
+/// Creates the metrics and starts their export.
+type StartMetrics = Box<dyn FnOnce(Resource, Arc<Counts>) -> (Arc<Metrics>, MetricsExport) + Send>;
 
 /// Builds a [`Telemetry`] that uses an exporter of the OpenTelemetry SDK.
 #[must_use]
@@ -58,6 +70,7 @@ pub struct TelemetryBuilder<E> {
     options: SpanOptions,
     service_name: Option<String>,
     max_spans: usize,
+    metrics: Option<StartMetrics>,
 }
 
 impl Telemetry {
@@ -91,6 +104,7 @@ impl Telemetry {
             options: SpanOptions::default(),
             service_name: None,
             max_spans: MAX_SPANS,
+            metrics: None,
         }
     }
 
@@ -112,16 +126,24 @@ impl Telemetry {
         self.0.queue.dropped()
     }
 
-    /// Exports the spans in the queue. Returns once they are exported or dropped, which can take a minute for each batch if the
-    /// receiver is unavailable.
+    /// Exports the spans in the queue, and the metrics. Returns once they are exported or dropped, which can take a minute for
+    /// each batch if the receiver is unavailable.
     pub async fn flush(&self) {
         self.0.queue.flush().await;
+        if let Some((_, export)) = &self.0.metrics {
+            export.flush().await;
+        }
     }
 
-    /// Exports the spans in the queue, and then exports no more. Spans that are not exported within the grace period are
-    /// dropped. The grace period is an hour at most. Call this after the runtimes have shut down.
+    /// Exports the spans in the queue and the metrics, and then exports no more spans. What is not exported within the grace
+    /// period is dropped. The grace period is an hour at most. Call this after the runtimes have shut down.
     pub async fn shutdown(&self, grace: Duration) {
-        self.0.queue.shutdown(grace).await;
+        let metrics = async {
+            if let Some((_, export)) = &self.0.metrics {
+                let _late = timeout(grace, export.flush()).await;
+            }
+        };
+        tokio::join!(self.0.queue.shutdown(grace), metrics);
     }
 
     /// Queues the spans of recorded events.
@@ -136,6 +158,9 @@ impl Telemetry {
 impl LogObserver for Telemetry {
     fn recorded(&self, session: &Session, events: &[RecordedEvent]) {
         self.export(session, events);
+        if let Some((metrics, _)) = &self.0.metrics {
+            metrics.record(session, events);
+        }
     }
 
     fn recovered(&self, session: &Session, events: &[RecordedEvent]) {
@@ -172,21 +197,45 @@ impl<E: SpanExporter + 'static> TelemetryBuilder<E> {
         self
     }
 
+    /// Also exports metrics, with an exporter of the OpenTelemetry SDK. Default: no metrics.
+    ///
+    /// The interval is that of the environment variable `OTEL_METRIC_EXPORT_INTERVAL`, or a minute. The metrics of the interval
+    /// in which a process crashes are lost.
+    pub fn metrics<M: PushMetricExporter>(mut self, exporter: M) -> Self {
+        self.metrics = Some(Box::new(move |resource, counts| {
+            let dropped = move || counts.dropped();
+            let metrics = Metrics::new(resource, exporter.temporality(), dropped);
+            let metrics = Arc::new(metrics);
+            let export = MetricsExport::start(Arc::clone(&metrics), exporter, metrics_interval());
+            (metrics, export)
+        }));
+        self
+    }
+
     /// Starts the export, on the tokio runtime of the caller.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] outside of a tokio runtime.
     pub fn build(self) -> Result<Telemetry> {
-        let Self { mut exporter, options, service_name, max_spans } = self;
+        let Self { mut exporter, options, service_name, max_spans, metrics } = self;
         let runtime = Handle::try_current().map_err(|error| {
             let message = "telemetry is built outside of a tokio runtime";
             Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
         })?;
-        exporter.set_resource(&resource(service_name.as_deref()));
+        let resource = resource(service_name.as_deref());
+        exporter.set_resource(&resource);
         let (queue, task_end) = Queue::new(max_spans, MAX_BYTES);
         runtime.spawn(Task::new(exporter, task_end).run());
-        Ok(Telemetry(Arc::new(Inner { options, queue })))
+        let metrics = metrics.map(|start| start(resource, queue.counts()));
+        Ok(Telemetry(Arc::new(Inner { options, queue, metrics })))
     }
+}
+
+/// Returns the time between two exports of metrics.
+fn metrics_interval() -> Duration {
+    let millis =
+        std::env::var("OTEL_METRIC_EXPORT_INTERVAL").ok().and_then(|text| text.parse().ok());
+    millis.filter(|millis| *millis > 0).map_or(METRICS_INTERVAL, Duration::from_millis)
 }
 
 /// Returns the description of this service. The SDK reads `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.

@@ -15,7 +15,7 @@ pub(crate) struct Langfuse {
 
 /// Adds the attributes to a span. Each span has the fields of its trace, because Langfuse takes them from any span.
 pub(crate) fn decorate(span: &mut Span, session: &Session, settings: &Langfuse) {
-    let operation = text(span, names::OPERATION).unwrap_or_default();
+    let operation = span.text(names::OPERATION).unwrap_or_default().to_owned();
     let kind = match operation.as_str() {
         "invoke_agent" => "agent",
         "chat" => "generation",
@@ -39,8 +39,8 @@ pub(crate) fn decorate(span: &mut Span, session: &Session, settings: &Langfuse) 
     span.set_some("langfuse.environment", of_session.map(String::as_str));
     span.set_some("langfuse.release", settings.release.as_deref());
     if let Some(error) = span.error.clone() {
-        let level = match text(span, names::ERROR_TYPE).as_deref() {
-            Some("tool_outcome_unknown" | "lost") => "WARNING",
+        let level = match span.text(names::ERROR_TYPE) {
+            Some("tool_outcome_unknown" | names::LOST) => "WARNING",
             _ => "ERROR",
         };
         span.set("langfuse.observation.level", level);
@@ -55,7 +55,7 @@ pub(crate) fn decorate(span: &mut Span, session: &Session, settings: &Langfuse) 
         (names::OUTPUT_MESSAGES, "langfuse.observation.output"),
         (names::TOOL_RESULT, "langfuse.observation.output"),
     ] {
-        if let Some(value) = text(span, from) {
+        if let Some(value) = span.text(from).map(str::to_owned) {
             span.set(to, value);
         }
     }
@@ -63,8 +63,10 @@ pub(crate) fn decorate(span: &mut Span, session: &Session, settings: &Langfuse) 
 
 /// Adds the model, and usage whose parts do not overlap: Langfuse adds them up.
 fn generation(span: &mut Span) {
-    if let Some(model) =
-        text(span, names::RESPONSE_MODEL).or_else(|| text(span, names::REQUEST_MODEL))
+    if let Some(model) = span
+        .text(names::RESPONSE_MODEL)
+        .or_else(|| span.text(names::REQUEST_MODEL))
+        .map(str::to_owned)
     {
         span.set("langfuse.observation.model.name", model);
     }
@@ -90,13 +92,6 @@ fn generation(span: &mut Span) {
     if let Some(Value::Float(cost)) = span.attribute(names::COST) {
         let details = serde_json::json!({ "total": cost }).to_string();
         span.set("langfuse.observation.cost_details", details);
-    }
-}
-
-fn text(span: &Span, name: &str) -> Option<String> {
-    match span.attribute(name) {
-        Some(Value::String(text)) => Some(text.clone()),
-        _ => None,
     }
 }
 

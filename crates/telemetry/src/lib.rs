@@ -26,6 +26,7 @@ mod conventions;
 mod export;
 mod json;
 mod langfuse;
+mod metrics;
 mod options;
 mod otlp;
 mod sampling;

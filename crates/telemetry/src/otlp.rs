@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use opentelemetry_otlp::{
-    Compression, Protocol, RetryPolicy, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
+    Compression, MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig as _,
+    WithHttpConfig as _,
 };
 use opentelemetry_sdk::trace::SpanExporter as _;
 
@@ -20,6 +21,9 @@ use crate::span::Span;
 
 /// The path of spans at a receiver.
 const PATH: &str = "/v1/traces";
+
+/// The path of metrics at a receiver.
+const METRICS_PATH: &str = "/v1/metrics";
 
 /// The time limit of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,6 +40,7 @@ pub struct OtlpBuilder {
     headers: HashMap<String, String>,
     service_name: Option<String>,
     is_uncompressed: bool,
+    has_metrics: bool,
     options: SpanOptions,
 }
 
@@ -106,6 +111,12 @@ impl OtlpBuilder {
         self
     }
 
+    /// Sets whether metrics are exported too, to `/v1/metrics` of the receiver. Default: `false`. Langfuse accepts none.
+    pub fn metrics(mut self, exports: bool) -> Self {
+        self.has_metrics = exports;
+        self
+    }
+
     /// Starts the export, on the tokio runtime of the caller.
     ///
     /// # Errors
@@ -114,6 +125,9 @@ impl OtlpBuilder {
     pub fn build(self) -> Result<Telemetry> {
         let mut builder =
             Telemetry::exporter(self.exporter(EXPORT_TIMEOUT)?).span_options(self.options);
+        if self.has_metrics {
+            builder = builder.metrics(self.metric_exporter()?);
+        }
         if let Some(name) = self.service_name {
             builder = builder.service_name(name);
         }
@@ -148,6 +162,24 @@ impl OtlpBuilder {
         export(&exporter, Vec::new(), CHECK_TIMEOUT).await.map_err(failed)
     }
 
+    /// Creates the exporter of metrics.
+    fn metric_exporter(&self) -> Result<MetricExporter> {
+        let mut exporter = MetricExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_headers(self.headers.clone().into_iter().map(escaped).collect());
+        if !self.is_uncompressed {
+            exporter = exporter.with_compression(Compression::Gzip);
+        }
+        if let Some(endpoint) = &self.endpoint {
+            exporter = exporter.with_endpoint(url_of(endpoint, METRICS_PATH));
+        }
+        exporter.build().map_err(|error| {
+            let message = "the exporter of metrics could not be created";
+            Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
+        })
+    }
+
     /// Creates the exporter. It retries until the time limit.
     fn exporter(&self, limit: Duration) -> Result<SpanExporter> {
         check_headers(&self.headers, |name| std::env::var_os(name).is_some())?;
@@ -178,13 +210,17 @@ fn url_of(endpoint: &str, path: &str) -> String {
         None => (endpoint, String::new()),
     };
     let base = base.trim_end_matches('/');
-    let base = base.strip_suffix(path).unwrap_or(base);
+    // The URL may be that of spans.
+    let base = base.strip_suffix(PATH).unwrap_or(base);
     format!("{base}{path}{query}")
 }
 
 /// The variables whose headers the exporter prefers to those of its builder.
-const HEADER_VARIABLES: [&str; 2] =
-    ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
+const HEADER_VARIABLES: [&str; 3] = [
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+];
 
 /// Rejects headers that the exporter would skip, and variables that would replace them: the key of another receiver must not be
 /// sent to this one.

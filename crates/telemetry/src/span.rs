@@ -51,6 +51,14 @@ impl Span {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
+    /// Returns the value of an attribute that is a text.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.attribute(name) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Returns the approximate size of the span, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let attributes = |attributes: &[(Cow<'static, str>, Value)]| -> usize {

@@ -74,12 +74,17 @@ impl Queue {
         (Self { sender, deadline, ended, counts, max_spans, max_bytes }, task)
     }
 
+    /// Returns the counts.
+    pub(super) fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.counts)
+    }
+
     pub(super) fn exported(&self) -> u64 {
         self.counts.exported.load(Ordering::Relaxed)
     }
 
     pub(super) fn dropped(&self) -> u64 {
-        self.counts.dropped.load(Ordering::Relaxed)
+        self.counts.dropped()
     }
 
     /// Adds the spans of an append, or drops them if the queue is full or closed.
@@ -132,6 +137,10 @@ fn reserve(number: &AtomicUsize, more: usize, limit: usize) -> bool {
 }
 
 impl Counts {
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
     pub(super) fn count_exported(&self, count: usize, bytes: usize) {
         self.release(count, bytes);
         self.exported.fetch_add(count as u64, Ordering::Relaxed);

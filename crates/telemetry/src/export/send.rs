@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::text::excerpt_of;
+use opentelemetry_sdk::error::OTelSdkError;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tokio::time::timeout;
 
@@ -21,7 +22,7 @@ pub(crate) async fn export<E: SpanExporter>(
     limit: Duration,
 ) -> Result<(), String> {
     match timeout(limit, exporter.export(batch)).await {
-        Ok(exported) => exported.map_err(|error| excerpt_of(error, MAX_ERROR)),
+        Ok(exported) => exported.map_err(failure),
         Err(_) => Err("the receiver did not answer in time".to_owned()),
     }
 }
@@ -46,6 +47,11 @@ pub(crate) async fn send<E: SpanExporter>(
         return Ok(());
     }
     export(exporter, batch, limit).await.map_err(failed)
+}
+
+/// Returns the text of an exporter's error.
+pub(super) fn failure(error: OTelSdkError) -> String {
+    excerpt_of(error, MAX_ERROR)
 }
 
 /// Returns the error for a reason.

@@ -36,7 +36,7 @@ impl Scope<'_> {
     pub(super) fn lost_run(&self, by: &RunId, at: Timestamp) -> Option<Span> {
         let lost = self.previous_run(by).filter(|run| is_lost(run))?;
         let mut span = self.run(lost, at);
-        span.set(names::ERROR_TYPE, "lost");
+        span.set(names::ERROR_TYPE, names::LOST);
         span.error = Some("the process stopped, and another run took over".to_owned());
         Some(span)
     }
