@@ -20,8 +20,6 @@ use crate::spans::spans;
 use instruments::Instruments;
 use reader::SharedReader;
 
-pub(crate) use instruments::METRICS;
-
 /// The attributes of metrics of model calls.
 const OF_MODEL: [&str; 5] = [
     names::OPERATION,
@@ -141,3 +139,6 @@ fn chosen(span: &Span, names: &[&'static str]) -> Vec<KeyValue> {
     let found = names.iter().filter_map(|name| Some((*name, span.text(name)?)));
     found.map(|(name, text)| KeyValue::new(name, text.to_owned())).collect()
 }
+
+#[cfg(test)]
+mod tests;

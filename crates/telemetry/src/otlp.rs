@@ -124,7 +124,7 @@ impl OtlpBuilder {
     /// a variable of the environment would replace headers of this builder.
     pub fn build(self) -> Result<Telemetry> {
         let mut builder =
-            Telemetry::exporter(self.exporter(EXPORT_TIMEOUT)?).span_options(self.options);
+            Telemetry::exporter(self.exporter(EXPORT_TIMEOUT)?).span_options(self.options.clone());
         if self.has_metrics {
             builder = builder.metrics(self.metric_exporter()?);
         }

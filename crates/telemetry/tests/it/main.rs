@@ -5,6 +5,7 @@
 mod content;
 mod export;
 mod langfuse;
+mod metrics;
 mod per_step;
 mod receiver;
 mod sampling;

@@ -100,8 +100,15 @@ impl World {
 
     /// Executes the turn of [`replies`]: it starts in one runtime, and is answered and resumed in another one.
     pub(crate) async fn play(&self, trace: Option<TraceParent>) {
-        let (agent, [first, poem, ask, last]) = (clerk(), replies());
         let telemetry = self.telemetry();
+        self.play_with(&telemetry, trace).await;
+        telemetry.flush().await;
+        assert_eq!(telemetry.dropped(), 0);
+    }
+
+    /// Executes the turn with this observer.
+    pub(crate) async fn play_with(&self, telemetry: &Telemetry, trace: Option<TraceParent>) {
+        let (agent, [first, poem, ask, last]) = (clerk(), replies());
         let boot = || {
             let model = RoutingScriptedLlm::new()
                 .agent("clerk", ScriptedLlm::new([first.clone(), ask.clone(), last.clone()]))
@@ -120,8 +127,6 @@ impl World {
         runtime.submit_tool_result(&DESK.into(), answer.trace(caller)).await.unwrap();
         let resumed = runtime.resume(agent.erased(), &DESK.into(), ResumeOptions::default()).await;
         assert_eq!(resumed.unwrap().result().await.unwrap().status, RunStatus::Completed);
-        telemetry.flush().await;
-        assert_eq!(telemetry.dropped(), 0);
     }
 
     /// Returns the spans of the log: those of the root session, and those of its sub-agent.

@@ -1,0 +1,179 @@
+//! Metrics of real runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use helix_agents_core::agent::Agent;
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
+use helix_agents_core::session::Submission;
+use helix_agents_core::tool::Tool;
+use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_telemetry::{SpanOptions, Telemetry};
+use helix_agents_test::{Reply, ScriptedLlm};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value;
+use opentelemetry_proto::tonic::metrics::v1::{metric, number_data_point};
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::Temporality;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use prost::Message as _;
+use serde_json::json;
+
+use crate::receiver::Receiver;
+use crate::support::{Capture, DESK, Word, World};
+
+/// The sum of a metric for one set of attributes, and the number of values of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Sum {
+    sum: f64,
+    count: u64,
+}
+
+/// The sums by name and attributes, such as `helix.runs.ended clerk completed`.
+type Sums = BTreeMap<String, Sum>;
+
+fn sums(request: ExportMetricsServiceRequest) -> Sums {
+    let mut sums = Sums::new();
+    let scopes = request.resource_metrics.into_iter().flat_map(|resource| resource.scope_metrics);
+    for metric in scopes.flat_map(|scope| scope.metrics) {
+        let mut add = |attributes: &[KeyValue], sum, count| {
+            let mut values: Vec<_> = attributes.iter().map(|a| (a.key.clone(), text(a))).collect();
+            values.sort();
+            let values = values.into_iter().map(|(_, value)| format!(" {value}"));
+            let key = metric.name.clone() + &values.collect::<String>();
+            assert_eq!(sums.insert(key, Sum { sum, count }), None);
+        };
+        match metric.data.unwrap() {
+            metric::Data::Histogram(histogram) => {
+                for point in histogram.data_points {
+                    add(&point.attributes, point.sum.unwrap(), point.count);
+                }
+            }
+            metric::Data::Sum(counter) => {
+                for point in counter.data_points {
+                    let sum = match point.value.unwrap() {
+                        number_data_point::Value::AsDouble(sum) => sum,
+                        number_data_point::Value::AsInt(sum) => {
+                            f64::from(u32::try_from(sum).unwrap())
+                        }
+                    };
+                    add(&point.attributes, sum, 0);
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    sums
+}
+
+fn text(attribute: &KeyValue) -> String {
+    match attribute.value.as_ref().unwrap().value.as_ref().unwrap() {
+        any_value::Value::StringValue(text) => text.clone(),
+        other => panic!("{}: {other:?}", attribute.key),
+    }
+}
+
+/// An exporter that keeps the last export.
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Option<ExportMetricsServiceRequest>>>);
+
+impl PushMetricExporter for Kept {
+    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(metrics.into());
+        Ok(())
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn temporality(&self) -> Temporality {
+        Temporality::Cumulative
+    }
+}
+
+impl Kept {
+    fn sums(&self) -> Sums {
+        sums(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap())
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_sums_over_the_spans() {
+    let (kept, world) = (Kept::default(), World::new(SpanOptions::default().sample_ratio(0.0)));
+    let builder = Telemetry::exporter(Capture::default()).metrics(kept.clone());
+    let telemetry = builder.span_options(world.options.clone()).build().unwrap();
+    world.play_with(&telemetry, None).await;
+    telemetry.flush().await;
+    assert_eq!(telemetry.exported(), 0, "no trace is sampled");
+    let sums = kept.sums();
+    let keys: Vec<_> = sums.keys().map(String::as_str).collect();
+    assert_eq!(
+        keys,
+        ["gen_ai.client.operation.duration chat scripted scripted scripted",],
+        "{sums:#?}"
+    );
+}
+
+/// The time that a session waits is part of the wait, and not of the runs.
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_a_day_is_no_work() {
+    let kept = Kept::default();
+    let telemetry = Telemetry::exporter(Capture::default()).metrics(kept.clone()).build().unwrap();
+    let agent = Agent::builder("clerk").system_prompt("You serve.").model("scripted");
+    let agent = agent.tool(Tool::client::<Word>("ask", "Asks.")).build().unwrap();
+    let replies = [Reply::tool_call("ask", json!({ "word": "colour" })), Reply::text("Red it is.")];
+    let builder = LocalRuntime::builder().store(MemoryStore::new());
+    let builder = builder.llm(ScriptedLlm::new(replies)).observer(telemetry.clone());
+    let runtime = builder.build().unwrap();
+    let options = ExecuteOptions::default().session(DESK);
+    let run = runtime.execute(agent.erased(), "hi".into(), options).await.unwrap();
+    run.result().await.unwrap();
+    tokio::time::advance(Duration::from_secs(24 * 60 * 60)).await;
+    let answer = Submission::result("1.0", &json!({ "word": "red" })).unwrap();
+    runtime.submit_tool_result(&DESK.into(), answer).await.unwrap();
+    let run = runtime.resume(agent.erased(), &DESK.into(), ResumeOptions::default()).await.unwrap();
+    run.result().await.unwrap();
+    telemetry.flush().await;
+    let sums = kept.sums();
+    let wait = sums["helix.wait.duration clerk client returned"];
+    assert!(wait.count == 1 && wait.sum >= 86_400.0 && wait.sum < 86_460.0, "{wait:?}");
+    let runs = sums["gen_ai.invoke_agent.duration clerk"];
+    assert!(runs.count == 2 && runs.sum < 60.0, "{runs:?}");
+}
+
+#[tokio::test]
+async fn metrics_are_sent_to_the_receiver() {
+    let receiver = Receiver::start(&[200]).await;
+    let builder = Telemetry::otlp().endpoint(format!("{}/v1/traces", receiver.url)).metrics(true);
+    let builder = builder.header("x-key", "a%20b").service_name("support").compression(false);
+    let telemetry = builder.build().unwrap();
+    World::new(SpanOptions::default()).play_with(&telemetry, None).await;
+    telemetry.shutdown(Duration::from_secs(30)).await;
+    let requests = receiver.requests();
+    let of_metrics =
+        |request: &&crate::receiver::Request| request.head.starts_with("post /v1/metrics ");
+    let request = requests.iter().find(of_metrics).unwrap();
+    assert!(request.head.contains("x-key: a%20b"), "{}", request.head);
+    assert!(String::from_utf8_lossy(&request.body).contains("support"));
+    let sums = sums(ExportMetricsServiceRequest::decode(&*request.body).unwrap());
+    assert_eq!(sums["helix.telemetry.dropped"].sum, 0.0);
+    assert_eq!(sums["helix.runs.ended clerk completed resume"].sum, 1.0);
+}
+
+#[tokio::test]
+async fn a_receiver_that_refuses_metrics_still_receives_spans() {
+    let receiver = Receiver::start(&[404]).await;
+    let telemetry = Telemetry::otlp().endpoint(&receiver.url).metrics(true).build().unwrap();
+    World::new(SpanOptions::default()).play_with(&telemetry, None).await;
+    telemetry.shutdown(Duration::from_secs(30)).await;
+    assert!(telemetry.dropped() > 0);
+}
