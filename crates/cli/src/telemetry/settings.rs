@@ -21,6 +21,8 @@ pub(crate) struct TelemetrySettings {
     pub(crate) sample_ratio: Option<f64>,
     /// The content that spans contain.
     pub(crate) content: ContentSetting,
+    /// Whether metrics are exported too.
+    pub(crate) metrics: bool,
 }
 
 /// A kind of receiver.
@@ -72,8 +74,14 @@ impl TelemetrySettings {
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] if a key of Langfuse is missing, or if options do not apply.
     pub(crate) fn builder(&self) -> Result<OtlpBuilder> {
-        if self.exporter == ExporterKind::Langfuse && self.endpoint.is_some() {
-            let message = "`endpoint` does not apply to Langfuse; set LANGFUSE_BASE_URL instead";
+        let message = match self.exporter {
+            ExporterKind::Langfuse if self.endpoint.is_some() => {
+                Some("`endpoint` does not apply to Langfuse; set LANGFUSE_BASE_URL instead")
+            }
+            ExporterKind::Langfuse if self.metrics => Some("Langfuse accepts no metrics"),
+            _ => None,
+        };
+        if let Some(message) = message {
             return Err(Error::new(ErrorCode::ConfigInvalid, message));
         }
         let mut builder = match self.exporter {
@@ -92,6 +100,7 @@ impl TelemetrySettings {
         if let Some(ratio) = self.sample_ratio {
             builder = builder.sample_ratio(ratio);
         }
+        builder = builder.metrics(self.metrics);
         Ok(match self.content {
             ContentSetting::None => builder,
             ContentSetting::Recorded => builder.content(Content::recorded()),

@@ -18,26 +18,8 @@ use helix_agents_telemetry::{SpanOptions, session_spans};
 use helix_agents_test::{Gate, Reply, ScriptedLlm};
 use serde_json::json;
 
+use crate::clock::ManualClock;
 use crate::support::{DESK, Word, named};
-
-/// A clock that a test sets.
-#[derive(Debug, Default)]
-struct ManualClock(AtomicU64);
-
-#[async_trait]
-impl Clock for ManualClock {
-    fn now(&self) -> Timestamp {
-        Timestamp(1_700_000_000_000).after(self.monotonic())
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::from_millis(self.0.load(Ordering::Relaxed))
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
 
 /// The quick call ends 50 ms before the slow one, although the same append records both.
 #[tokio::test]
@@ -70,7 +52,7 @@ async fn calls_of_a_step_have_their_own_ends() {
     let is_end =
         |kind: &ChunkKind| matches!(kind, ChunkKind::ToolEnd { tool, .. } if **tool == *"quick");
     while !is_end(&stream.next().await.unwrap().unwrap().chunk.kind) {}
-    clock.0.store(50, Ordering::Relaxed);
+    clock.advance(Duration::from_millis(50));
     gate.open();
     assert_eq!(run.result().await.unwrap().status, RunStatus::Completed);
     let spans = session_spans(&store, &DESK.into(), &SpanOptions::default()).await.unwrap();
