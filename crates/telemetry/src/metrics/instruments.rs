@@ -3,6 +3,7 @@
 use opentelemetry::metrics::{Counter, Histogram, Meter, ObservableCounter};
 
 /// The names of all metrics.
+#[cfg(test)]
 pub(crate) const METRICS: [&str; 12] = [
     CALL_DURATION,
     TOKENS,

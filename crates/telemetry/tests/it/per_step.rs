@@ -1,13 +1,11 @@
 //! The times of spans whose events are appended once per step.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use helix_agents_core::agent::Agent;
-use helix_agents_core::clock::{Clock, Timestamp};
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::session::{Durability, RunStatus};
 use helix_agents_core::stream::ChunkKind;
