@@ -11,6 +11,7 @@ use helix_agents::RuntimeBuilder as _;
 use helix_agents::agent::AgentRegistry;
 use helix_agents::executor::AgentExecutor;
 use helix_agents::llm::LlmAdapter;
+use helix_agents::observer::LogObserver;
 use helix_agents::runtime_durable::DurableRuntime;
 use helix_agents::runtime_local::LocalRuntime;
 use helix_agents::runtime_temporal::{TemporalRuntime, TemporalWorker};
@@ -33,6 +34,8 @@ pub struct RuntimeConfig {
     pub lease: Duration,
     /// The time that cancelled work may take to stop.
     pub grace: Duration,
+    /// The observers of the log.
+    pub observers: Vec<Arc<dyn LogObserver>>,
 }
 
 /// A runtime, and the worker that executes its runs in this process, if it needs one.
@@ -72,6 +75,7 @@ fn local(config: RuntimeConfig) -> Result<Opened> {
         .registry(config.registry)
         .lease(config.lease)
         .grace(config.grace)
+        .observers(config.observers)
         .durability(config.durability)
         .build()?;
     Ok(Opened { executor: Arc::new(runtime), _worker: None })
@@ -85,6 +89,7 @@ async fn durable(app: &str, server: String, config: RuntimeConfig) -> Result<Ope
         .registry(config.registry)
         .lease(config.lease)
         .grace(config.grace)
+        .observers(config.observers)
         .database(server)
         .schema(SCHEMA)
         .app_name(app)
@@ -102,6 +107,7 @@ async fn temporal(queue: &str, server: String, config: RuntimeConfig) -> Result<
         .registry(config.registry)
         .lease(config.lease)
         .grace(config.grace)
+        .observers(config.observers)
         .target(server)
         .task_queue(queue)
         .prefix(queue)

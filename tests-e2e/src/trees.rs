@@ -58,6 +58,7 @@ pub fn boot(runtime: &str, process: Process) -> BoxFuture<'static, Booted> {
             durability: process.durability,
             lease: LEASE,
             grace: Duration::from_millis(100),
+            observers: Vec::new(),
         };
         #[expect(clippy::expect_used, reason = "a process that does not start has failed")]
         let opened = Arc::new(runtimes::open(&runtime, config).await.expect("a runtime"));

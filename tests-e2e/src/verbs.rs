@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 
 use crate::runtimes::{self, Opened, RuntimeConfig};
 use crate::scenarios::{self, Scenario, Sequel};
+use crate::span_file::SpanFile;
 
 /// The time limit of a story. A stalled Temporal worker holds tasks that the server has assigned to it: each costs its
 /// successor a timeout of ten seconds.
@@ -88,6 +89,7 @@ impl Worker {
             durability,
             lease: lease()?,
             grace: GRACE,
+            observers: vec![Arc::new(SpanFile::new(trace.with_file_name("spans")))],
         };
         let opened = runtimes::open(runtime, config).await?;
         let has_engine = !runtime.starts_with("local:");

@@ -9,6 +9,7 @@ use helix_agents_tests_e2e::scenarios::REJECTED;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
+use crate::reported_spans;
 use crate::support::{SessionReader, Story, Trace, answer, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep};
 
@@ -160,7 +161,8 @@ impl Recorded {
                 return Err(format!("the at-most-once call {call} ran {} times", keys.len()));
             }
         }
-        story.remote_problem()
+        story.remote_problem()?;
+        reported_spans::problem(story).await
     }
 }
 

@@ -13,6 +13,7 @@ mod kill_matrix;
 mod kill_resumers;
 mod outages;
 mod parity;
+mod reported_spans;
 mod resume_means_resume;
 mod stall_matrix;
 mod stall_slow;

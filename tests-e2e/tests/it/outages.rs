@@ -155,6 +155,7 @@ impl Setting {
             durability: Durability::PerEffect,
             lease: LEASE,
             grace: GRACE,
+            observers: Vec::new(),
         };
         runtimes::open(&self.runtime, config).await.unwrap()
     }
