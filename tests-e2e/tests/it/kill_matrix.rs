@@ -162,7 +162,7 @@ impl Recorded {
             }
         }
         story.remote_problem()?;
-        reported_spans::problem(story).await
+        reported_spans::problem(story, times).await
     }
 }
 
