@@ -4,6 +4,7 @@ use helix_agents_tests_e2e::stores::Kind;
 use serde_json::json;
 
 use crate::kill_matrix::{difference, problem, read_outcome};
+use crate::reported_spans;
 use crate::support::{Extent, Story, answer, on_each_store, write_report_on};
 use crate::sweep::{blocking, sweep_on};
 
@@ -30,6 +31,7 @@ fn same(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
     let problems = [
         (got.logs != expected.logs).then(|| difference(&expected.logs, &got.logs)),
         (got.stream != expected.stream).then(|| difference(&expected.stream, &got.stream)),
+        blocking().block_on(reported_spans::problem(&story, 0)).err(),
     ];
     let is_same = problems.iter().all(Option::is_none);
     let point = json!({ "name": "undisturbed", "ok": is_same });

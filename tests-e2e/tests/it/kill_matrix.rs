@@ -235,6 +235,7 @@ fn matrix(kind: &'static Kind, scenario: &'static str, mode: &'static str) {
     assert_eq!(answer(&whole).get("status").unwrap(), "completed", "{}", whole.stderr);
     assert!(whole.points.len() > 10, "fault points are missing: {:?}", whole.points);
     let expected = blocking().block_on(read_outcome(&story));
+    blocking().block_on(reported_spans::problem(&story, 0)).unwrap();
     let points: Vec<_> = (1..).zip(whole.points).collect();
     sweep(kind, ["kill matrix"], [scenario, mode], &points, |kill_at| {
         let story = Story::new(kind, scenario, mode);
