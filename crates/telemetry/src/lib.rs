@@ -29,6 +29,8 @@ mod langfuse;
 mod metrics;
 mod options;
 mod otlp;
+#[cfg(feature = "tracing")]
+mod own_spans;
 mod sampling;
 mod session_spans;
 mod span;
@@ -39,6 +41,8 @@ pub use export::{Telemetry, TelemetryBuilder};
 pub use json::otlp_json;
 pub use options::{Layout, SpanOptions};
 pub use otlp::OtlpBuilder;
+#[cfg(feature = "tracing")]
+pub use own_spans::set_parent;
 pub use session_spans::{session_spans, tree_spans};
 pub use span::{Link, Span, SpanEvent, SpanKind, Value};
 pub use spans::spans;

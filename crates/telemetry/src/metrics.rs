@@ -68,14 +68,10 @@ impl Metrics {
             Some("execute_tool") => {
                 let tool = [names::TOOL_NAME, names::TOOL_TYPE, names::AGENT, names::ERROR_TYPE];
                 instruments.tool_duration.record(seconds(span), &chosen(span, &tool));
-                let agent_and_tool = chosen(span, &[names::AGENT, names::TOOL_NAME]);
-                if let Some(Value::Int(attempts)) = span.attribute(names::ATTEMPTS)
-                    && let Some(repeated) = u64::try_from(attempts - 1).ok().filter(|n| *n > 0)
-                {
-                    instruments.attempts_repeated.add(repeated, &agent_and_tool);
-                }
+                self.record_discarded(span, "tool");
                 if span.text(names::ERROR_TYPE) == Some("tool_outcome_unknown") {
-                    instruments.calls_in_doubt.add(1, &agent_and_tool);
+                    let call = chosen(span, &[names::AGENT, names::TOOL_NAME]);
+                    instruments.calls_in_doubt.add(1, &call);
                 }
             }
             // A run whose process stopped has no end of its own.
@@ -100,6 +96,7 @@ impl Metrics {
         let instruments = &self.instruments;
         let attributes = chosen(span, &OF_MODEL);
         instruments.call_duration.record(seconds(span), &attributes);
+        self.record_discarded(span, "model");
         if let Some(Value::Float(first)) = span.attribute(names::TIME_TO_FIRST_CHUNK) {
             instruments.first_chunk.record(*first, &attributes);
         }
@@ -115,6 +112,17 @@ impl Metrics {
         if let Some(Value::Float(cost)) = span.attribute(names::COST) {
             let attributes = [names::AGENT, names::PROVIDER, names::REQUEST_MODEL];
             instruments.cost.add(*cost, &chosen(span, &attributes));
+        }
+    }
+
+    /// Records the attempts of an operation whose results were not used.
+    fn record_discarded(&self, span: &Span, effect: &'static str) {
+        let Some(Value::Int(attempts)) = span.attribute(names::ATTEMPTS) else { return };
+        let discarded = u64::try_from(attempts - 1).unwrap_or(0);
+        if discarded > 0 {
+            let mut attributes = chosen(span, &[names::AGENT]);
+            attributes.push(KeyValue::new(names::EFFECT, effect));
+            self.instruments.attempts_discarded.add(discarded, &attributes);
         }
     }
 

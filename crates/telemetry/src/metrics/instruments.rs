@@ -12,7 +12,7 @@ pub(crate) const METRICS: [&str; 12] = [
     RUN_DURATION,
     WAIT_DURATION,
     RUNS_ENDED,
-    ATTEMPTS_REPEATED,
+    ATTEMPTS_DISCARDED,
     CALLS_IN_DOUBT,
     TAKEOVERS,
     COST,
@@ -26,7 +26,7 @@ const TOOL_DURATION: &str = "gen_ai.execute_tool.duration";
 const RUN_DURATION: &str = "gen_ai.invoke_agent.duration";
 const WAIT_DURATION: &str = "helix.wait.duration";
 const RUNS_ENDED: &str = "helix.runs.ended";
-const ATTEMPTS_REPEATED: &str = "helix.attempts.repeated";
+const ATTEMPTS_DISCARDED: &str = "helix.attempts.discarded";
 const CALLS_IN_DOUBT: &str = "helix.calls.in_doubt";
 const TAKEOVERS: &str = "helix.takeovers";
 const COST: &str = "helix.cost";
@@ -61,7 +61,7 @@ pub(super) struct Instruments {
     pub(super) run_duration: Histogram<f64>,
     pub(super) wait_duration: Histogram<f64>,
     pub(super) runs_ended: Counter<u64>,
-    pub(super) attempts_repeated: Counter<u64>,
+    pub(super) attempts_discarded: Counter<u64>,
     pub(super) calls_in_doubt: Counter<u64>,
     pub(super) takeovers: Counter<u64>,
     pub(super) cost: Counter<f64>,
@@ -86,7 +86,7 @@ impl Instruments {
             run_duration: seconds(RUN_DURATION, powers(0.1, 2.0, 13)),
             wait_duration: seconds(WAIT_DURATION, WAIT_BOUNDS.to_vec()),
             runs_ended: counter(RUNS_ENDED),
-            attempts_repeated: counter(ATTEMPTS_REPEATED),
+            attempts_discarded: counter(ATTEMPTS_DISCARDED),
             calls_in_doubt: counter(CALLS_IN_DOUBT),
             takeovers: counter(TAKEOVERS),
             cost: meter.f64_counter(COST).with_unit("{USD}").build(),

@@ -29,6 +29,7 @@ impl Scope<'_> {
         span.set_some(names::RESPONSE_MODEL, reply.model.as_deref());
         span.set_some(names::RESPONSE_ID, reply.response_id.as_deref());
         span.set(names::STEP, reply.step);
+        span.set(names::ATTEMPTS, reply.failed_attempts.len() as u64 + 1);
         if let Some(reason) = reply.stop_reason {
             span.set(names::FINISH_REASONS, vec![text_of(&reason)]);
         }

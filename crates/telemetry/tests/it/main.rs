@@ -7,6 +7,8 @@ mod content;
 mod export;
 mod langfuse;
 mod metrics;
+#[cfg(feature = "tracing")]
+mod own_spans;
 mod per_step;
 mod receiver;
 mod sampling;
