@@ -162,6 +162,8 @@ pub(crate) struct Job {
     pub(crate) folder: PathBuf,
     /// Whether to measure the footprint of the runs in the store.
     pub(crate) inspect: bool,
+    /// Whether an observer makes the spans and metrics of the runs. Only for the local runtime.
+    pub(crate) telemetry: bool,
 }
 
 impl Job {

@@ -11,6 +11,7 @@ use crate::pin;
 
 mod alone;
 mod bare;
+mod discard;
 mod engine;
 mod left;
 mod load;

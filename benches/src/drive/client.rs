@@ -50,6 +50,7 @@ impl Client {
             same_processor: true,
             folder: PathBuf::new(),
             inspect: false,
+            telemetry: false,
         }
     }
 

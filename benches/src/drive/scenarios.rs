@@ -21,11 +21,25 @@ mod runtimes;
 mod step;
 mod stores;
 mod stream;
+mod telemetry;
 
 /// The names of all groups, in order.
-pub(super) const NAMES: [&str; 14] = [
-    "step", "growth", "stream", "formats", "memory", "cold", "load", "durable", "stores", "append",
-    "pgbench", "readers", "http", "runtimes",
+pub(super) const NAMES: [&str; 15] = [
+    "step",
+    "growth",
+    "stream",
+    "formats",
+    "memory",
+    "cold",
+    "load",
+    "durable",
+    "stores",
+    "append",
+    "pgbench",
+    "readers",
+    "http",
+    "runtimes",
+    "telemetry",
 ];
 
 /// Measures a group.
@@ -45,6 +59,7 @@ pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
         "readers" => readers::measure(bench).await,
         "http" => http::measure(bench).await,
         "runtimes" => runtimes::measure(bench).await,
+        "telemetry" => telemetry::measure(bench).await,
         _ => bail!("unknown group `{name}`"),
     }
 }

@@ -8,8 +8,10 @@ use helix_agents::llm::LlmAdapter;
 use helix_agents::prelude::*;
 use helix_agents::runtime_durable::DurableRuntime;
 use helix_agents::runtime_temporal::{TemporalRuntime, TemporalWorker};
+use helix_agents::telemetry::Telemetry;
 use helix_agents_testkit::servers;
 
+use super::discard::Discard;
 use super::place::Handles;
 use crate::job::{Engine, Job};
 
@@ -54,8 +56,11 @@ pub(super) async fn start(
     let (executor, worker): (Arc<dyn AgentExecutor>, _) = match namespace.engine {
         Engine::Local => {
             let builder = LocalRuntime::builder().state_store(state).stream_manager(streams);
-            let runtime = builder.llm(llm).durability(job.subject.durability()).build()?;
-            (Arc::new(runtime), None)
+            let mut builder = builder.llm(llm).durability(job.subject.durability());
+            if job.telemetry {
+                builder = builder.observer(Telemetry::exporter(Discard).build()?);
+            }
+            (Arc::new(builder.build()?), None)
         }
         Engine::Durable => {
             let builder = DurableRuntime::builder().state_store(state).stream_manager(streams);
