@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use helix_agents_core::log_events::TARGET;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -138,18 +139,18 @@ impl Counts {
     }
 
     /// Counts spans that left the queue without being exported.
-    pub(super) fn count_failed(&self, count: usize, bytes: usize, reason: &str) {
+    pub(super) fn count_failed(&self, count: usize, bytes: usize, reason: &'static str) {
         self.release(count, bytes);
         self.count_dropped(count, reason);
     }
 
     /// Counts dropped spans, and warns at most once a minute.
-    fn count_dropped(&self, count: usize, reason: &str) {
+    fn count_dropped(&self, count: usize, reason: &'static str) {
         let dropped = self.dropped.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
             *warned = Some(Instant::now());
-            tracing::warn!(dropped, reason, "telemetry.dropped");
+            tracing::warn!(target: TARGET, dropped, reason = %reason, "telemetry.dropped");
         }
     }
 

@@ -104,14 +104,18 @@ impl<E: SpanExporter> Task<E> {
             biased;
             exported = timeout(EXPORT_TIMEOUT, self.exporter.export(batch)) => match exported {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => Err(excerpt_of(error, MAX_ERROR)),
-                Err(_) => Err("the receiver did not answer in time".to_owned()),
+                Ok(Err(error)) => {
+                    let error = excerpt_of(error, MAX_ERROR);
+                    tracing::debug!(error, "the receiver did not take the spans");
+                    Err("the export failed")
+                }
+                Err(_) => Err("the receiver did not answer in time"),
             },
-            () = end_of_grace(&mut self.queue.grace_end) => Err("the grace period ended".to_owned()),
+            () = end_of_grace(&mut self.queue.grace_end) => Err("the grace period ended"),
         };
         match exported {
             Ok(()) => self.queue.counts.count_exported(count, bytes),
-            Err(reason) => self.queue.counts.count_failed(count, bytes, &reason),
+            Err(reason) => self.queue.counts.count_failed(count, bytes, reason),
         }
     }
 }
