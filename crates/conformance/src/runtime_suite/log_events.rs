@@ -180,7 +180,19 @@ pub async fn an_expired_call_is_logged(harness: &impl RuntimeHarness) {
     let result = run(&*executor, &agent, CONTENT).await;
     until_past(harness, result.suspended.unwrap().deadline().unwrap()).await;
     assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
-    logged.check(harness, &expect![[r#""#]]).await;
+    logged
+        .check(
+            harness,
+            &expect![[r#"
+        INFO run.started turn=1
+        INFO client_tool.suspended turn=1 step=1 call=1.0 tool=ask kind=client
+        INFO run.ended turn=1 status=suspended_client_tool
+        INFO run.started turn=1
+        WARN client_tool.timeout turn=1 step=1 call=1.0 tool=ask
+        INFO run.ended turn=1 status=completed
+    "#]],
+        )
+        .await;
 }
 
 /// A session that waits is aborted.
@@ -190,7 +202,19 @@ pub async fn an_aborted_call_is_logged(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(asks()).registered(&agent)).await;
     run(&*executor, &agent, CONTENT).await;
     executor.abort(&S.into(), Some(CONTENT.to_owned())).await.unwrap();
-    logged.check(harness, &expect![[r#""#]]).await;
+    logged
+        .check(
+            harness,
+            &expect![[r#"
+        INFO run.started turn=1
+        INFO client_tool.suspended turn=1 step=1 call=1.0 tool=ask kind=client
+        INFO run.ended turn=1 status=suspended_client_tool
+        INFO run.started turn=1
+        INFO client_tool.aborted turn=1 step=1 call=1.0 tool=ask
+        INFO run.ended turn=1 status=aborted
+    "#]],
+        )
+        .await;
 }
 
 /// A sub-agent cannot be started, and then the model fails.
@@ -206,7 +230,16 @@ pub async fn failures_are_logged_with_their_codes(harness: &impl RuntimeHarness)
     let executor = harness.boot(world).await;
     let run = start_run(&*executor, &agent, CONTENT).await;
     assert_eq!(end(&run).await.status, RunStatus::Failed);
-    logged.check(harness, &expect![[r#""#]]).await;
+    logged
+        .check(
+            harness,
+            &expect![[r#"
+        INFO run.started turn=1
+        ERROR subagent.dispatch_failed turn=1 step=1 call=1.0 tool=subagent__odd
+        WARN run.ended turn=1 status=failed code=provider_unauthorized
+    "#]],
+        )
+        .await;
 }
 
 /// A process is killed in a tool, and another one takes over.
@@ -218,5 +251,15 @@ pub async fn a_takeover_is_logged(harness: &impl RuntimeHarness) {
     killed_at(harness, world(), &agent, &gate).await;
     let executor = harness.boot(world()).await;
     assert_eq!(resume_to_end(&*executor, &agent).await.status, RunStatus::Completed);
-    logged.check(harness, &expect![[r#""#]]).await;
+    logged
+        .check(
+            harness,
+            &expect![[r#"
+        INFO run.started turn=1
+        INFO run.started turn=1
+        INFO run.taken_over turn=1
+        INFO run.ended turn=1 status=completed
+    "#]],
+        )
+        .await;
 }
