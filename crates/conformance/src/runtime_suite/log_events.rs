@@ -14,8 +14,8 @@ use helix_agents_test::{Gate, Reply, ScriptedLlm};
 use serde_json::json;
 
 use super::support::{
-    S, Word, end, fold, held, killed_at, resume_to_end, run, start_run, submit, until, until_past,
-    word,
+    S, Word, end, fold, held, killed_at, resume_to_end, run, shout, start_run, submit, until,
+    until_past, word,
 };
 use super::{RuntimeHarness, World};
 use crate::ids::batch_id;
@@ -145,10 +145,9 @@ fn asks() -> ScriptedLlm {
 /// it, also if an engine replays the run.
 pub async fn a_waiting_call_and_its_answers_are_logged(harness: &impl RuntimeHarness) {
     let logged = Logged::new();
-    let pay = Tool::client::<Word>("pay", "Pays.").requires_approval();
-    let agent = logged.agent().tool(ask()).tool(pay).build().unwrap();
+    let agent = logged.agent().tool(ask()).tool(shout().requires_approval()).build().unwrap();
     let script = ScriptedLlm::new([
-        Reply::calls([("ask", word(CONTENT)), ("pay", word(CONTENT))]),
+        Reply::calls([("ask", word(CONTENT)), ("shout", word(CONTENT))]),
         Reply::text(CONTENT),
     ]);
     let boot = async || harness.boot(World::new(script.clone()).registered(&agent)).await;
@@ -169,7 +168,22 @@ pub async fn a_waiting_call_and_its_answers_are_logged(harness: &impl RuntimeHar
     harness.kill().await;
     let result = resume_to_end(&*boot().await, &agent).await;
     assert_eq!(result.status, RunStatus::Completed);
-    logged.check(harness, &expect![[r#""#]]).await;
+    logged
+        .check(
+            harness,
+            &expect![[r#"
+        INFO run.started turn=1
+        INFO client_tool.suspended turn=1 step=1 call=1.0 tool=ask kind=client
+        INFO client_tool.suspended turn=1 step=1 call=1.1 tool=shout kind=approval
+        INFO run.ended turn=1 status=suspended_client_tool
+        WARN client_tool.validation_failed turn=1 step=1 call=1.0 tool=ask kind=client
+        INFO client_tool.submitted turn=1 step=1 call=1.0 tool=ask kind=client
+        INFO client_tool.submitted turn=1 step=1 call=1.1 tool=shout kind=approval
+        INFO run.started turn=1
+        INFO run.ended turn=1 status=completed
+    "#]],
+        )
+        .await;
 }
 
 /// A call gets no answer before its deadline.
