@@ -32,7 +32,7 @@ async fn with_log_json_each_line_is_an_object_with_the_fields_of_an_event() {
     let done = dir.helix(&["run", "agent.toml", "secret", "--json", "--log", "json"]).await;
     let result: Value = serde_json::from_str(&done.stdout).unwrap();
     let events = logged(&done.stderr);
-    let names: Vec<_> = events.iter().map(|event| &event["message"]).collect();
+    let names: Vec<_> = events.iter().map(|event| event["message"].as_str().unwrap()).collect();
     assert_eq!((done.code, names), (0, vec!["run.started", "run.ended"]), "{done:?}");
     for event in &events {
         assert_eq!((&event["level"], &event["agent"]), (&json!("INFO"), &json!("reckoner")));
