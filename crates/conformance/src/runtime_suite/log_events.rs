@@ -39,7 +39,7 @@ impl Logged {
     }
 
     fn agent(&self) -> AgentBuilder {
-        Agent::builder(&*self.agent).system_prompt("You file.").model("scripted")
+        Agent::builder(&self.agent).system_prompt("You file.").model("scripted")
     }
 
     /// Returns the log events, in their order.
