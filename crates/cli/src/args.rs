@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::failure;
 use crate::init::InitArgs;
 use crate::location::LocationArgs;
+use crate::logging::LogFormat;
 use crate::man::ManArgs;
 use crate::resume::ResumeArgs;
 use crate::run::RunArgs;
@@ -42,6 +43,9 @@ pub(crate) struct Args {
     /// Print only JSON; errors are one JSON object on standard error.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Log to standard error in this format, including starts and ends of runs. `HELIX_LOG` sets another filter.
+    #[arg(long, global = true, value_name = "FORMAT", value_enum)]
+    pub(crate) log: Option<LogFormat>,
 }
 
 /// The commands.

@@ -25,7 +25,7 @@ pub(crate) const HELIX_TOKEN: EnvVar = EnvVar {
 pub(crate) const HELIX_LOG: EnvVar = EnvVar {
     name: "HELIX_LOG",
     doc: "The log filter for standard error: `off`, `debug`, `helix_agents_llm=trace`. Default: \
-          warnings; with `--json` nothing.",
+          warnings; with `--json` nothing; with `--log` also starts and ends of runs.",
     since: "0.1.0",
     is_secret: false,
 };

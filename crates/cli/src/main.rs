@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(exit) => return exit.into(),
     };
-    logging::start(args.json);
+    logging::start(args.json, args.log);
     let screen = Screen::new(args.json);
     let exit = match run(args, &screen) {
         Ok(exit) => exit,

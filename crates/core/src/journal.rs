@@ -13,6 +13,7 @@ mod fork;
 mod hold;
 mod late;
 mod load;
+pub mod log_events;
 pub mod observer;
 mod oversize;
 mod page;
@@ -486,6 +487,7 @@ impl Journal {
         self.savepoint = None;
         let events = self.held.take_events();
         let appended = Appended { events: &events, after, at, run: &self.run };
+        log_events::recorded(self.iterator.session(), &self.run, &events);
         self.config.observers.recorded(self.iterator.session(), appended);
         events
     }

@@ -19,7 +19,7 @@ pub use contracts::{
     agent, budget, clock, embed, error, event, fault, finding, guarantee, hooks, id, json, llm,
     message, mutants, panics, schema, state, store, text, tool, trace, usage,
 };
-pub use journal::{executor, observer};
+pub use journal::{executor, log_events, observer};
 pub use machine::step;
 
 pub(crate) use contracts::{retry_window, run_options, wire};

@@ -19,7 +19,6 @@ pub use crate::machine::session::{
     ForkOrigin, QueuedMessage, ResolvedCall, RunRecord, RunStatus, SNAPSHOT_EVENTS,
     START_OF_SESSION, Savepoint, Session, SessionOverview, StartedCall, StepRecord, StopKind,
     StopRequest, WAIT_USAGE, Waiting, checkpoint_after, end_of_call, event_chunks, late_end,
-    report_waiting,
 };
 pub use crate::machine::start_events::{
     StartRun, abort_events, execute_events, resume_events, rewind_events, terminate_events,

@@ -2,7 +2,7 @@
 
 pub use helix_agents_core::{
     agent, budget, clock, embed, error, event, executor, finding, guarantee, hooks, id, json, llm,
-    message, observer, schema, session, state, step, store, stream, tool, trace, usage,
+    log_events, message, observer, schema, session, state, step, store, stream, tool, trace, usage,
 };
 
 /// Agent files: TOML descriptions of agents.

@@ -129,11 +129,8 @@ pub(crate) async fn start_child(
         Ok(()) => execute(driver, spec).await,
         Err(reason) => Err(child_refused(&reason)),
     };
-    if let Err(error) = &started {
-        if is_start_unknown(error) {
-            return started.map(|start| (Ok(start), None));
-        }
-        tracing::error!(session = %driver.live.session, %error, "subagent.dispatch_failed");
+    if started.as_ref().is_err_and(is_start_unknown) {
+        return started.map(|start| (Ok(start), None));
     }
     Ok((started, changed(&cx, "before_sub_agent")))
 }

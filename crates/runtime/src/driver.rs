@@ -12,7 +12,6 @@ use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
     Committed, Durability, Journal, Session, StreamRepair, deliver_missed_notices, event_chunks,
-    report_waiting,
 };
 use helix_agents_core::step::{Action, CallResult, UndeliveredResults};
 use tokio_util::sync::CancellationToken;
@@ -413,7 +412,6 @@ impl Driver {
             // Events of other processes may have answered calls.
             self.results.note(session, &self.agent, &committed.events);
         }
-        report_waiting(session, &committed.events);
         let step = step.max(session.last_step());
         let boundaries = self.shown(step, committed);
         self.discard_late(step, committed);

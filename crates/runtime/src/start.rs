@@ -339,7 +339,6 @@ pub(crate) async fn abort(
             run = context.ids.run();
         }
         let start = prepare_start(runtime, run.clone(), &fold, None).await?;
-        let waiting: Vec<_> = fold.pending_calls().cloned().collect();
         let has_crashed = fold.current_run().is_some();
         let (request, reason) = (context.ids.request(), options.reason.clone());
         let events = if permanently {
@@ -355,12 +354,7 @@ pub(crate) async fn abort(
         match context.tasks.detach(Box::pin(start_and_end(driver))).await {
             Err(error) if may_be_replaced(&error, &options.required_tags) => {}
             Err(error) => return Err(error),
-            Ok(StartOutcome::Started) => {
-                for pending in waiting {
-                    tracing::info!(%session, call = %pending.call, "client_tool.aborted");
-                }
-                return Ok(());
-            }
+            Ok(StartOutcome::Started) => return Ok(()),
             Ok(StartOutcome::Changed) => {}
             Ok(StartOutcome::Leased { .. }) => return Err(running(session)),
         }

@@ -21,6 +21,7 @@ mod guide;
 mod hostile;
 mod init;
 mod kills;
+mod log;
 mod man;
 mod planner;
 mod postgres;

@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Origin, target};
 use super::observer::Appended;
-use super::{Journal, MAX_CONFLICTS};
+use super::{Journal, MAX_CONFLICTS, log_events};
 use crate::clock::IdSourceExt as _;
 use crate::error::{ErrorCode, Result};
 use crate::event::{Event, SCHEMA};
@@ -110,6 +110,7 @@ impl Journal {
                     }
                     session.acknowledge(id, at);
                     let appended = Appended { events: &events, after, at, run: &self.run };
+                    log_events::recorded(self.iterator.session(), &self.run, &events);
                     self.config.observers.recorded(self.iterator.session(), appended);
                 }
                 AppendOutcome::Conflict { missed } if attempts > 0 => {

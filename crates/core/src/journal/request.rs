@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::conflicts::{MAX_CONFLICTS, too_many_conflicts};
 use super::load::{CatchUpOutcome, follow, not_found};
-use super::{Observers, SessionCache, SessionReader, root_has_tags};
+use super::{Observers, SessionCache, SessionReader, log_events, root_has_tags};
 use crate::clock::IdSource;
 use crate::clock::IdSourceExt as _;
 use crate::error::{Error, ErrorCode, Result};
@@ -257,6 +257,7 @@ impl<'a> RequestContext<'a> {
             match self.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
                     fault::point("request.after_append");
+                    log_events::requested(&fold, &event);
                     if let Some(observers) = self.observers {
                         observers.requested(&fold, event, at);
                     }

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::request::{RequestContext, head};
-use super::{SessionReader, tree};
+use super::{SessionReader, log_events, tree};
 use crate::clock::IdSourceExt as _;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
@@ -226,7 +226,6 @@ pub async fn submit(
         })
     };
     request_context.append(&owner, event).await?;
-    tracing::info!(session = %owner, call = %submission.call.call, "client_tool.submitted");
     Ok(owner)
 }
 
@@ -319,8 +318,7 @@ fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission)
     match Schema::from_value(schema.to_value())?.outline(&given.to_value()) {
         None => Ok(()),
         Some(outline) => {
-            let (session, call) = (fold.id(), &pending.call);
-            tracing::warn!(%session, %call, "client_tool.validation_failed");
+            log_events::validation_failed(fold, pending);
             let message = format!("the answer does not match the schema: {outline}");
             Err(Error::new(ErrorCode::AnswerInvalid, message))
         }

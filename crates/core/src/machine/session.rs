@@ -27,7 +27,7 @@ pub use apply::FoldOutcome;
 pub use event_chunks::{end_of_call, event_chunks, late_end};
 pub use fold_state::{CompanionRecord, ForkOrigin, QueuedMessage, ResolvedCall, StopRequest};
 pub use overview::SessionOverview;
-pub use pending_calls::{WAIT_USAGE, report_waiting};
+pub use pending_calls::WAIT_USAGE;
 pub use requests::StopKind;
 pub use rewind::{START_OF_SESSION, checkpoint_after};
 pub use snapshot::{FOLD_VERSION, SNAPSHOT_EVENTS};

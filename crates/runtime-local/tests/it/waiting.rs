@@ -117,15 +117,18 @@ async fn a_pending_call_and_its_answer_are_logged_without_arguments() {
     let runtime = runtime(&MemoryStore::default());
     suspend(&runtime, &agent(None), "taken").await;
     let line = lines.line("client_tool.suspended");
-    assert!(line.contains("session=taken call=1.0 tool=ask"), "{line}");
+    assert!(line.contains("session=taken ") && line.contains("call=1.0 tool=ask"), "{line}");
     let wrong = runtime.submit_tool_result(&"taken".into(), answer(&json!("many"))).await;
     assert_eq!(wrong.unwrap_err().code(), ErrorCode::AnswerInvalid);
     let line = lines.line("client_tool.validation_failed");
-    assert!(line.contains("WARN") && line.contains("session=taken call=1.0"), "{line}");
+    assert!(
+        line.contains("WARN") && line.contains("session=taken ") && line.contains("call=1.0 "),
+        "{line}"
+    );
     assert_eq!(runtime.pending_calls(&"taken".into()).await.unwrap().len(), 1);
     runtime.submit_tool_result(&"taken".into(), answer(&json!(7))).await.unwrap();
     let line = lines.line("client_tool.submitted");
-    assert!(line.contains("session=taken call=1.0"), "{line}");
+    assert!(line.contains("session=taken ") && line.contains("call=1.0 "), "{line}");
     assert!(!lines.read().contains("secret"), "{}", lines.read());
 }
 
@@ -140,7 +143,10 @@ async fn an_expired_call_is_logged() {
     let ended = within(resumed.unwrap().result()).await.unwrap();
     assert_eq!(ended.status, RunStatus::Completed);
     let line = lines.line("client_tool.timeout");
-    assert!(line.contains("WARN") && line.contains("session=late call=1.0"), "{line}");
+    assert!(
+        line.contains("WARN") && line.contains("session=late ") && line.contains("call=1.0 "),
+        "{line}"
+    );
     assert!(!lines.read().contains("secret"), "{}", lines.read());
 }
 
@@ -152,7 +158,7 @@ async fn an_aborted_call_is_logged() {
     suspend(&runtime, &agent(None), "given-up").await;
     runtime.abort(&"given-up".into(), None).await.unwrap();
     let line = lines.line("client_tool.aborted");
-    assert!(line.contains("session=given-up call=1.0"), "{line}");
+    assert!(line.contains("session=given-up ") && line.contains("call=1.0 "), "{line}");
     assert!(!lines.read().contains("secret"), "{}", lines.read());
 }
 

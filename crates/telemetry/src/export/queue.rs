@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use helix_agents_core::log_events::TARGET;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -158,7 +159,7 @@ impl Counts {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
             *warned = Some(Instant::now());
-            tracing::warn!(dropped, reason, "telemetry.dropped");
+            tracing::warn!(target: TARGET, dropped, reason = %reason, "telemetry.dropped");
         }
     }
 

@@ -7,7 +7,7 @@ use super::history::HistorySink;
 use super::step_record::{AnsweredCall, Waiting};
 use super::{RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
-use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};
+use crate::event::{Answer, PendingCall, Suspension};
 use crate::id::{CallId, RequestId};
 use crate::llm::reply::StopReason;
 use crate::message::Message;
@@ -17,32 +17,6 @@ use crate::trace::TraceParent;
 /// The source type under which the waiting time of a pending call is recorded, in milliseconds. The
 /// source name is the tool's name.
 pub const WAIT_USAGE: &str = "client_tool_wait_ms";
-
-/// Reports the pending calls and answers in the events of an append through `tracing`. Runtimes
-/// call this.
-pub fn report_waiting(session: &Session, events: &[Event]) {
-    let id = session.id();
-    for event in events {
-        match event {
-            Event::RunEnded { outcome: RunOutcome::Suspended { on } } => {
-                for pending in on.new_calls() {
-                    let (call, tool) = (&pending.call, &pending.tool);
-                    tracing::info!(session = %id, %call, %tool, "client_tool.suspended");
-                }
-            }
-            Event::ToolFinished(finish) => match session.settled_call(&finish.call) {
-                Some(ResolvedCall::Expired) => {
-                    tracing::warn!(session = %id, call = %finish.call, "client_tool.timeout");
-                }
-                Some(ResolvedCall::Dropped) => {
-                    tracing::info!(session = %id, call = %finish.call, "client_tool.aborted");
-                }
-                Some(ResolvedCall::Answered(_)) | None => {}
-            },
-            _ => {}
-        }
-    }
-}
 
 impl Session {
     /// Returns `true` if the transcript ends with a reply that its provider paused. Messages wait
