@@ -104,7 +104,7 @@ impl<E: SpanExporter> Task<E> {
         };
         match exported {
             Ok(()) => self.queue.counts.count_exported(count, bytes),
-            Err(&reason) => self.queue.counts.count_failed(count, bytes, reason),
+            Err(reason) => self.queue.counts.count_failed(count, bytes, &reason),
         }
     }
 }
