@@ -32,7 +32,7 @@ impl Executor {
     /// # Errors
     /// Returns [`ErrorCode::Unsupported`] for a server.
     pub(crate) fn local(session_agent: &SessionAgent, place: &Place) -> Result<Self> {
-        let runtime = session_agent.runtime(place.store()?.clone(), place.telemetry())?;
+        let runtime = session_agent.runtime(place.store()?, place.telemetry())?;
         let agent = Arc::clone(session_agent.agent());
         Ok(Self { place: place.clone(), kind: Kind::Local { runtime, agent } })
     }

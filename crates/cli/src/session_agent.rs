@@ -222,11 +222,11 @@ impl SessionAgent {
     /// Returns an error if the configuration is inconsistent, which is a bug.
     pub(crate) fn runtime(
         &self,
-        store: AnyStore,
+        store: &AnyStore,
         telemetry: Option<&Telemetry>,
     ) -> Result<LocalRuntime> {
-        let builder = LocalRuntime::builder().store(store).llm_adapter(Arc::clone(&self.adapter));
-        Ok(telemetry::observed(builder.lease(LEASE), telemetry).build()?)
+        let builder = LocalRuntime::builder().llm_adapter(Arc::clone(&self.adapter)).lease(LEASE);
+        Ok(telemetry::observed(builder, store, telemetry).build()?)
     }
 }
 

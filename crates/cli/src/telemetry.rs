@@ -3,13 +3,14 @@
 mod export;
 mod settings;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Subcommand;
-use helix_agents::RuntimeBuilder;
 use helix_agents::telemetry::Telemetry;
 use helix_agents::terminal::Screen;
+use helix_agents::{AnyStore, RuntimeBuilder};
 
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
@@ -43,12 +44,16 @@ pub(crate) fn start() -> Result<Option<Telemetry>> {
     Ok(Some(settings.builder()?.build()?))
 }
 
-/// Lets a runtime export its spans.
-pub(crate) fn observed<B: RuntimeBuilder>(builder: B, telemetry: Option<&Telemetry>) -> B {
-    match telemetry {
-        Some(telemetry) => builder.observer(telemetry.clone()),
-        None => builder,
-    }
+/// Sets the store of a runtime, and lets the runtime export its spans and metrics.
+pub(crate) fn observed<B: RuntimeBuilder>(
+    builder: B,
+    store: &AnyStore,
+    telemetry: Option<&Telemetry>,
+) -> B {
+    let Some(telemetry) = telemetry else { return builder.store(store.clone()) };
+    let store = Arc::new(store.clone());
+    let measured = telemetry.measured_store(Arc::<AnyStore>::clone(&store));
+    builder.state_store(Arc::new(measured)).stream_manager(store).observer(telemetry.clone())
 }
 
 /// Exports the remaining spans, and reports those that were lost.

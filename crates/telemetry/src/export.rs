@@ -14,12 +14,14 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::RecordedEvent;
 use helix_agents_core::observer::LogObserver;
 use helix_agents_core::session::Session;
+use helix_agents_core::store::StateStore;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::SpanExporter;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::measured_store::MeasuredStore;
 use crate::metrics::Metrics;
 use crate::options::SpanOptions;
 use crate::otlp::OtlpBuilder;
@@ -112,6 +114,13 @@ impl Telemetry {
     #[must_use]
     pub fn span_options(&self) -> &SpanOptions {
         &self.0.options
+    }
+
+    /// Returns a store whose operations are measured, if metrics are exported. Pass it to `state_store` of a runtime's builder.
+    #[must_use]
+    pub fn measured_store(&self, store: Arc<dyn StateStore>) -> MeasuredStore {
+        let metrics = self.0.metrics.as_ref().map(|(metrics, _)| Arc::clone(metrics));
+        MeasuredStore::new(store, metrics)
     }
 
     /// Returns the number of spans that the receiver has accepted.

@@ -26,6 +26,7 @@ mod conventions;
 mod export;
 mod json;
 mod langfuse;
+mod measured_store;
 mod metrics;
 mod options;
 mod otlp;
@@ -39,6 +40,7 @@ mod spans;
 pub use content::{Content, Field, MAX_ATTRIBUTE_BYTES};
 pub use export::{Telemetry, TelemetryBuilder};
 pub use json::otlp_json;
+pub use measured_store::MeasuredStore;
 pub use options::{Layout, SpanOptions};
 pub use otlp::OtlpBuilder;
 #[cfg(feature = "tracing")]

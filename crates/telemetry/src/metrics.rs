@@ -3,6 +3,8 @@
 mod instruments;
 mod reader;
 
+use std::time::Duration;
+
 use helix_agents_core::event::RecordedEvent;
 use helix_agents_core::session::Session;
 use opentelemetry::KeyValue;
@@ -124,6 +126,22 @@ impl Metrics {
             attributes.push(KeyValue::new(names::EFFECT, effect));
             self.instruments.attempts_discarded.add(discarded, &attributes);
         }
+    }
+
+    /// Records an operation of the store. An error is its code.
+    pub(crate) fn record_store_operation(
+        &self,
+        operation: &'static str,
+        took: Duration,
+        outcome: Result<&'static str, &'static str>,
+    ) {
+        let (name, value) = match outcome {
+            Ok(outcome) => (names::STORE_OUTCOME, outcome),
+            Err(code) => (names::ERROR_TYPE, code),
+        };
+        let attributes =
+            [KeyValue::new(names::STORE_OPERATION, operation), KeyValue::new(name, value)];
+        self.instruments.store_duration.record(took.as_secs_f64(), &attributes);
     }
 
     /// Reads the metrics.

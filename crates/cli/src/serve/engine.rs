@@ -105,9 +105,9 @@ fn configured<B: RuntimeBuilder>(
     place: &Place,
     grace: Duration,
 ) -> Result<B> {
-    let builder = builder.store(place.store()?.clone()).llm(agents.models.clone());
-    let builder = telemetry::observed(builder, place.telemetry());
-    Ok(builder.registry(agents.registry.clone()).lease(LEASE).grace(grace))
+    let builder = telemetry::observed(builder, place.store()?, place.telemetry());
+    let builder = builder.llm(agents.models.clone()).registry(agents.registry.clone());
+    Ok(builder.lease(LEASE).grace(grace))
 }
 
 #[cfg(feature = "runtime-durable")]

@@ -4,7 +4,7 @@ use opentelemetry::metrics::{Counter, Histogram, Meter, ObservableCounter};
 
 /// The names of all metrics.
 #[cfg(test)]
-pub(crate) const METRICS: [&str; 12] = [
+pub(crate) const METRICS: [&str; 13] = [
     CALL_DURATION,
     TOKENS,
     FIRST_CHUNK,
@@ -16,6 +16,7 @@ pub(crate) const METRICS: [&str; 12] = [
     CALLS_IN_DOUBT,
     TAKEOVERS,
     COST,
+    STORE_DURATION,
     DROPPED,
 ];
 
@@ -30,6 +31,7 @@ const ATTEMPTS_DISCARDED: &str = "helix.attempts.discarded";
 const CALLS_IN_DOUBT: &str = "helix.calls.in_doubt";
 const TAKEOVERS: &str = "helix.takeovers";
 const COST: &str = "helix.cost";
+const STORE_DURATION: &str = "helix.store.duration";
 const DROPPED: &str = "helix.telemetry.dropped";
 
 const MINUTE: f64 = 60.0;
@@ -65,6 +67,7 @@ pub(super) struct Instruments {
     pub(super) calls_in_doubt: Counter<u64>,
     pub(super) takeovers: Counter<u64>,
     pub(super) cost: Counter<f64>,
+    pub(super) store_duration: Histogram<f64>,
     _dropped: ObservableCounter<u64>,
 }
 
@@ -90,6 +93,7 @@ impl Instruments {
             calls_in_doubt: counter(CALLS_IN_DOUBT),
             takeovers: counter(TAKEOVERS),
             cost: meter.f64_counter(COST).with_unit("{USD}").build(),
+            store_duration: seconds(STORE_DURATION, powers(0.0001, 2.0, 18)),
             _dropped: dropped.build(),
         }
     }

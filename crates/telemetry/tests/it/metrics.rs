@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use helix_agents_core::agent::Agent;
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
 use helix_agents_core::session::Submission;
+use helix_agents_core::store::StateStore as _;
 use helix_agents_core::tool::Tool;
 use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
@@ -194,4 +196,33 @@ async fn a_receiver_that_refuses_metrics_still_receives_spans() {
     World::new(SpanOptions::default()).play_with(&telemetry, None).await;
     telemetry.shutdown(Duration::from_secs(30)).await;
     assert!(telemetry.dropped() > 0);
+}
+
+#[tokio::test]
+async fn each_attempt_of_a_store_operation_is_measured() {
+    let kept = Kept::default();
+    let telemetry = Telemetry::exporter(Capture::default()).metrics(kept.clone()).build().unwrap();
+    let store = MemoryStore::new();
+    let measured = telemetry.measured_store(Arc::new(store.clone()));
+    let agent = Agent::builder("clerk").system_prompt("You serve.").model("scripted");
+    let builder = LocalRuntime::builder().state_store(Arc::new(measured.clone()));
+    let builder = builder.stream_manager(Arc::new(store)).observer(telemetry.clone());
+    let runtime = builder.llm(ScriptedLlm::new([Reply::text("Hello.")])).build().unwrap();
+    let options = ExecuteOptions::default().session(DESK);
+    let run = runtime.execute(agent.build().unwrap().erased(), "hi".into(), options).await.unwrap();
+    run.result().await.unwrap();
+    let missing = measured.renew(&"missing".into(), &"run".into(), Duration::ZERO).await;
+    assert_eq!(missing.unwrap_err().code(), ErrorCode::SessionNotFound);
+    telemetry.flush().await;
+    let sums = kept.sums();
+    assert!(sums["helix.store.duration append done"].count >= 2, "{sums:#?}");
+    assert_eq!(sums["helix.store.duration create_session done"].count, 1);
+    assert_eq!(sums["helix.store.duration session_not_found renew"].count, 1);
+}
+
+#[tokio::test]
+async fn a_store_is_not_measured_without_metrics() {
+    let telemetry = Telemetry::exporter(Capture::default()).build().unwrap();
+    let store = telemetry.measured_store(Arc::new(MemoryStore::new()));
+    assert!(store.head(&DESK.into()).await.unwrap().is_none());
 }
