@@ -14,7 +14,6 @@ mod folder;
 mod model;
 mod pgbouncer;
 mod postgres;
-mod python;
 mod redis;
 mod temporal;
 
