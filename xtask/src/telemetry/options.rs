@@ -2,8 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str =
-    "usage: cargo xtask telemetry [--store sqlite|postgres|all] [--only test_live|test_kills|test_receiver]";
+const USAGE: &str = "usage: cargo xtask telemetry [--store sqlite|postgres|all] [--only test_live|test_kills|test_receiver]";
 
 /// The variable with the URL of the PostgreSQL server that stores the sessions.
 pub(super) const DATABASE: &str = "HELIX_TELEMETRY_POSTGRES";
