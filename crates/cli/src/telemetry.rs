@@ -16,7 +16,9 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::text::count;
 
-pub(crate) use self::settings::{ContentSetting, ExporterKind, LayoutSetting, TelemetrySettings};
+#[cfg(test)]
+pub(crate) use self::settings::{ContentSetting, LayoutSetting};
+pub(crate) use self::settings::{ExporterKind, TelemetrySettings};
 
 /// The time for exporting the remaining spans at the end of a command.
 const GRACE: Duration = Duration::from_secs(5);
