@@ -30,7 +30,7 @@ pub(crate) enum ExporterKind {
     /// A receiver of OTLP over HTTP.
     #[default]
     Otlp,
-    /// Langfuse.
+    /// Langfuse, over OTLP.
     Langfuse,
 }
 

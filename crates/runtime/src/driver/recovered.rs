@@ -35,9 +35,7 @@ impl Driver {
     /// run over may stop before its observers have handled the events that it recovered.
     fn superseded_runs(&self) -> impl Iterator<Item = RunId> {
         let previous = self.journal.session().runs().rev().skip(1);
-        previous
-            .take_while(|run| run.status == RunStatus::Superseded)
-            .map(|run| run.id.clone())
+        previous.take_while(|run| run.status == RunStatus::Superseded).map(|run| run.id.clone())
     }
 
     async fn report_recovered_runs(
