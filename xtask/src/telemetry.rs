@@ -68,7 +68,7 @@ fn run_tests(
     match store {
         Store::Sqlite => tests.env_remove(options::DATABASE),
         Store::Postgres => {
-            servers::up()?;
+            servers::up_only(store.name())?;
             tests.env(options::DATABASE, servers::url(store.name())?)
         }
     };
