@@ -30,6 +30,23 @@ _folders = tempfile.TemporaryDirectory(prefix="helix-telemetry-")
 atexit.register(_folders.cleanup)
 
 
+# Sessions that show what Phoenix has stored.
+_markers = set()
+
+
+def stored(phoenix, ids):
+    """Returns all spans, once Phoenix has those with these ids and everything else that it has received.
+
+    Phoenix stores spans in the order in which they arrive, so the spans of another session are stored after all others.
+    """
+    phoenix.wait_for(ids)
+    marker = Helix(phoenix.url)
+    session = marker.demo()
+    _markers.add(session)
+    everything = phoenix.wait_for(marker.spans(session).keys())
+    return {id: span for id, span in everything.items() if span["attributes"].get(spans.SESSION) not in _markers}
+
+
 class Done:
     """The exit code and the output of a command."""
 

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import phoenix
 import spans
-from helix import Helix
+from helix import Helix, stored
 from polling import until
 
 # The delay between chunks of the script, in milliseconds. A run takes some seconds, so that a part of its spans is
 # exported before a kill.
-PACE = "20"
+PACE = "40"
 
 # The number of kills, spread over the events of a run.
 KILLS = 8
@@ -47,7 +47,7 @@ class Kills(unittest.TestCase):
         return was_running and not ended(helix, session)
 
     def story(self, kills):
-        """Kills a run when its log has these numbers of events, and resumes it each time."""
+        """Kills a run when its log has these numbers of events, resumes it each time, and returns its session."""
         helix = Helix(self.phoenix.url)
         running = helix.start("demo", "--scripted", "--pace", PACE)
         session = running.session()
@@ -56,9 +56,12 @@ class Kills(unittest.TestCase):
             running = helix.start("resume", session)
         done = running.end()
         self.assertEqual(done.code, 0, done)
+        return helix, session
 
+    def check(self, helix, session, kills):
+        """Checks that Phoenix has one span for each operation in the log."""
         recorded = helix.spans(session)
-        received = self.phoenix.wait_for(recorded.keys())
+        received = stored(self.phoenix, recorded.keys())
         received = {id: span for id, span in received.items() if span["attributes"][spans.SESSION] == session}
         self.assertEqual(received.keys(), recorded.keys())
         for id, span in recorded.items():
@@ -73,7 +76,7 @@ class Kills(unittest.TestCase):
         spans.check_names(self, received)
         self.assertEqual(spans.tokens(received), helix.usage(session))
         lost = [span for span in received.values() if span["error"]]
-        self.assertEqual([span["attributes"]["error.type"] for span in lost], ["lost"] * len(kills))
+        self.assertEqual([span["attributes"]["error.type"] for span in lost], ["lost"] * kills)
         self.assertEqual(len({span["trace"] for span in received.values()}), 1)
 
     def test_kills_anywhere(self):
@@ -82,10 +85,10 @@ class Kills(unittest.TestCase):
             stories = {events: pool.submit(self.story, [events]) for events in points}
         for events, story in stories.items():
             with self.subTest(events=events):
-                story.result()
+                self.check(*story.result(), kills=1)
 
     def test_two_kills(self):
-        self.story([self.events // 3, self.events * 2 // 3])
+        self.check(*self.story([self.events // 3, self.events * 2 // 3]), kills=2)
 
 
 def ended(helix, session):

@@ -4,7 +4,7 @@ import unittest
 
 import phoenix
 import spans
-from helix import COMPLETED, SUSPENDED, Helix
+from helix import COMPLETED, SUSPENDED, Helix, stored
 from model import Model, call
 
 WRITER = """
@@ -31,7 +31,7 @@ class Live(unittest.TestCase):
     def received(self, helix, session):
         """Returns the spans of a session from its log, after it has checked those in Phoenix."""
         recorded = helix.spans(session)
-        everything = self.phoenix.wait_for(recorded.keys())
+        everything = stored(self.phoenix, recorded.keys())
         traces = {span["trace"] for span in recorded.values()}
         received = {id: span for id, span in everything.items() if span["trace"] in traces}
         self.assertEqual(received.keys(), recorded.keys())
@@ -43,16 +43,10 @@ class Live(unittest.TestCase):
         return recorded
 
     def assert_second_export_adds_nothing(self, helix, session):
-        before = self.phoenix.spans()
         recorded = helix.spans(session)
+        before = stored(self.phoenix, recorded.keys())
         self.assertEqual(helix.export(session, self.phoenix.url), len(recorded))
-        # Phoenix stores spans in the order in which they arrive, so it has stored the export before these.
-        marker = Helix(self.phoenix.url)
-        added = marker.spans(marker.demo())
-        after = self.phoenix.wait_for(added.keys())
-        self.assertEqual(after.keys() - added.keys(), before.keys())
-        for id, span in before.items():
-            self.assertEqual(after[id], span)
+        self.assertEqual(stored(self.phoenix, recorded.keys()), before)
 
     def test_demo(self):
         helix = Helix(self.phoenix.url)

@@ -4,7 +4,7 @@ import unittest
 
 import phoenix
 import spans
-from helix import FAILED, Helix
+from helix import FAILED, Helix, stored
 
 NOTICE = "could not be exported; `helix telemetry export` exports a session again"
 
@@ -45,7 +45,7 @@ class Receiver(unittest.TestCase):
             found = helix.spans(exported)
             self.assertEqual(helix.export(exported, self.phoenix.url), len(found))
             recorded |= found
-        received = self.phoenix.wait_for(recorded.keys())
+        received = stored(self.phoenix, recorded.keys())
         for id, span in recorded.items():
             self.assertEqual(spans.shared(received[id]), spans.shared(span))
         of_session = lambda span: span["attributes"][spans.SESSION] in sessions

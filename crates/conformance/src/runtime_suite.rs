@@ -452,6 +452,7 @@ macro_rules! runtime_suite {
             traces: a_tool_has_the_trace_of_its_call;
             observers: each_event_is_reported_by_the_process_that_appended_it;
             observers: a_process_that_takes_over_reports_the_last_events_again;
+            observers: the_events_of_two_killed_processes_are_reported_again;
             observers: a_panic_of_an_observer_is_contained;
             stream_outages: unavailable_streams_cost_a_moment;
             stream_outages: streams_that_never_answer_cost_a_moment;
