@@ -24,6 +24,9 @@ const REQUIREMENTS: &str = "tests-telemetry/requirements.txt";
 /// The folder of the virtual environment.
 const ENVIRONMENT: &str = "target/telemetry/venv";
 
+/// The copy of the command `helix`.
+const HELIX: &str = "target/telemetry/helix";
+
 /// The oldest version of Python that the tests support.
 const PYTHON: (u32, u32) = (3, 11);
 
@@ -31,7 +34,7 @@ const PYTHON: (u32, u32) = (3, 11);
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     let options = Options::read(args)?;
     let environment = environment()?;
-    let helix = process::build("helix-agents-cli", "helix", &[])?;
+    let helix = build_helix()?;
     let failed: Vec<&str> = options
         .stores
         .iter()
@@ -73,6 +76,14 @@ fn run_tests(
         }
     };
     process::run(&mut tests)
+}
+
+/// Builds the command, and returns the path of a copy. A build during the tests does not replace that.
+fn build_helix() -> Result<PathBuf> {
+    let built = process::build("helix-agents-cli", "helix", &[])?;
+    let copy = std::path::absolute(HELIX)?;
+    std::fs::copy(&built, &copy).with_context(|| format!("could not write {HELIX}"))?;
+    Ok(copy)
 }
 
 /// Returns the virtual environment with Phoenix, which is installed if it is missing.
