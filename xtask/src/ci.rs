@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use crate::test::tier::Tier;
 use crate::{
     behaviour, cassettes, compat, cycles, deny, docs, e2e, fmt, frontends, layers, lint, report,
-    suites, test, tidy, words,
+    suites, telemetry, test, tidy, words,
 };
 
 struct Gate {
@@ -34,6 +34,7 @@ const GATES: &[Gate] = &[
     Gate { name: "behaviour", run: |_| behaviour::run(&[]) },
     Gate { name: "e2e",       run: |_| e2e::run(&["--check"]) },
     Gate { name: "frontends", run: frontends::run_for_ci },
+    Gate { name: "telemetry", run: telemetry::run_for_ci },
     Gate { name: "docs",      run: |_| docs::run() },
 ];
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use serde::Deserialize;
 
 use crate::test::tier::Tier;
 use crate::tools::Package;
@@ -50,7 +49,8 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
     let needs_servers = options.runtime.server().is_some()
         || options.stores.iter().any(|store| store.server().is_some());
-    let clerk = build_clerk(needs_servers)?;
+    let features: &[&str] = if needs_servers { &["--features", "servers"] } else { &[] };
+    let clerk = process::build("helix-agents-examples", "clerk", features)?;
     let mut tests = Live { files, clerk, runtime: options.runtime, browser: None };
     if options.suites.contains(&Suite::Chat) {
         npm(PAGE, &["ci"])?;
@@ -124,23 +124,6 @@ fn play_stories() -> Result<()> {
     process::run(process::cargo(test).env("HELIX_FRAMES", &folder).env("HELIX_SEEDS", SEEDS))?;
     let check = [Path::new("check.mjs"), folder.as_path()];
     process::run(process::program("node", check).current_dir(TESTS))
-}
-
-/// Builds the example `clerk`, and returns the path of the program.
-fn build_clerk(needs_servers: bool) -> Result<PathBuf> {
-    #[derive(Deserialize)]
-    struct Message {
-        executable: Option<PathBuf>,
-    }
-    let build = ["build", "--message-format=json-render-diagnostics"];
-    let mut build = process::cargo(build);
-    build.args(["--package", "helix-agents-examples", "--bin", "clerk"]);
-    if needs_servers {
-        build.args(["--features", "servers"]);
-    }
-    let messages = process::capture(&mut build)?;
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
-    messages.filter_map(|message| message.executable).next_back().context("cargo built no program")
 }
 
 /// Checks that there is a usable Node, or installs one.

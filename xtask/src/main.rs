@@ -30,10 +30,12 @@ mod imports;
 mod layers;
 mod lint;
 mod process;
+mod python;
 mod report;
 mod servers;
 mod sim;
 mod suites;
+mod telemetry;
 mod test;
 mod tidy;
 mod tools;
@@ -67,6 +69,8 @@ usage: cargo xtask <command>
   e2e --check         the guide has the results of the last run of the end-to-end tests
   frontends [--only stories|ag-ui|chat] [--store S|all]
                       the real clients of the AI SDK and of AG-UI, in Node and in Chromium; in `ci` only with --deep
+  telemetry [--store sqlite|postgres|all] [--only TEST]
+                      spans of the command `helix` in Arize Phoenix; in `ci` only with --deep
   docs [--write]      rustdoc, the book and its links; --write updates the generated pages
 
   e2e [--store S|all] [--runtime R] [--scenario WORD] [--seed[s] N] [--full]
@@ -114,6 +118,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["cassettes", rest @ ..] => cassettes::run(rest),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["frontends", rest @ ..] => frontends::run(rest),
+        ["telemetry", rest @ ..] => telemetry::run(rest),
         ["docs"] => docs::run(),
         ["docs", "--write"] => docs::write(),
         ["e2e", rest @ ..] => e2e::run(rest),

@@ -1,13 +1,29 @@
 //! Runs other programs. Each command line is printed, and no program can wait for input.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
 
 /// Returns the cargo that runs this command, with arguments.
 pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
+}
+
+/// Builds a program of a package, with more arguments for cargo, and returns its path.
+pub(crate) fn build(package: &str, name: &str, args: &[&str]) -> Result<PathBuf> {
+    #[derive(Deserialize)]
+    struct Message {
+        executable: Option<PathBuf>,
+    }
+    let build = ["build", "--message-format=json-render-diagnostics"];
+    let mut build = cargo(build);
+    build.args(["--package", package, "--bin", name]).args(args);
+    let messages = capture(&mut build)?;
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+    messages.filter_map(|message| message.executable).next_back().context("cargo built no program")
 }
 
 /// Returns a program with arguments and without standard input.

@@ -14,7 +14,6 @@ mod folder;
 mod model;
 mod pgbouncer;
 mod postgres;
-mod python;
 mod redis;
 mod temporal;
 
@@ -122,8 +121,17 @@ fn port(kind: &Kind, options: &[&str]) -> Result<Port> {
 
 /// Starts the servers that tests need and that do not run.
 pub(crate) fn up() -> Result<()> {
+    start(|_| true)
+}
+
+/// Starts the server with this name, if tests need it and it does not run.
+pub(crate) fn up_only(name: &str) -> Result<()> {
+    start(|kind| kind.name == name)
+}
+
+fn start(is_wanted: impl Fn(&Kind) -> bool) -> Result<()> {
     let _lock = lock_servers()?;
-    for kind in KINDS {
+    for kind in KINDS.iter().filter(|kind| is_wanted(kind)) {
         let Some(variable) = kind.url_variable else { continue };
         if url_from_environment(variable).is_some() {
             println!("{}: tests use the server of {variable}", kind.name);

@@ -7,7 +7,7 @@ use helix_agents::providers::CONFIG_FILE;
 use serde::Deserialize;
 
 use crate::serve::settings::ServeSettings;
-use crate::telemetry::TelemetrySettings;
+use crate::telemetry_settings::TelemetrySettings;
 
 /// The tables. The provider registry checks the other keys of the file.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]

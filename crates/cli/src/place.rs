@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::location::Location;
 use crate::overview::Overview;
-use crate::{checkpoint, model, session_agent, storage, telemetry};
+use crate::{checkpoint, live_export, model, session_agent, storage};
 
 /// The place of sessions. Commands read, answer and manage sessions only through it, so they show the same for both.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Place {
         let db = at.database()?;
         let telemetry = match access {
             Access::Read => None,
-            Access::Write | Access::Create => telemetry::start()?,
+            Access::Write | Access::Create => live_export::start()?,
         };
         let store = match access {
             Access::Read => storage::open_to_read(db).await?,
@@ -73,7 +73,7 @@ impl Place {
     /// Exports the remaining spans, and closes the database.
     pub(crate) async fn close(&self) {
         if let Self::Store { store, telemetry } = self {
-            telemetry::shut_down(telemetry.as_ref()).await;
+            live_export::shut_down(telemetry.as_ref()).await;
             storage::close(store).await;
         }
     }

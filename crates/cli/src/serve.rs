@@ -2,6 +2,7 @@
 
 mod engine;
 mod models;
+pub(crate) mod runtime_kind;
 pub(crate) mod settings;
 
 use std::net::SocketAddr;
@@ -22,8 +23,8 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use self::engine::Engine;
-pub(crate) use self::engine::RuntimeKind;
 use self::models::AgentModels;
+use self::runtime_kind::RuntimeKind;
 use self::settings::ServeSettings;
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;

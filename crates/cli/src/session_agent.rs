@@ -25,9 +25,9 @@ use helix_agents::terminal::{Screen, notice};
 use helix_agents_demo::{ToolEnvironment, researcher};
 
 use crate::demo_settings::DemoSettings;
+use crate::live_export;
 use crate::model::Model;
 use crate::session_tags::{ASSISTANT, MODEL, is_demo, is_supported};
-use crate::telemetry;
 
 /// The lease duration: how long a session stays locked after its process crashed. It is short, so that
 /// `resume` after `kill -9` does not take long.
@@ -226,7 +226,7 @@ impl SessionAgent {
         telemetry: Option<&Telemetry>,
     ) -> Result<LocalRuntime> {
         let builder = LocalRuntime::builder().llm_adapter(Arc::clone(&self.adapter)).lease(LEASE);
-        Ok(telemetry::observed(builder, store, telemetry).build()?)
+        Ok(live_export::observed(builder, store, telemetry).build()?)
     }
 }
 

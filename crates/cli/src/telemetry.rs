@@ -1,25 +1,13 @@
-//! The export of spans, which the table `[telemetry]` of helix.toml configures, and `helix telemetry`.
+//! `helix telemetry`.
 
 mod export;
-mod settings;
-
-use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::Subcommand;
-use helix_agents::telemetry::Telemetry;
 use helix_agents::terminal::Screen;
-use helix_agents::{AnyStore, RuntimeBuilder};
 
-use crate::config_file::ConfigFile;
 use crate::exit::Exit;
 use crate::location::Location;
-
-pub(crate) use self::settings::{ContentSetting, ExporterKind, LayoutSetting, TelemetrySettings};
-
-/// The time for exporting the remaining spans at the end of a command.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// The subcommands of `helix telemetry`.
 #[derive(Debug, Subcommand)]
@@ -32,39 +20,5 @@ pub(crate) enum TelemetryCommand {
 pub(crate) async fn run(command: TelemetryCommand, db: &Location, screen: &Screen) -> Result<Exit> {
     match command {
         TelemetryCommand::Export(args) => export::run(&args, db, screen).await,
-    }
-}
-
-/// Starts the export that helix.toml configures.
-///
-/// # Errors
-/// Returns an error if the configuration is invalid.
-pub(crate) fn start() -> Result<Option<Telemetry>> {
-    let Some(settings) = ConfigFile::read()?.telemetry else { return Ok(None) };
-    Ok(Some(settings.builder()?.build()?))
-}
-
-/// Sets the store of a runtime, and lets the runtime export its spans and metrics.
-pub(crate) fn observed<B: RuntimeBuilder>(
-    builder: B,
-    store: &AnyStore,
-    telemetry: Option<&Telemetry>,
-) -> B {
-    let Some(telemetry) = telemetry else { return builder.store(store.clone()) };
-    let store = Arc::new(store.clone());
-    let measured = telemetry.measured_store(Arc::<AnyStore>::clone(&store));
-    builder.state_store(Arc::new(measured)).stream_manager(store).observer(telemetry.clone())
-}
-
-/// Exports the remaining spans, and reports those that were lost.
-pub(crate) async fn shut_down(telemetry: Option<&Telemetry>) {
-    let Some(telemetry) = telemetry else { return };
-    telemetry.shutdown(GRACE).await;
-    let dropped = telemetry.dropped();
-    if dropped > 0 {
-        tracing::warn!(
-            dropped,
-            "spans could not be exported; `helix telemetry export` exports a session again"
-        );
     }
 }

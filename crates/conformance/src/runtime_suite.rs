@@ -453,6 +453,7 @@ macro_rules! runtime_suite {
             traces: a_tool_has_the_trace_of_its_call;
             observers: each_event_is_reported_by_the_process_that_appended_it;
             observers: a_process_that_takes_over_reports_the_last_events_again;
+            observers: the_events_of_two_killed_processes_are_reported_again;
             observers: a_panic_of_an_observer_is_contained;
             log_events: a_waiting_call_and_its_answers_are_logged;
             log_events: an_expired_call_is_logged;

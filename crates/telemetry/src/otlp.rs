@@ -159,7 +159,7 @@ impl OtlpBuilder {
     /// Otherwise returns the errors of [`build`](Self::build).
     pub async fn check(&self) -> Result<()> {
         let exporter = self.exporter(CHECK_TIMEOUT)?;
-        export(&exporter, Vec::new(), CHECK_TIMEOUT).await.map_err(failed)
+        export(&exporter, Vec::new(), CHECK_TIMEOUT).await.map_err(|reason| failed(&reason))
     }
 
     /// Creates the exporter of metrics.

@@ -1,4 +1,8 @@
-//! Valid links and broken links.
+//! Valid links and broken links, and the dashboard for Grafana.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
 
 use super::links::{Link, check, headings, links};
 
@@ -45,4 +49,31 @@ fn anchors_are_those_of_mdbook() {
     let text =
         "# Errors\n## What a crash means to a tool\n```sh\n# no heading\n```\n## `helix.toml`\n";
     assert_eq!(headings(text), ["errors", "what-a-crash-means-to-a-tool", "helixtoml"]);
+}
+
+/// The columns of a dashboard.
+const COLUMNS: u64 = 24;
+
+#[test]
+fn the_dashboard_has_panels_that_do_not_overlap() {
+    let dashboard: Value =
+        serde_json::from_str(include_str!("../../../docs/grafana/helix-agents.json")).unwrap();
+    assert!(dashboard["schemaVersion"].is_u64());
+    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_array().unwrap() {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "two panels have the id of {panel}");
+        let [x, y, width, height] =
+            ["x", "y", "w", "h"].map(|member| panel["gridPos"][member].as_u64().unwrap());
+        assert!(x + width <= COLUMNS, "{panel}");
+        for cell in (x..x + width).flat_map(|x| (y..y + height).map(move |y| (x, y))) {
+            assert!(cells.insert(cell), "{panel} overlaps another panel");
+        }
+        for target in panel["targets"].as_array().unwrap() {
+            assert_eq!(target["datasource"]["uid"], "${datasource}");
+            assert!(target["expr"].as_str().is_some_and(|query| !query.is_empty()), "{panel}");
+        }
+    }
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    let names: Vec<_> = variables.iter().map(|variable| &variable["name"]).collect();
+    assert_eq!(names, ["datasource", "agent"]);
 }

@@ -11,8 +11,8 @@ use rustix::process::Signal;
 
 use super::Port;
 use super::daemon::{self, Daemon};
-use super::python::{self, Environment};
 use crate::process;
+use crate::python::{self, Environment};
 
 pub(super) const NAME: &str = "model";
 

@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 
 use super::daemon::{self, Daemon};
-use super::python::{self, Environment};
 use super::{Port, folder};
+use crate::python::{self, Environment};
 use crate::tools::Package;
 use crate::{process, tools};
 

@@ -3,8 +3,8 @@
 use helix_agents::telemetry::Layout;
 
 use super::*;
-use crate::serve::RuntimeKind;
-use crate::telemetry::{ContentSetting, ExporterKind, LayoutSetting};
+use crate::serve::runtime_kind::RuntimeKind;
+use crate::telemetry_settings::{ContentSetting, ExporterKind, LayoutSetting};
 
 #[test]
 fn the_tables_are_read_next_to_the_providers() {

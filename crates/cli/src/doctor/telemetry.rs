@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::page::Page;
 use crate::config_file::ConfigFile;
-use crate::telemetry::{ExporterKind, TelemetrySettings};
+use crate::telemetry_settings::{ExporterKind, TelemetrySettings};
 
 /// The telemetry section of the report.
 #[derive(Debug, Default, Serialize)]

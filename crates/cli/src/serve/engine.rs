@@ -3,44 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use helix_agents::RuntimeBuilder;
 use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::executor::AgentExecutor;
 use helix_agents::prelude::LocalRuntime;
-use serde::Deserialize;
 
 use super::Agents;
+use super::runtime_kind::RuntimeKind;
+use crate::live_export;
 use crate::place::Place;
 use crate::session_agent::LEASE;
-use crate::telemetry;
-
-/// A kind of runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RuntimeKind {
-    /// In this process.
-    #[default]
-    Local,
-    /// DBOS on PostgreSQL.
-    Durable,
-    /// A Temporal server.
-    Temporal,
-}
-
-impl RuntimeKind {
-    /// Checks that the address of an engine is given if the runtime needs one, and only then.
-    pub(super) fn check_engine(self, server: Option<&str>) -> Result<()> {
-        let message = match (self, server) {
-            (Self::Local, Some(_)) => {
-                "the local runtime has no engine; leave out --engine or choose another --runtime"
-            }
-            (Self::Durable, None) => "DBOS needs a PostgreSQL database; pass its URL with --engine",
-            _ => return Ok(()),
-        };
-        Err(Error::new(ErrorCode::ConfigInvalid, message))
-    }
-}
 
 /// A runtime, and the worker of its engine, if it has one.
 pub(super) struct Engine {
@@ -105,7 +77,7 @@ fn configured<B: RuntimeBuilder>(
     place: &Place,
     grace: Duration,
 ) -> Result<B> {
-    let builder = telemetry::observed(builder, place.store()?, place.telemetry());
+    let builder = live_export::observed(builder, place.store()?, place.telemetry());
     let builder = builder.llm(agents.models.clone()).registry(agents.registry.clone());
     Ok(builder.lease(LEASE).grace(grace))
 }

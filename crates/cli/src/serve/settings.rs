@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::RuntimeKind;
+use super::runtime_kind::RuntimeKind;
 
 /// The options of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

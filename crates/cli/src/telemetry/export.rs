@@ -6,11 +6,11 @@ use helix_agents::error::{Error, ErrorCode};
 use helix_agents::telemetry::{otlp_json, tree_spans};
 use helix_agents::terminal::Screen;
 
-use super::{ExporterKind, TelemetrySettings};
 use crate::config_file::ConfigFile;
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::place::{Access, Place};
+use crate::telemetry_settings::{ExporterKind, TelemetrySettings};
 use crate::text::count;
 use crate::which::Which;
 

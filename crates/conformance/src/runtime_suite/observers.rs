@@ -11,8 +11,8 @@ use helix_agents_test::{Gate, Reply, ScriptedLlm};
 use serde_json::json;
 
 use super::support::{
-    S, Word, asks, child, completes, end, expire_leases, helper, report, resume_to_end, scripts,
-    start_run, teller, until, word,
+    S, Word, asks, child, completes, end, expire_leases, helper, report, resume, resume_to_end,
+    scripts, start_run, teller, until, word,
 };
 use super::{RuntimeHarness, World};
 
@@ -125,21 +125,25 @@ pub async fn each_event_is_reported_by_the_process_that_appended_it(harness: &im
     assert!(notebooks.iter().all(|notebook| all(&notebook.recovered).is_empty()));
 }
 
+/// A tool that waits until the gate opens.
+fn held(gate: &Gate) -> Tool {
+    let held = gate.clone();
+    Tool::function("wait", "Waits.", move |_: Word, _: ToolContext| {
+        let held = held.clone();
+        async move {
+            held.pass().await;
+            Ok::<_, ToolError>("done".to_owned())
+        }
+    })
+}
+
 /// A process is killed in a tool. The process that takes over reports the events of the interrupted run again, each append
 /// with the session as it was then.
 pub async fn a_process_that_takes_over_reports_the_last_events_again(
     harness: &impl RuntimeHarness,
 ) {
     let gate = Gate::new();
-    let held = gate.clone();
-    let wait = Tool::function("wait", "Waits.", move |_: Word, _: ToolContext| {
-        let held = held.clone();
-        async move {
-            held.pass().await;
-            Ok::<_, ToolError>("done".to_owned())
-        }
-    });
-    let agent = teller().tool(wait).build().unwrap();
+    let agent = teller().tool(held(&gate)).build().unwrap();
     let [killed, successor]: [Notebook; 2] = Default::default();
     let script = [Reply::tool_call("wait", word("once")), Reply::text("Done.")];
     let world = World::new(ScriptedLlm::new(script.clone())).registered(&agent);
@@ -158,6 +162,37 @@ pub async fn a_process_that_takes_over_reports_the_last_events_again(
     assert!(!before.is_empty());
     assert_eq!(all(&successor.recovered), before);
     until_reported(harness, &[&killed, &successor], &S.into()).await;
+}
+
+/// A process is killed in a tool, and so is the process that takes over. The third process reports the events of both again,
+/// because the second one may have stopped before its observers handled what it recovered.
+pub async fn the_events_of_two_killed_processes_are_reported_again(harness: &impl RuntimeHarness) {
+    let script = [Reply::tool_call("wait", word("once")), Reply::text("Done.")];
+    let notebooks: [Notebook; 3] = Default::default();
+    for (index, notebook) in notebooks[..2].iter().enumerate() {
+        let gate = Gate::new();
+        let agent = teller().tool(held(&gate)).build().unwrap();
+        let world = World::new(ScriptedLlm::new(script.clone())).registered(&agent);
+        let executor = harness.boot(world.observed_by(notebook.clone())).await;
+        if index == 0 {
+            start_run(&*executor, &agent, "go").await;
+        } else {
+            resume(&*executor, &agent).await.unwrap();
+        }
+        gate.reached().await;
+        harness.kill().await;
+        gate.open();
+        expire_leases(harness).await;
+    }
+    let agent = teller().tool(held(&Gate::opened())).build().unwrap();
+    let world = World::new(ScriptedLlm::new(script)).registered(&agent);
+    let third = harness.boot(world.observed_by(notebooks[2].clone())).await;
+    assert_eq!(resume_to_end(&*third, &agent).await.status, RunStatus::Completed);
+
+    let recovered = all(&notebooks[2].recovered);
+    for report in notebooks[..2].iter().flat_map(|killed| all(&killed.recorded)) {
+        assert!(recovered.contains(&report), "{report:?} is missing in {recovered:?}");
+    }
 }
 
 /// An observer that always panics.

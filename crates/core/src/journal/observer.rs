@@ -22,7 +22,8 @@ const PAGE: u32 = 256;
 ///
 /// Exactly one process appends an event, so exactly one process reports it with [`recorded`](Self::recorded) or
 /// [`requested`](Self::requested). If that process crashes before its observer has handled the event, the process that
-/// continues the session reports the last events of the interrupted run again, with [`recovered`](Self::recovered).
+/// continues the session reports the last events of the interrupted run again, with [`recovered`](Self::recovered). It also
+/// reports those of the runs that the interrupted run had taken over.
 ///
 /// Forks and imports are not reported.
 ///
@@ -136,7 +137,7 @@ impl Appended<'_> {
     }
 }
 
-/// Reports the appends of an interrupted run that are among the last [`RECOVERED_EVENTS`] events up to a version of the log. The
+/// Reports the appends of interrupted runs that are among the last [`RECOVERED_EVENTS`] events up to a version of the log. The
 /// whole log is folded for that, so call this only after a process has stopped.
 ///
 /// # Errors
@@ -145,7 +146,7 @@ pub async fn report_recovered(
     store: &dyn StateStore,
     observers: &Observers,
     session: &SessionId,
-    run: &RunId,
+    runs: &[RunId],
     up_to: u64,
 ) -> Result<()> {
     if observers.is_empty() {
@@ -164,13 +165,13 @@ pub async fn report_recovered(
                 return Ok(());
             }
             fold.apply_append(&append)?;
-            if is_of_run(&append, run) && append.version() > since {
+            if is_of_run(&append, runs) && append.version() > since {
                 observers.recovered(&fold, &decode(session, &append)?);
             }
         }
     }
 }
 
-fn is_of_run(append: &StoredAppend, run: &RunId) -> bool {
-    append.run.as_ref() == Some(run)
+fn is_of_run(append: &StoredAppend, runs: &[RunId]) -> bool {
+    append.run.as_ref().is_some_and(|run| runs.contains(run))
 }

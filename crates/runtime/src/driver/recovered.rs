@@ -9,29 +9,39 @@ use super::Driver;
 use crate::lease_keeper::LeaseKeeper;
 
 impl Driver {
-    /// Reports the last events of the run that this run has taken over, if there is one. `version` is the version of the
-    /// log after the start of this run.
+    /// Reports the last events of the runs that this run has taken over. `version` is the version of the log after the start
+    /// of this run.
     pub(super) async fn report_superseded_run(
         &self,
         lease: &mut LeaseKeeper,
         version: u64,
     ) -> Result<()> {
-        let previous = self.journal.session().runs().rev().nth(1);
-        let superseded = previous.filter(|run| run.status == RunStatus::Superseded);
-        let Some(run) = superseded.map(|run| run.id.clone()) else { return Ok(()) };
-        self.report_recovered_run(lease, &run, version).await
+        let runs: Vec<_> = self.superseded_runs().collect();
+        if runs.is_empty() {
+            return Ok(());
+        }
+        self.report_recovered_runs(lease, &runs, version).await
     }
 
-    /// Reports the last events of this run, which another process may have appended before it stopped.
+    /// Reports the last events of this run, which another process may have appended before it stopped, and those of the runs
+    /// that it has taken over.
     pub(crate) async fn report_repeated_run(&self, lease: &mut LeaseKeeper) -> Result<()> {
-        let (run, version) = (self.live.run.clone(), self.journal.acknowledged());
-        self.report_recovered_run(lease, &run, version).await
+        let runs: Vec<_> =
+            std::iter::once(self.live.run.clone()).chain(self.superseded_runs()).collect();
+        self.report_recovered_runs(lease, &runs, self.journal.acknowledged()).await
     }
 
-    async fn report_recovered_run(
+    /// Returns the run that this run has taken over, the run that that one had taken over, and so on. A process that takes a
+    /// run over may stop before its observers have handled the events that it recovered.
+    fn superseded_runs(&self) -> impl Iterator<Item = RunId> {
+        let previous = self.journal.session().runs().rev().skip(1);
+        previous.take_while(|run| run.status == RunStatus::Superseded).map(|run| run.id.clone())
+    }
+
+    async fn report_recovered_runs(
         &self,
         lease: &mut LeaseKeeper,
-        run: &RunId,
+        runs: &[RunId],
         up_to: u64,
     ) -> Result<()> {
         let (context, session) = (&self.context, &self.live.session);
@@ -39,7 +49,7 @@ impl Driver {
             return Ok(());
         }
         let mut reported =
-            Box::pin(report_recovered(&*context.store, &context.observers, session, run, up_to));
+            Box::pin(report_recovered(&*context.store, &context.observers, session, runs, up_to));
         if let Err(error) = self.under_lease(lease, reported.as_mut()).await? {
             tracing::warn!(%session, %error, "observers may lack events of an interrupted run");
         }

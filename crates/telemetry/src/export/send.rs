@@ -37,7 +37,9 @@ pub(crate) async fn send<E: SpanExporter>(
     for span in spans {
         let size = span.bytes();
         if batch.len() >= BATCH_SPANS || bytes + size > BATCH_BYTES {
-            export(exporter, std::mem::take(&mut batch), limit).await.map_err(failed)?;
+            export(exporter, std::mem::take(&mut batch), limit)
+                .await
+                .map_err(|reason| failed(&reason))?;
             bytes = 0;
         }
         batch.push(span_data(span));
@@ -46,7 +48,7 @@ pub(crate) async fn send<E: SpanExporter>(
     if batch.is_empty() {
         return Ok(());
     }
-    export(exporter, batch, limit).await.map_err(failed)
+    export(exporter, batch, limit).await.map_err(|reason| failed(&reason))
 }
 
 /// Returns the text of an exporter's error.
@@ -55,7 +57,7 @@ pub(super) fn failure(error: OTelSdkError) -> String {
 }
 
 /// Returns the error for a reason.
-pub(crate) fn failed(reason: String) -> Error {
+pub(crate) fn failed(reason: &str) -> Error {
     Error::new(
         ErrorCode::TelemetryFailed,
         format!("the receiver did not accept the export: {reason}"),

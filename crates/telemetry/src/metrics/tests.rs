@@ -14,3 +14,23 @@ fn the_guide_lists_every_metric() {
     let names = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     assert_eq!(names.collect::<BTreeSet<_>>(), METRICS.into_iter().collect());
 }
+
+/// The dashboard for Grafana.
+const DASHBOARD: &str = include_str!("../../../../docs/grafana/helix-agents.json");
+
+/// A receiver replaces the dots and adds the unit, and `total` for counters, `bucket`, `sum` and `count` for histograms.
+#[test]
+fn the_dashboard_uses_existing_metrics() {
+    let metrics = METRICS.map(|name| name.replace('.', "_"));
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let suffixes = ["_total", "_bucket", "_sum", "_count"];
+    let mut used = BTreeSet::new();
+    for word in DASHBOARD.split(|c| !is_part(c)) {
+        if let Some(name) = suffixes.iter().find_map(|suffix| word.strip_suffix(suffix)) {
+            let name = name.strip_suffix("_seconds").unwrap_or(name);
+            assert!(metrics.iter().any(|metric| metric == name), "unknown metric: {word}");
+            used.insert(name);
+        }
+    }
+    assert_eq!(used.len(), METRICS.len(), "the dashboard shows all metrics: {used:?}");
+}

@@ -32,7 +32,7 @@ pub(crate) enum ExporterKind {
     /// A receiver of OTLP over HTTP.
     #[default]
     Otlp,
-    /// Langfuse.
+    /// Langfuse, over OTLP.
     Langfuse,
 }
 

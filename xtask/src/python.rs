@@ -1,4 +1,4 @@
-//! Programs from Python packages, in virtual environments in the user's cache folder.
+//! Programs from Python packages, in virtual environments.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,16 @@ const MARKER: &str = "helix-agents-installed";
 
 /// A virtual environment.
 #[derive(Debug)]
-pub(super) struct Environment(PathBuf);
+pub(crate) struct Environment(PathBuf);
 
 impl Environment {
-    /// Returns the environment with this name, which may not exist yet.
-    pub(super) fn named(name: &str) -> Result<Self> {
+    /// Returns the environment in a folder, which may not exist yet.
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
+    /// Returns the environment with this name in the user's cache folder, which may not exist yet.
+    pub(crate) fn named(name: &str) -> Result<Self> {
         let set =
             |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
@@ -23,27 +28,27 @@ impl Environment {
         Ok(Self(base.join("helix-agents").join(name)))
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.0
     }
 
     /// Returns the path of a program in the environment.
-    pub(super) fn program(&self, name: &str) -> PathBuf {
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.0.join("bin").join(name)
     }
 
-    pub(super) fn python(&self) -> PathBuf {
+    pub(crate) fn python(&self) -> PathBuf {
         self.program("python")
     }
 
     /// Returns `true` if exactly these packages are installed.
-    pub(super) fn has(&self, wanted: &str) -> bool {
+    pub(crate) fn has(&self, wanted: &str) -> bool {
         std::fs::read_to_string(self.0.join(MARKER)).is_ok_and(|mark| mark == wanted)
     }
 
     /// Creates the environment, or clears it.
-    pub(super) fn create(&self) -> Result<()> {
-        let folder = self.0.parent().context("no cache folder")?;
+    pub(crate) fn create(&self) -> Result<()> {
+        let folder = self.0.parent().context("an environment needs a folder")?;
         std::fs::create_dir_all(folder)
             .with_context(|| format!("could not create {}", folder.display()))?;
         let path = self.0.to_string_lossy();
@@ -51,19 +56,19 @@ impl Environment {
     }
 
     /// Installs packages, with these environment variables.
-    pub(super) fn pip(&self, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
+    pub(crate) fn pip(&self, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
         let base = ["-m", "pip", "install", "--disable-pip-version-check"];
         let mut pip = process::program(self.python(), base.iter().chain(args));
         process::run(pip.envs(variables.iter().copied()))
     }
 
     /// Marks the environment as completely installed.
-    pub(super) fn mark_complete(&self, wanted: &str) -> Result<()> {
+    pub(crate) fn mark_complete(&self, wanted: &str) -> Result<()> {
         std::fs::write(self.0.join(MARKER), wanted).context("could not mark the installation")
     }
 }
 
 /// Returns `true` if there is a Python that can create environments.
-pub(super) fn can_create_environments() -> bool {
+pub(crate) fn can_create_environments() -> bool {
     process::succeeds(&mut process::program("python3", ["-c", "import ensurepip, venv"]))
 }
