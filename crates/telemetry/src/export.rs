@@ -34,7 +34,7 @@ pub(crate) use convert::span_data;
 pub(crate) use send::{export, failed, send};
 pub(crate) use task::EXPORT_TIMEOUT;
 
-/// The number of spans that wait for their export, at most.
+/// The maximum number of queued spans.
 const MAX_SPANS: usize = 8192;
 
 /// The size of the spans that wait for their export, at most.
@@ -91,7 +91,7 @@ impl Telemetry {
         Self::langfuse_from(|name| std::env::var(name).ok())
     }
 
-    /// Returns the builder of [`langfuse`](Self::langfuse) with variables from elsewhere than the environment.
+    /// Returns the builder of [`langfuse`](Self::langfuse). `variable` returns the value of a variable, instead of the environment.
     ///
     /// # Errors
     /// Returns [`ErrorCode::ConfigInvalid`] if a key is missing.
@@ -123,7 +123,7 @@ impl Telemetry {
         MeasuredStore::new(store, metrics)
     }
 
-    /// Returns the number of spans that the receiver has accepted.
+    /// Returns the number of spans in requests that the receiver has answered with success.
     #[must_use]
     pub fn exported(&self) -> u64 {
         self.0.queue.exported()
@@ -200,7 +200,7 @@ impl<E: SpanExporter + 'static> TelemetryBuilder<E> {
         self
     }
 
-    /// Sets the number of spans that wait for their export, at most. Default: 8192.
+    /// Sets the maximum number of queued spans. Default: 8192.
     pub fn max_queued_spans(mut self, max_spans: usize) -> Self {
         self.max_spans = max_spans;
         self

@@ -1,8 +1,8 @@
 //! Traces of agents, made from the log.
 //!
 //! A span is computed from recorded events by a pure function ([`spans`]). The process that appended an event exports its
-//! span, so a replay, a takeover or a repeated work item cannot export another one. The ids of traces and spans are digests of
-//! recorded ids, so every process computes the same ones, and [`session_spans`] returns the same spans from any log later.
+//! span, so a replay or a repeated work item exports nothing again. The ids of traces and spans are digests of recorded ids. After a
+//! crash, the process that continues a run exports its last spans again, with the same ids, and [`session_spans`] returns the same spans from any log later.
 //!
 //! [`Telemetry`] exports the spans of a process while its runs execute.
 //!

@@ -18,8 +18,8 @@ use crate::metrics::Metrics;
 
 /// A store whose operations are measured, from [`Telemetry::measured_store`](crate::Telemetry::measured_store).
 ///
-/// Each attempt is measured: if a runtime retries an operation, its failed attempts have the code of their error. Otherwise the
-/// store behaves as the wrapped one.
+/// Every attempt is recorded, including failed ones that a runtime retries. A failed attempt has the error code as `error.type`.
+/// In all other respects, the store behaves as the wrapped one.
 #[derive(Clone)]
 pub struct MeasuredStore {
     inner: Arc<dyn StateStore>,

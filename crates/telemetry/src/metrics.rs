@@ -1,4 +1,4 @@
-//! Metrics: sums over the spans of the appends of this process, whether their traces are sampled or not.
+//! Metrics of the work of this process, made from its spans, whether their traces are sampled or not.
 
 mod instruments;
 mod reader;
@@ -53,7 +53,12 @@ impl Metrics {
         let provider =
             SdkMeterProvider::builder().with_reader(reader.clone()).with_resource(resource).build();
         let instruments = Instruments::new(&provider.meter("helix-agents"), dropped);
-        Self { instruments, reader, options: SpanOptions::default(), _provider: provider }
+        Self {
+            instruments,
+            reader,
+            options: SpanOptions::default().all_traces(),
+            _provider: provider,
+        }
     }
 
     /// Records the operations that these events complete. `session` is the session after their append.

@@ -29,6 +29,7 @@ pub struct SpanOptions {
     pub(crate) layout: Layout,
     pub(crate) content: Content,
     pub(crate) sample_ratio: Option<f64>,
+    pub(crate) has_all_traces: bool,
     pub(crate) langfuse: Option<Langfuse>,
 }
 
@@ -53,6 +54,14 @@ impl SpanOptions {
     #[must_use]
     pub fn sample_ratio(mut self, ratio: f64) -> Self {
         self.sample_ratio = (!ratio.is_nan()).then(|| ratio.clamp(0.0, 1.0));
+        self
+    }
+
+    /// Returns the options for all traces: neither the ratio nor the sampled flag of a caller's trace excludes one. Use
+    /// them to export a recorded session on request.
+    #[must_use]
+    pub fn all_traces(mut self) -> Self {
+        self.has_all_traces = true;
         self
     }
 

@@ -140,8 +140,8 @@ impl OtlpBuilder {
         &self.options
     }
 
-    /// Sends spans, for example those of `session_spans`, and returns once the receiver has accepted all of them. A receiver that
-    /// distinguishes spans by id keeps one of each, also if they are sent again.
+    /// Sends spans, for example those of `session_spans`, and returns once the receiver has answered all requests with success.
+    /// A receiver that distinguishes spans by id keeps one of each, also if they are sent again.
     ///
     /// # Errors
     /// Returns [`ErrorCode::TelemetryFailed`] if the receiver refuses a batch or is unavailable for a minute. The batches before

@@ -1,4 +1,4 @@
-//! Spans of the application below those of agents.
+//! Spans of the application in the traces of agents.
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::trace::TraceParent;
@@ -8,8 +8,8 @@ use opentelemetry::trace::{
 };
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// Makes a `tracing` span a child of an operation, usually of a tool call. Call it before the span is entered. The layer of
-/// `tracing-opentelemetry` exports the span.
+/// Sets the parent of a `tracing` span, usually to a tool call: pass the result of `ToolContext::trace_parent`. Call it before the
+/// span is entered. The layer of `tracing-opentelemetry` exports the span.
 ///
 /// # Errors
 /// Returns [`ErrorCode::ConfigInvalid`] if no such layer is installed, or if the span was entered before.

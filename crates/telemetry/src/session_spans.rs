@@ -15,9 +15,8 @@ use crate::spans::spans;
 /// The number of appends that are read at once.
 const PAGE: u32 = 256;
 
-/// Returns the spans of a session from its log, without those of its sub-agents. They equal those that were exported while the
-/// session ran, if the options are the same. A receiver recognises them by their ids. The events that a fork shares with its
-/// original belong to the original.
+/// Returns the spans of a session from its log, without those of its sub-agents. With the same options, they equal those that were
+/// exported while the session ran. Spans from before a fork are returned for the original session only.
 ///
 /// # Errors
 /// Returns [`SessionNotFound`](helix_agents_core::error::ErrorCode::SessionNotFound), the errors of the store, and those of a
@@ -45,7 +44,7 @@ pub async fn session_spans(
     }
 }
 
-/// Returns the spans of a session and of its sub-agents at all depths, from their logs. [`session_spans`] describes the spans.
+/// Returns the spans of a session and of its child sessions at all depths, from their logs. [`session_spans`] describes the spans.
 ///
 /// # Errors
 /// Returns the errors of [`session_spans`].

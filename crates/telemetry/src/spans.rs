@@ -27,7 +27,9 @@ use crate::span::{Span, SpanKind};
 pub fn spans(session: &Session, events: &[RecordedEvent], options: &SpanOptions) -> Vec<Span> {
     let scope = Scope::new(session, options);
     let mut found = Vec::new();
-    if !is_sampled(session.overview(), scope.trace, options.sample_ratio) {
+    let is_exported =
+        options.has_all_traces || is_sampled(session.overview(), scope.trace, options.sample_ratio);
+    if !is_exported {
         return found;
     }
     for recorded in events {

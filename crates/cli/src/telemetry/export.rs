@@ -44,12 +44,11 @@ async fn export(args: &ExportArgs, place: &Place, screen: &Screen) -> Result<()>
     if let Some(url) = &args.to {
         (settings.exporter, settings.endpoint) = (ExporterKind::Otlp, Some(url.clone()));
     }
-    // Every trace is exported: the command names the session.
-    settings.sample_ratio = None;
     let store = place.store()?;
     let head = args.which.head(place).await?;
     let builder = settings.builder()?;
-    let spans = tree_spans(store, &head.session, builder.span_options()).await?;
+    let options = builder.span_options().clone().all_traces();
+    let spans = tree_spans(store, &head.session, &options).await?;
     if screen.is_json() && args.to.is_none() {
         let TelemetrySettings { service_name, .. } = &settings;
         screen.json(&otlp_json(spans, service_name.as_deref())?)?;

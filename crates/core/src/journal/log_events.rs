@@ -1,8 +1,8 @@
 //! Log events: `tracing` events with stable names, for operators.
 //!
-//! The process that appends an event to a log emits the log event, once the store has acknowledged the append. A replay and
-//! a recovery therefore emit nothing. Log events contain ids, names, numbers and codes, and never messages, arguments,
-//! results or the texts of errors.
+//! The process that appends an event to a log emits the log event, once the store has acknowledged the append. A replay
+//! therefore emits nothing, and a takeover does not emit the log events of the interrupted run again. Log events about
+//! sessions contain ids, names, numbers and codes, and never messages, arguments, results or the texts of errors.
 
 use tracing::Level;
 use tracing::field::{DisplayValue, display};
@@ -39,10 +39,11 @@ pub const LOG_EVENTS: &[LogEvent] = &[
     LogEvent { name: "client_tool.suspended", levels: &[Level::INFO], fields: PENDING },
     LogEvent { name: "client_tool.submitted", levels: &[Level::INFO], fields: PENDING },
     LogEvent { name: "client_tool.validation_failed", levels: &[Level::WARN], fields: PENDING },
-    LogEvent { name: "client_tool.timeout", levels: &[Level::WARN], fields: CALL },
-    LogEvent { name: "client_tool.aborted", levels: &[Level::INFO], fields: CALL },
+    LogEvent { name: "client_tool.timeout", levels: &[Level::WARN], fields: PENDING },
+    LogEvent { name: "client_tool.aborted", levels: &[Level::INFO], fields: PENDING },
     LogEvent { name: "subagent.dispatch_failed", levels: &[Level::ERROR], fields: CALL },
     LogEvent { name: "telemetry.dropped", levels: &[Level::WARN], fields: &["dropped", "reason"] },
+    LogEvent { name: "telemetry.metrics_failed", levels: &[Level::WARN], fields: &["reason"] },
 ];
 
 /// The description of a log event.
@@ -160,12 +161,16 @@ fn ended(session: &SessionOverview, run: &RunId, outcome: &RunOutcome) {
 
 fn finished(session: &Session, call: &CallId, outcome: &ToolOutcome) {
     let tool = || session.tool_call(call).map(|call| &call.name);
+    let kind = || {
+        let record = session.open_step().and_then(|step| step.call(call));
+        record.and_then(|record| record.waiting.as_ref()).map(|waiting| kind(&waiting.on))
+    };
     match session.settled_call(call) {
         Some(ResolvedCall::Expired) => {
-            call_event!(WARN, "client_tool.timeout", session, Wait(call), tool());
+            call_event!(WARN, "client_tool.timeout", session, Wait(call), tool(), kind = kind());
         }
         Some(ResolvedCall::Dropped) => {
-            call_event!(INFO, "client_tool.aborted", session, Wait(call), tool());
+            call_event!(INFO, "client_tool.aborted", session, Wait(call), tool(), kind = kind());
         }
         Some(ResolvedCall::Answered(_)) | None => {}
     }

@@ -20,16 +20,17 @@ const PAGE: u32 = 256;
 
 /// An observer of the events that this process appends.
 ///
-/// Exactly one process appends an event, so exactly one process reports it with [`recorded`](Self::recorded) or
-/// [`requested`](Self::requested). If that process crashes before its observer has handled the event, the process that
-/// continues the session reports the last events of the interrupted run again, with [`recovered`](Self::recovered). It also
-/// reports those of the runs that the interrupted run had taken over.
+/// Exactly one process appends an event, so at most one process reports it with [`recorded`](Self::recorded) or
+/// [`requested`](Self::requested). If that process crashes, the process that continues the session reports the last events of
+/// the interrupted run again, with [`recovered`](Self::recovered). It also reports those of the runs that the interrupted run
+/// had taken over. Requests, and the end of a run that no other process continues, are not reported again.
 ///
 /// Forks and imports are not reported.
 ///
 /// # Contract
 ///
-/// - A method returns quickly. It runs between an append and the next effect of the run, on the run's task.
+/// - A method returns quickly. [`recorded`](Self::recorded) and [`recovered`](Self::recovered) run on the task of the run, and
+///   [`requested`](Self::requested) on that of the caller.
 /// - A method cannot fail a run. A panic is logged and ignored.
 ///
 /// # Examples

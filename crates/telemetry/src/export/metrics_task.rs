@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use helix_agents_core::log_events::TARGET;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
@@ -65,7 +66,7 @@ async fn run(
             && warned.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL)
         {
             warned = Some(Instant::now());
-            tracing::warn!(reason, "telemetry.metrics_failed");
+            tracing::warn!(target: TARGET, reason, "telemetry.metrics_failed");
         }
         drop(request);
     }

@@ -204,6 +204,7 @@ fn examples_match_the_code() {
         "store-memory",
         "store-postgres",
         "store-sqlite",
+        "telemetry",
     ] {
         sources(&repository(&format!("crates/{name}/src")), &mut text);
     }
