@@ -12,7 +12,7 @@ use helix_agents_core::store::StateStore as _;
 use helix_agents_core::tool::Tool;
 use helix_agents_runtime_local::{LocalRuntime, RuntimeBuilder as _};
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
-use helix_agents_telemetry::{SpanOptions, Telemetry};
+use helix_agents_telemetry::{SpanOptions, Telemetry, tree_spans};
 use helix_agents_test::{Reply, ScriptedLlm};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -225,4 +225,19 @@ async fn a_store_is_not_measured_without_metrics() {
     let telemetry = Telemetry::exporter(Capture::default()).build().unwrap();
     let store = telemetry.measured_store(Arc::new(MemoryStore::new()));
     assert!(store.head(&DESK.into()).await.unwrap().is_none());
+}
+
+/// Neither the ratio nor the flag of the caller excludes work from metrics and from an export on request.
+#[tokio::test]
+async fn a_trace_that_is_not_sampled_is_measured() {
+    let (kept, world) = (Kept::default(), World::new(SpanOptions::default()));
+    let telemetry = Telemetry::exporter(Capture::default()).metrics(kept.clone()).build().unwrap();
+    let caller = "00-cccccccccccccccccccccccccccccccc-dddddddddddddddd-00".parse().unwrap();
+    world.play_with(&telemetry, Some(caller)).await;
+    telemetry.flush().await;
+    assert_eq!(telemetry.exported(), 0);
+    assert_eq!(kept.sums()["helix.runs.ended clerk completed resume"].sum, 1.0);
+    assert!(world.logged().await.is_empty());
+    let all = tree_spans(&world.store, &DESK.into(), &SpanOptions::default().all_traces()).await;
+    assert_eq!(all.unwrap().len(), 10);
 }
