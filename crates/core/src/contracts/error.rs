@@ -279,7 +279,7 @@ codes! {
     /// The response is not one of an agent server.
     ServerProtocol = "server_protocol", InvalidInput;
     /// The receiver of telemetry did not accept an export.
-    TelemetryFailed = "telemetry_failed", Unavailable;
+    TelemetryFailed = "telemetry_failed", Failed;
     /// The store or executor was shut down.
     Closed = "closed", Cancelled;
     /// User code panicked.

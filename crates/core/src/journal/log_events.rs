@@ -39,8 +39,8 @@ pub const LOG_EVENTS: &[LogEvent] = &[
     LogEvent { name: "client_tool.suspended", levels: &[Level::INFO], fields: PENDING },
     LogEvent { name: "client_tool.submitted", levels: &[Level::INFO], fields: PENDING },
     LogEvent { name: "client_tool.validation_failed", levels: &[Level::WARN], fields: PENDING },
-    LogEvent { name: "client_tool.timeout", levels: &[Level::WARN], fields: PENDING },
-    LogEvent { name: "client_tool.aborted", levels: &[Level::INFO], fields: PENDING },
+    LogEvent { name: "client_tool.timeout", levels: &[Level::WARN], fields: CALL },
+    LogEvent { name: "client_tool.aborted", levels: &[Level::INFO], fields: CALL },
     LogEvent { name: "subagent.dispatch_failed", levels: &[Level::ERROR], fields: CALL },
     LogEvent { name: "telemetry.dropped", levels: &[Level::WARN], fields: &["dropped", "reason"] },
     LogEvent { name: "telemetry.metrics_failed", levels: &[Level::WARN], fields: &["reason"] },
@@ -161,16 +161,12 @@ fn ended(session: &SessionOverview, run: &RunId, outcome: &RunOutcome) {
 
 fn finished(session: &Session, call: &CallId, outcome: &ToolOutcome) {
     let tool = || session.tool_call(call).map(|call| &call.name);
-    let kind = || {
-        let record = session.open_step().and_then(|step| step.call(call));
-        record.and_then(|record| record.waiting.as_ref()).map(|waiting| kind(&waiting.on))
-    };
     match session.settled_call(call) {
         Some(ResolvedCall::Expired) => {
-            call_event!(WARN, "client_tool.timeout", session, Wait(call), tool(), kind = kind());
+            call_event!(WARN, "client_tool.timeout", session, Wait(call), tool());
         }
         Some(ResolvedCall::Dropped) => {
-            call_event!(INFO, "client_tool.aborted", session, Wait(call), tool(), kind = kind());
+            call_event!(INFO, "client_tool.aborted", session, Wait(call), tool());
         }
         Some(ResolvedCall::Answered(_)) | None => {}
     }
