@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents::RuntimeBuilder;
-use helix_agents::error::{Error, ErrorCode, Result};
+use helix_agents::error::Result;
+#[cfg(not(all(feature = "runtime-durable", feature = "runtime-temporal")))]
+use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::AgentExecutor;
 use helix_agents::prelude::LocalRuntime;
 
