@@ -17,8 +17,9 @@ REQUIRED = {
         "gen_ai.request.model",
         "gen_ai.response.finish_reasons",
         "helix.step",
+        "helix.attempts",
     },
-    "execute_tool": {"gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.call.id", "helix.tool.attempts"},
+    "execute_tool": {"gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.call.id", "helix.attempts"},
     "wait": {"gen_ai.tool.name", "gen_ai.tool.call.id", "helix.wait.kind", "helix.wait.outcome"},
 }
 
